@@ -1,0 +1,81 @@
+# The recipes of this repository. `make` alone lists them.
+
+PYTHON ?= python3
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
+LOCK_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.SHELLFLAGS := -eu -c
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+# The checks run in the order written, also under `make -j`.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+# An environment that the caller has active must not leak into this one.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX MYPYPATH PIP_USER PIP_TARGET PIP_PREFIX
+
+.PHONY: help run test judges lint types bench bench-peers docs lock clean
+
+help: ## list the recipes
+	@echo "usage: make RECIPE"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+run: $(STAMP) ## run the demo
+	@$(BIN)/wieldy demo
+
+test: lint types ## lint, types and every test
+	@echo "Running the tests"
+	@$(BIN)/python -m pytest
+
+judges: $(STAMP) ## run the outside suites in judges/
+	@scripts/run-judges
+
+lint: $(STAMP) ## check style and formatting
+	@echo "Checking style"
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+
+types: $(STAMP) ## check types
+	@echo "Checking types"
+	@$(BIN)/python -m mypy
+
+bench: $(STAMP) ## measure wieldy
+	@$(BIN)/python -m bench
+
+bench-peers: $(STAMP) ## measure wieldy beside other libraries
+	@$(BIN)/python -m bench.peers
+
+docs: $(STAMP) ## run every code block of the documentation
+	@echo "Running the documentation"
+	@$(BIN)/python -m pytest tests/docs
+
+lock: $(STAMP) ## compile requirements/dev.txt from pyproject.toml
+	@echo "Compiling requirements/dev.txt"
+	@$(BIN)/python -m uv pip compile pyproject.toml --extra all --group dev \
+		--universal --python-version 3.11 --generate-hashes --quiet \
+		--no-header --no-emit-index-url --no-emit-find-links --system-certs \
+		$(LOCK_FLAGS) --output-file requirements/dev.txt
+
+clean: ## remove everything the recipes made
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+.venv: $(STAMP)
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	@scripts/check-python "$(PYTHON)"
+	@"$(PYTHON)" -c "from ensurepip import bootstrap" 2>/dev/null || scripts/install-venv "$(PYTHON)"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "Creating .venv"; \
+		"$(PYTHON)" -m venv --clear .venv; \
+	}
+	@echo "Installing the packages of requirements/dev.txt"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@echo "Installing wieldy"
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@

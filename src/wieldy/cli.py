@@ -1,0 +1,5 @@
+"""The `wieldy` command."""
+
+
+def main() -> None:
+    """Run the command."""

@@ -1,0 +1,202 @@
+"""Take arguments in: parse, validate, repair, and give the function what it declared."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import ValidationError
+
+from . import problem
+from .errors import DefinitionError, InvalidArguments
+from .repair import Receipt, parse_json, parse_loose_json, repair
+from .run import Run
+from .schema import arguments_validator
+from .secret import reveal
+from .tool import Tool
+
+# From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
+Validate = Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]]]
+Read = Callable[[str], tuple[Any, dict[str, Any]]]
+Accept = Callable[[Run], dict[str, Any]]
+
+
+class _Refused(ValueError):
+    """What a validator could not accept; it knows how to say why."""
+
+    def __init__(self, problems: Callable[[Mapping[str, Any]], list[str]]) -> None:
+        self.problems = problems
+
+
+class Intake:
+    """The way into one tool. Made once per tool, at its first call."""
+
+    def __init__(self, tool: Tool, default_validation: str = "repair") -> None:
+        self._tool = tool
+        self._mode = tool.validation or default_validation
+        self._presets = _ready_presets(tool)
+        self._validate, self._read = _validators(tool, self._mode)
+        self.accept = self._acceptance()
+
+    def _acceptance(self) -> Accept:
+        direct = self._tool.shape is None and not self._presets
+        values = self._validate if direct else self._values
+        read = self._read if direct else _no_text
+
+        def accept(run: Run) -> dict[str, Any]:
+            """What the function gets, from what was sent, or raise `InvalidArguments`."""
+            # The short ways, for a dict and for JSON text that fit; all else is looked at twice.
+            sent = run.call.arguments
+            try:
+                if type(sent) is dict:
+                    return values(sent)[1]
+                if type(sent) is str:
+                    return read(sent)[1]
+            except ValueError:
+                pass
+            return self._accept_slowly(run, sent)
+
+        return accept
+
+    def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
+        parsed, repairs = self._parse(sent)
+        run.accepted = parsed
+        try:
+            accepted = self._values(parsed)[1]
+        except ValueError as error:
+            return self._repaired(run, parsed, error, repairs)
+        if repairs:
+            run.note("repairs", repairs)
+        return accepted
+
+    def _repaired(
+        self, run: Run, sent: Mapping[str, Any], error: ValueError, repairs: list[Receipt]
+    ) -> dict[str, Any]:
+        if self._mode != "repair":
+            raise self._invalid(error, sent) from None
+        kept, dropped = self._without_presets(sent)
+        fixed, receipts = repair(kept, self._tool.input_schema)
+        if not receipts and not dropped:
+            raise self._invalid(error, sent) from None
+        try:
+            accepted = self._values(fixed)[1]
+        except ValueError as second:
+            raise self._invalid(second, fixed) from None
+        run.accepted = fixed
+        run.note("repairs", [*repairs, *dropped, *receipts])
+        return accepted
+
+    def _values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        shape = self._tool.shape
+        if shape is not None:
+            try:
+                arguments = shape.translate(arguments)
+            except KeyError as error:
+                problems = [f"{error.args[0]}: there is no such argument"]
+                raise _Refused(lambda _: problems) from None
+        validated = self._validate(arguments)
+        validated[1].update(self._presets)
+        return validated
+
+    def _without_presets(self, sent: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Receipt]]:
+        hidden = [name for name in self._presets if name in sent]
+        if not hidden:
+            return sent, []
+        kept = {name: value for name, value in sent.items() if name not in hidden}
+        return kept, [{"path": name, "kind": "dropped"} for name in hidden]
+
+    def _parse(self, sent: Any) -> tuple[dict[str, Any], list[Receipt]]:
+        if isinstance(sent, Mapping):
+            return dict(sent), []
+        if sent is None or (isinstance(sent, str) and not sent.strip()):
+            return {}, []
+        value, repairs = self._parse_text(sent)
+        if isinstance(value, str) and self._mode == "repair":
+            value, inner = self._parse_text(value)
+            repairs = [*repairs, {"path": "", "kind": "object_from_json"}, *inner]
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise InvalidArguments(self._tool.name, [f"expected an object, got {kind}"])
+        return value, repairs
+
+    def _parse_text(self, text: Any) -> tuple[Any, list[Receipt]]:
+        if not isinstance(text, str | bytes):
+            kind = type(text).__name__
+            raise InvalidArguments(self._tool.name, [f"expected an object, got {kind}"])
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        try:
+            return parse_json(text), []
+        except (ValueError, RecursionError) as error:
+            reason = str(error)
+        if self._mode == "repair":
+            try:
+                return parse_loose_json(text), [{"path": "", "kind": "trailing_comma"}]
+            except (ValueError, RecursionError):
+                pass
+        raise InvalidArguments(self._tool.name, [f"expected JSON, and it can't be read: {reason}"])
+
+    def _invalid(self, error: Exception, arguments: Mapping[str, Any]) -> InvalidArguments:
+        if isinstance(error, _Refused):
+            problems = error.problems(arguments)
+        else:
+            assert isinstance(error, ValidationError)
+            outer = {own: outer for outer, own in self._tool.own_names.items()}
+            problems = problem.from_pydantic(error, arguments, self._tool.input_schema, outer)
+        return InvalidArguments(self._tool.name, problems)
+
+
+def _validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
+    """What checks a dict, and what reads and checks JSON text."""
+    if mode == "describe":
+        return _as_sent, _no_text
+    if tool.own_schema is not None:
+        return _foreign_validator(tool), _no_text
+    validator = arguments_validator(tool.name, tool.signature)
+    return validator.validate_python, validator.validate_json
+
+
+def _no_text(text: str) -> tuple[Any, dict[str, Any]]:
+    """There is no short way for text here."""
+    raise ValueError
+
+
+def _foreign_validator(tool: Tool) -> Validate:
+    """A validator for a schema that came from outside; the function gets plain data."""
+    # Loaded at the first foreign schema, to keep `import wieldy` light.
+    import jsonschema_rs  # noqa: PLC0415
+
+    schema = tool.own_schema or {}
+    try:
+        validator = jsonschema_rs.validator_for(schema, retriever=_refuse)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise DefinitionError(tool.name, f"its input schema can't be used: {error}") from error
+
+    def validate(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        try:
+            if validator.is_valid(arguments):
+                return _as_sent(arguments)
+            errors = list(validator.iter_errors(arguments))
+        except ValueError as error:
+            reason = str(error)
+            raise _Refused(lambda _: [f"arguments: {reason}"]) from None
+        raise _Refused(lambda _: problem.from_jsonschema(errors, tool.input_schema))
+
+    return validate
+
+
+def _as_sent(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    return (), dict(arguments)
+
+
+def _refuse(uri: str) -> Any:
+    """Never fetch and never read a file because a schema says so."""
+    raise ValueError(f"it refers to {uri}, and references to other documents are not followed")
+
+
+def _ready_presets(tool: Tool) -> dict[str, Any]:
+    """Presets as the function wants them: a secret as text, unless a secret was declared."""
+    if not tool.presets:
+        return {}
+    declared = tool.signature.secret_presets
+    return {
+        name: value if name in declared else reveal(value) for name, value in tool.presets.items()
+    }

@@ -1,0 +1,172 @@
+"""Content blocks: what a tool shows, piece by piece."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic_core import to_json
+
+
+class Block:
+    """A piece of content. `type` tells the kinds apart; `to_dict` gives MCP's JSON shape."""
+
+    __slots__ = ()
+    type: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """This block in MCP's JSON shape."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(to_json(self.to_dict()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{k}={_preview(v)}" for k, v in self.to_dict().items() if k != "type")
+        return f"{type(self).__name__}({fields})"
+
+
+class Text(Block):
+    """Text for the model or the reader."""
+
+    __slots__ = ("text",)
+    type = "text"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": "text", "text": self.text}
+
+
+class _Media(Block):
+    """Bytes with a media type; `data` is base64 text."""
+
+    __slots__ = ("data", "mime_type")
+
+    def __init__(self, data: bytes | str, mime_type: str) -> None:
+        self.data = data if isinstance(data, str) else base64.b64encode(data).decode("ascii")
+        self.mime_type = mime_type
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.type, "data": self.data, "mimeType": self.mime_type}
+
+
+class Image(_Media):
+    """A picture, from bytes or base64 text."""
+
+    __slots__ = ()
+    type = "image"
+
+    def __init__(self, data: bytes | str, mime_type: str = "image/png") -> None:
+        super().__init__(data, mime_type)
+
+
+class Audio(_Media):
+    """Sound, from bytes or base64 text."""
+
+    __slots__ = ()
+    type = "audio"
+
+    def __init__(self, data: bytes | str, mime_type: str = "audio/wav") -> None:
+        super().__init__(data, mime_type)
+
+
+class Resource(Block):
+    """Something with an address: its text, its bytes, or, with neither, a link to it."""
+
+    __slots__ = ("data", "mime_type", "name", "text", "uri")
+    type = "resource"
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        text: str | None = None,
+        data: bytes | str | None = None,
+        mime_type: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.uri = uri
+        self.text = text
+        self.data = base64.b64encode(data).decode("ascii") if isinstance(data, bytes) else data
+        self.mime_type = mime_type
+        self.name = name
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = {"uri": self.uri, "mimeType": self.mime_type}
+        if self.text is None and self.data is None:
+            link = {"type": "resource_link", "name": self.name or self.uri, **facts}
+            return {key: value for key, value in link.items() if value is not None}
+        body = {**facts, "text": self.text, "blob": self.data}
+        return {
+            "type": "resource",
+            "resource": {key: value for key, value in body.items() if value is not None},
+        }
+
+
+class Progress:
+    """How far a running call has come. A stream shows it; it is not part of the content."""
+
+    __slots__ = ("done", "message", "total")
+    type = "progress"
+
+    def __init__(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        self.done = done
+        self.total = total
+        self.message = message
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as a plain dict."""
+        return {"type": "progress", "done": self.done, "total": self.total, "message": self.message}
+
+    def __repr__(self) -> str:
+        return f"Progress(done={self.done!r}, total={self.total!r}, message={self.message!r})"
+
+
+def to_blocks(value: Any) -> tuple[Block, ...]:
+    """Turn whatever a tool produced into blocks. Nothing gives nothing."""
+    if value is None:
+        return ()
+    if isinstance(value, Block):
+        return (value,)
+    if isinstance(value, list | tuple) and value and all(isinstance(v, Block) for v in value):
+        return tuple(value)
+    return (Text(to_text(value)),)
+
+
+def to_text(value: Any) -> str:
+    """Text stays as it is, anything else becomes JSON, and what JSON can't hold its `repr`."""
+    if isinstance(value, str):
+        return value
+    try:
+        return to_json(
+            value, fallback=_fallback, bytes_mode="base64", inf_nan_mode="strings"
+        ).decode()
+    except Exception:
+        return _safe_repr(value)
+
+
+def join_text(blocks: Sequence[Block]) -> str:
+    """The text of all blocks that have some, one after the other."""
+    return "".join(
+        block.text for block in blocks if isinstance(block, Text | Resource) and block.text
+    )
+
+
+def _fallback(value: Any) -> Any:
+    return value.to_dict() if isinstance(value, Block) else _safe_repr(value)
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that can't be shown>"
+
+
+def _preview(value: Any, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -1,0 +1,63 @@
+"""Give the result of a read-only tool again, for a while."""
+
+import copy
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+from .call import Outcome, Status
+from .canonical import digest
+from .run import Handler, Middleware, Run
+
+_MOST_ENTRIES = 256
+
+
+def keep_results(seconds: float) -> Middleware:
+    """A middleware that reuses an ok outcome of the same arguments for so many seconds.
+
+    A tool that takes a `Context` may depend on who calls: its results are kept
+    per agent and session, and not at all for a call with `deps`.
+    """
+    kept: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+    lock = threading.Lock()
+
+    def find(key: str) -> tuple[float, Any] | None:
+        with lock:
+            entry = kept.get(key)
+            if entry is not None and entry[0] <= time.monotonic():
+                del kept[key]
+                return None
+            return entry
+
+    def keep(key: str, value: Any) -> None:
+        with lock:
+            kept[key] = (time.monotonic() + seconds, value)
+            kept.move_to_end(key)
+            while len(kept) > _MOST_ENTRIES:
+                kept.popitem(last=False)
+
+    async def reuse(run: Run, proceed: Handler) -> Outcome:
+        if run.deps is not None:
+            return await proceed(run)
+        key = _key(run)
+        entry = find(key)
+        if entry is not None:
+            run.note("cached", True)
+            return Outcome(run.call, Status.OK, copy.deepcopy(entry[1]))
+        outcome = await proceed(run)
+        if outcome.status is Status.OK and not run.blocks:
+            try:
+                keep(key, copy.deepcopy(outcome.value))
+            except Exception:
+                # Other people's values: what can't be copied is not kept.
+                return outcome
+        return outcome
+
+    return reuse
+
+
+def _key(run: Run) -> str:
+    scope = run.call.scope
+    caller = (scope.agent, scope.session) if run.tool.signature.context else ()
+    return digest([run.arguments, caller])

@@ -1,0 +1,207 @@
+"""The values that travel: a call, the decision on it, and its outcome."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from .block import Block, join_text, to_blocks
+from .errors import CallError, CallPending, ToolFailed
+
+
+class Status(StrEnum):
+    """How a call stands. All but `PENDING` are ends."""
+
+    OK = "ok"
+    ERROR = "error"
+    PENDING = "pending"
+    DENIED = "denied"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    UNKNOWN = "unknown"
+
+
+class Scope:
+    """On whose behalf a call is made."""
+
+    __slots__ = ("agent", "parent", "session")
+
+    def __init__(
+        self, agent: str | None = None, session: str | None = None, parent: str | None = None
+    ) -> None:
+        self.agent = agent
+        self.session = session
+        self.parent = parent
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scope) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.agent, self.session, self.parent))
+
+    def __repr__(self) -> str:
+        return f"Scope(agent={self.agent!r}, session={self.session!r}, parent={self.parent!r})"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The facts as a plain dict."""
+        return {"agent": self.agent, "session": self.session, "parent": self.parent}
+
+
+NO_SCOPE = Scope()
+
+
+class Decision:
+    """What a person, or an approver, said about one call.
+
+    It holds for the tool as it was defined and for the arguments as they were
+    then, and for nothing else.
+    """
+
+    __slots__ = ("approved", "arguments_digest", "at", "by", "fingerprint", "reason")
+
+    def __init__(
+        self,
+        approved: bool,
+        fingerprint: str,
+        arguments_digest: str,
+        *,
+        at: float,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self.approved = approved
+        self.fingerprint = fingerprint
+        self.arguments_digest = arguments_digest
+        self.at = at
+        self.by = by
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"Decision(approved={self.approved}, by={self.by!r}, reason={self.reason!r})"
+
+
+def _renew_ids() -> None:
+    _process["prefix"] = f"call_{os.urandom(6).hex()}_"
+
+
+# Ids are a prefix drawn once per process and a counter. A forked child draws anew: it would
+# otherwise go on with its parent's ids.
+_process: dict[str, str] = {}
+_counter = count(1)
+_renew_ids()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_ids)
+
+
+class Call:
+    """A request to run one tool. It is never changed after it is made.
+
+    `arguments` are as they were sent: a dict, JSON text, or None. `id` is ours
+    and names this call alone; `provider_id` is what the model called it.
+    """
+
+    __slots__ = ("_id", "arguments", "decision", "provider_id", "scope", "tool")
+
+    def __init__(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | str | None = None,
+        scope: Scope = NO_SCOPE,
+        id: str | None = None,
+        provider_id: str | None = None,
+        decision: Decision | None = None,
+    ) -> None:
+        self.tool = tool
+        self.arguments = arguments
+        self.scope = scope
+        self.provider_id = provider_id
+        self.decision = decision
+        self._id: str | int = id or next(_counter)
+
+    @property
+    def id(self) -> str:
+        """Our id, which names this call alone."""
+        if isinstance(self._id, int):
+            # Written out when first asked for: most calls are never looked up.
+            self._id = f"{_process['prefix']}{self._id}"
+        return self._id
+
+    def replace(self, **changes: Any) -> "Call":
+        """The same call, same id, with some facts changed."""
+        names = ("tool", "arguments", "scope", "id", "provider_id", "decision")
+        return Call(**{name: changes.get(name, getattr(self, name)) for name in names})
+
+    def __repr__(self) -> str:
+        # Names only: arguments may hold secrets, and reprs end up in logs.
+        sent = self.arguments
+        names = "…" if isinstance(sent, str) else ", ".join(map(str, sent or ()))
+        return f"Call({self.tool}({names}), id={self.id!r})"
+
+
+class Outcome:
+    """How a call ended, or the receipt that it waits.
+
+    `value` is what the function returned, `content` the same as blocks, `error`
+    why there is no value, `metadata` what happened on the way.
+    """
+
+    __slots__ = ("_content", "call", "error", "metadata", "status", "value")
+
+    def __init__(
+        self,
+        call: Call,
+        status: Status,
+        value: Any = None,
+        error: CallError | None = None,
+        content: tuple[Block, ...] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        self.call = call
+        self.status = status
+        self.value = value
+        self.error = error
+        self._content = content
+        self.metadata = {} if metadata is None else metadata
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call ran and gave a value."""
+        return self.status is Status.OK
+
+    @property
+    def content(self) -> tuple[Block, ...]:
+        """What the tool showed, as blocks in order; for a failure, its message."""
+        if self._content is None:
+            self._content = to_blocks(self.value if self.error is None else str(self.error))
+        return self._content
+
+    @property
+    def text(self) -> str:
+        """The content's text; for a failure, its message for the model."""
+        return join_text(self.content) if self.error is None else str(self.error)
+
+    def unwrap(self) -> Any:
+        """The value, or raise what went wrong: the tool's own exception, or our error."""
+        if self.status is Status.OK:
+            return self.value
+        if self.error is None:
+            raise CallPending(self.call.tool, self.call.id)
+        if isinstance(self.error, ToolFailed) and not self.error.redacted:
+            raise self.error.original
+        raise self.error
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain form for logs and programs; the arguments are not in it."""
+        return {
+            "call_id": self.call.id,
+            "tool": self.call.tool,
+            "status": self.status.value,
+            "content": [block.to_dict() for block in self.content],
+            "error": None if self.error is None else str(self.error),
+            "metadata": self.metadata,
+        }
+
+    def __repr__(self) -> str:
+        detail = f", error={str(self.error)[:80]!r}" if self.error else ""
+        return f"Outcome({self.call.tool}, {self.status.value}{detail}, id={self.call.id!r})"

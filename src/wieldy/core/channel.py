@@ -1,0 +1,63 @@
+"""The one place where pushed items become an async iterator."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any
+
+_AHEAD = 64
+
+
+class Channel:
+    """A queue between one running call and one reader, on one loop.
+
+    A writer that is more than a few items ahead is asked to wait.
+    """
+
+    def __init__(self) -> None:
+        self._items: deque[Any] = deque()
+        self._closed = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+
+    def push(self, item: Any) -> None:
+        """Take an item; a closed channel drops it."""
+        if not self._closed:
+            self._items.append(item)
+            self._wake_reader()
+
+    def room(self) -> Awaitable[None] | None:
+        """Something to wait for when the reader is behind."""
+        if self._closed or len(self._items) <= _AHEAD:
+            return None
+        future = asyncio.get_running_loop().create_future()
+        self._writers.append(future)
+        return future
+
+    def close(self) -> None:
+        """No more items; the reader ends after those that are left."""
+        self._closed = True
+        self._wake_reader()
+        self._wake_writers()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while True:
+            while self._items:
+                item = self._items.popleft()
+                if len(self._items) <= _AHEAD:
+                    self._wake_writers()
+                yield item
+            if self._closed:
+                return
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _wake_writers(self) -> None:
+        for future in self._writers:
+            if not future.done():
+                future.set_result(None)
+        self._writers.clear()

@@ -1,0 +1,86 @@
+"""What a tool may ask for: who calls, with what, and a way to show progress."""
+
+from collections.abc import Awaitable, Generator
+from typing import Any
+
+from .block import Progress
+from .call import Scope
+from .injected import Injected
+from .run import Run
+
+
+class _Shown:
+    """The answer of `emit` and `progress`: awaiting it waits for the reader, if it is behind."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, waiting: Awaitable[None] | None) -> None:
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        if self._waiting is not None:
+            yield from self._waiting.__await__()
+
+
+_SHOWN = _Shown(None)
+
+
+class Context(Injected):
+    """The running call, as its tool sees it.
+
+    Annotate a parameter with `Context` and it is passed in; the model never sees
+    it. The same methods serve both kinds of function: a coroutine may await
+    `emit` and `progress`, a blocking function just calls them.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @property
+    def call_id(self) -> str:
+        """Our id of this call."""
+        return self._run.call.id
+
+    @property
+    def tool(self) -> str:
+        """The name under which the tool was called."""
+        return self._run.tool.name
+
+    @property
+    def scope(self) -> Scope:
+        """The agent, the session and the parent call."""
+        return self._run.call.scope
+
+    @property
+    def deps(self) -> Any:
+        """What the caller passed as `deps=` for this call alone."""
+        return self._run.deps
+
+    @property
+    def attempt(self) -> int:
+        """1 on the first attempt, 2 on the first retry, and so on."""
+        return self._run.attempts
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call has ended without this function, so that going on is useless."""
+        return self._run.stopped or self._run.cancel_requested()
+
+    def emit(self, item: Any) -> Awaitable[None]:
+        """Show a block, or a value that becomes one, while the tool runs."""
+        return self._show(item)
+
+    def progress(
+        self, done: float, total: float | None = None, message: str | None = None
+    ) -> Awaitable[None]:
+        """Say how far the work has come."""
+        return self._show(Progress(done, total, message))
+
+    def _show(self, item: Any) -> Awaitable[None]:
+        if not self._run.on_loop():
+            self._run.emit_blocking(item)
+            return _SHOWN
+        waiting = self._run.show(item)
+        return _SHOWN if waiting is None else _Shown(waiting)

@@ -1,0 +1,289 @@
+"""The one path of every call: find, accept, permit, limit, run, report."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from sys import modules
+from time import perf_counter
+from typing import Any
+
+from .block import Block, Progress
+from .call import Call, Outcome, Status
+from .channel import Channel
+from .errors import (
+    CallDenied,
+    CallError,
+    CallInterrupted,
+    CallTimeout,
+    InvalidArguments,
+    ToolFailed,
+    ToolNotFound,
+)
+from .invoke import FAILURES, FINAL, failed, settled
+from .names import near
+from .plan import Plan, Planner
+from .registry import Registry
+from .run import Executor, Observer, Run, Sink, covered, current_run
+from .secret import redact
+from .selection import Selection
+from .tracing import close_span, open_span, tracing
+
+_DEEPEST = 50
+_OK = Status.OK
+_TRACING = "opentelemetry.trace"
+_STATUSES = {CallDenied: Status.DENIED, CallTimeout: Status.TIMEOUT}
+_log = logging.getLogger("wieldy")
+
+
+class Engine:
+    """Runs calls. Whoever calls, and whatever is called, goes through `run`."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        planner: Planner,
+        observers: Sequence[Observer] = (),
+        capture_content: bool = False,
+    ) -> None:
+        self._registry = registry
+        self._planner = planner
+        self._plans = planner.plans
+        self._observers = tuple(observers)
+        self._capture_content = capture_content
+        self._running: set[Run] = set()
+        self._late = self._tell_late
+
+    async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
+        self,
+        call: Call,
+        deps: Any = None,
+        sink: Sink | None = None,
+        home: Executor | None = None,
+        selection: Selection | None = None,
+    ) -> Outcome:
+        """Run a call to its outcome; nothing is raised but the awaiting task's own cancellation."""
+        started = perf_counter()
+        parent = current_run.get()
+        run = Run(call, parent, self._late)
+        if deps is not None:
+            run.deps = deps
+        if home is not None:
+            run.home = home
+        if sink is not None:
+            run.send_to(sink)
+        token = current_run.set(run)
+        self._running.add(run)
+        try:
+            plan = self._plans.get(call.tool)
+            if plan is None or plan.bare is None or parent or selection or _TRACING in modules:
+                walk = self._traced_walk if tracing() else self._walk
+                outcome = await walk(run, selection)
+            else:
+                # The same walk for a coroutine function with nothing around it, in one frame:
+                # most calls are this, and a frame more is a tenth of what they cost.
+                run.tool = plan.tool
+                values = plan.accept(run)
+                try:
+                    value = await plan.bare(**values)
+                    if type(value) not in FINAL:
+                        value = await settled(run, value, plan.executor)
+                    outcome = Outcome(call, _OK, value)
+                except FAILURES as error:
+                    outcome = failed(run, error)
+        except Exception as error:
+            outcome = _refused(run, error)
+        except asyncio.CancelledError:
+            stopped = await self._stopped(run, started)
+            if stopped is None:
+                raise
+            return stopped
+        except BaseException:
+            # The process or the loop is ending: say so to whoever listens without waiting.
+            self._tell_now(_interrupted(run))
+            raise
+        finally:
+            run.stopped = True
+            self._running.discard(run)
+            current_run.reset(token)
+        if run.eventful:
+            outcome = _with_events(run, outcome)
+        if run.eventful and run.interruption is not None:
+            await run.interruption.settle()
+        outcome.metadata["duration_ms"] = (perf_counter() - started) * 1000
+        if self._observers:
+            await self._tell(outcome)
+        return outcome
+
+    async def stream(
+        self,
+        call: Call,
+        deps: Any = None,
+        selection: Selection | None = None,
+    ) -> AsyncIterator[Block | Progress | Outcome]:
+        """Run a call and give what it shows as it comes, the outcome last.
+
+        Whoever stops reading interrupts the call.
+        """
+        channel = Channel()
+        task = asyncio.create_task(self.run(call, deps, channel, selection=selection))
+        task.add_done_callback(lambda _: channel.close())
+        try:
+            async for item in channel:
+                yield item
+            yield await task
+        finally:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def check(self, call: Call) -> Mapping[str, Any]:
+        """The arguments of a call as they would be accepted, or raise why they would not be."""
+        run = Run(call, None, self._late)
+        plan = self._find(run, None)
+        run.tool = plan.tool
+        plan.accept(run)
+        return run.arguments
+
+    async def report(self, outcome: Outcome) -> None:
+        """Tell the observers of an outcome that no running call has told."""
+        await self._tell(outcome)
+
+    def interrupt(self, call_id: str) -> bool:
+        """Stop a running call so that its caller gets an interrupted outcome.
+
+        False means that no such call is running here. Safe from any thread.
+        """
+        run = next((run for run in tuple(self._running) if run.call.id == call_id), None)
+        if run is None:
+            return False
+
+        def stop() -> None:
+            if run in self._running:
+                run.interrupt()
+
+        if run.on_loop():
+            stop()
+        else:
+            with suppress(RuntimeError):
+                run.loop.call_soon_threadsafe(stop)
+        return True
+
+    async def _stopped(self, run: Run, started: float) -> Outcome | None:
+        """Record that a call was interrupted; gives the outcome if only this call was meant."""
+        outcome = _interrupted(run)
+        ours = run.interruption is not None and run.interruption.taken_back()
+        outcome.metadata["duration_ms"] = (perf_counter() - started) * 1000
+        await self._tell(outcome)
+        return outcome if ours else None
+
+    async def _walk(self, run: Run, selection: Selection | None) -> Outcome:
+        """Find the tool, accept the arguments, and go through its middleware."""
+        plan = self._find(run, selection)
+        run.tool = plan.tool
+        run.values = plan.accept(run)
+        return await plan.handler(run)
+
+    async def _traced_walk(self, run: Run, selection: Selection | None) -> Outcome:
+        outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
+        with open_span(run) as span:
+            try:
+                outcome = await self._walk(run, selection)
+            except Exception as error:
+                outcome = _refused(run, error)
+            finally:
+                close_span(span, run, outcome, self._capture_content)
+        return outcome
+
+    def _find(self, run: Run, selection: Selection | None) -> Plan:
+        """The plan of the tool that this caller means, or raise why there is none."""
+        name = run.call.tool
+        if run.parent is None and selection is None and name in self._plans:
+            return self._plans[name]
+        if run.depth > _DEEPEST:
+            raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
+        tool = self._registry.find(name) if isinstance(name, str) else None
+        if tool is None or (selection is not None and not selection.shows(tool)):
+            seen = [
+                tool.name
+                for tool in self._registry.tools()
+                if self._registry.active(tool) and (selection is None or selection.shows(tool))
+            ]
+            raise ToolNotFound(name, near(name, seen))
+        if not self._registry.active(tool):
+            reason = f"The tool {tool.name!r} is in the group {tool.group!r}, which is not active."
+            raise ToolNotFound(name, reason=reason)
+        return self._plans.get(tool.name) or self._planner.plan(tool)
+
+    async def _tell(self, outcome: Outcome) -> None:
+        for observer in self._observers:
+            try:
+                waiting = observer(outcome)
+                if inspect.isawaitable(waiting):
+                    await waiting
+            except Exception:
+                # Observers are other people's code and can't change what happened.
+                _log.exception("An observer failed on %r", outcome)
+
+    def _tell_now(self, outcome: Outcome) -> None:
+        """Tell the observers where nothing can be awaited."""
+        for observer in self._observers:
+            try:
+                waiting = observer(outcome)
+                if inspect.iscoroutine(waiting):
+                    waiting.close()
+            except Exception:
+                _log.exception("An observer failed on %r", outcome)
+
+    def _tell_late(self, run: Run, value: Any, error: BaseException | None) -> None:
+        """Tell the observers that a function left behind has ended. Called on its own thread."""
+        outcome = Outcome(run.call, Status.OK, value) if error is None else failed(run, error)
+        outcome.metadata.update(abandoned=True, late=True)
+        try:
+            asyncio.run_coroutine_threadsafe(self._tell(outcome), run.loop)
+        except RuntimeError:
+            self._tell_now(outcome)
+
+
+def _with_events(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with all that was shown and noted on the way."""
+    if run.blocks is not None:
+        outcome = _with_content(run, outcome, run.blocks)
+    if run.metadata is not None:
+        outcome.metadata.update(run.metadata)
+    return outcome
+
+
+def _interrupted(run: Run) -> Outcome:
+    outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
+    return _with_events(run, outcome)
+
+
+def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
+    ended_well = outcome.status is Status.OK
+    rest = () if run.streamed and ended_well else outcome.content
+    if run.secrets:
+        rest = tuple(covered(block, run.secrets) for block in rest)
+    if run.sink is not None and ended_well:
+        for block in rest:
+            run.sink.push(block)
+    return Outcome(
+        outcome.call,
+        outcome.status,
+        outcome.value,
+        outcome.error,
+        (*shown, *rest),
+        outcome.metadata,
+    )
+
+
+def _refused(run: Run, error: Exception) -> Outcome:
+    """What kept the call from reaching its function, as an outcome."""
+    if not isinstance(error, CallError):
+        return failed(run, error)
+    if isinstance(error, InvalidArguments) and run.secrets:
+        error = InvalidArguments(error.tool, [redact(each, run.secrets) for each in error.problems])
+    status = _STATUSES.get(type(error), Status.ERROR)
+    return Outcome(run.call, status, error=error)

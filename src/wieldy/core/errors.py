@@ -1,0 +1,155 @@
+"""Everything that can go wrong, as one tree.
+
+WieldyError
+├── DefinitionError      the tool as written can't be offered: change the code
+│   └── NameTaken        the name belongs to another tool: choose a policy
+├── CallNotFound         no parked call has this id
+├── AlreadyDecided       somebody decided otherwise before
+└── CallError            what an outcome carries; `Outcome.unwrap` raises it
+    ├── ToolNotFound     no such tool for this caller
+    ├── InvalidArguments the model should send other arguments
+    ├── CallDenied       a rule, a mode or a person said no
+    ├── CallPending      a person has to decide first
+    ├── CallTimeout      it took longer than its limit
+    ├── CallInterrupted  somebody stopped it
+    ├── CallUnknown      it started and nobody knows how it ended
+    └── ToolFailed       the function raised; `original` is what it raised
+"""
+
+from collections.abc import Sequence
+
+
+class WieldyError(Exception):
+    """The root of all errors raised by this library."""
+
+
+class DefinitionError(WieldyError, ValueError):
+    """A tool can't be described or registered as it is written."""
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(f"Tool {tool!r}: {reason}")
+        self.tool = tool
+        self.reason = reason
+
+
+class NameTaken(DefinitionError):
+    """The name, or the name that providers would see, belongs to another tool."""
+
+    def __init__(self, tool: str, holder: str) -> None:
+        clash = "is registered already" if tool == holder else f"looks like {holder!r} to providers"
+        super().__init__(
+            tool, f'the name {clash}. Pass name="…", or on_conflict="override", "skip" or "rename".'
+        )
+        self.holder = holder
+
+
+class CallNotFound(WieldyError, LookupError):
+    """No call with this id is or was parked here."""
+
+    def __init__(self, call_id: str) -> None:
+        super().__init__(f"No parked call has the id {call_id!r}. `pending()` lists them.")
+        self.call_id = call_id
+
+
+class AlreadyDecided(WieldyError):
+    """The call was decided the other way before."""
+
+    def __init__(self, call_id: str, verdict: str, by: str | None) -> None:
+        author = f" by {by}" if by else ""
+        super().__init__(f"Call {call_id} was already {verdict}{author}.")
+        self.call_id = call_id
+        self.verdict = verdict
+        self.by = by
+
+
+class CallError(WieldyError):
+    """Why a call has no value. It travels in `Outcome.error` and is not raised by the engine."""
+
+
+class ToolNotFound(CallError, LookupError):
+    """The caller can't see a tool of this name."""
+
+    def __init__(self, name: str, near: Sequence[str] = (), reason: str | None = None) -> None:
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        super().__init__((reason or f"There is no tool named {_short(name)}.") + hint)
+        self.name = name
+        self.near = tuple(near)
+
+
+class InvalidArguments(CallError, ValueError):
+    """The arguments don't fit the tool's schema and could not be repaired."""
+
+    def __init__(self, tool: str, problems: Sequence[str]) -> None:
+        super().__init__(f"Invalid arguments for {tool}: {'; '.join(problems)}")
+        self.tool = tool
+        self.problems = tuple(problems)
+
+
+class CallDenied(CallError, PermissionError):
+    """The call was not allowed to run, and did not."""
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(f"The call of {tool} was denied: {reason}")
+        self.tool = tool
+        self.reason = reason
+
+
+class CallPending(CallError):
+    """The call waits for a decision."""
+
+    def __init__(self, tool: str, call_id: str) -> None:
+        super().__init__(f"The call of {tool} waits for approval as {call_id}.")
+        self.tool = tool
+        self.call_id = call_id
+
+
+class CallTimeout(CallError, TimeoutError):
+    """The call took longer than its limit."""
+
+    def __init__(self, tool: str, seconds: float) -> None:
+        super().__init__(f"{tool} did not finish within {seconds:g} s.")
+        self.tool = tool
+        self.seconds = seconds
+
+
+class CallInterrupted(CallError):
+    """The call was stopped before it ended."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(f"The call of {tool} was interrupted.")
+        self.tool = tool
+
+
+class CallUnknown(CallError):
+    """The function ran, or may have run, and its result is not recorded."""
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(f"It is not known how the call of {tool} ended: {reason}")
+        self.tool = tool
+        self.reason = reason
+
+
+class ToolFailed(CallError):
+    """The tool's function raised; `original` is the exception itself."""
+
+    def __init__(self, original: BaseException, message: str | None = None) -> None:
+        super().__init__(describe(original) if message is None else message)
+        self.original = original
+        self.redacted = message is not None
+        if not self.redacted:
+            self.__cause__ = original
+
+
+def describe(exception: BaseException) -> str:
+    """Say what an exception says, with its class, whatever its `__str__` does."""
+    try:
+        text = str(exception)
+    except Exception:
+        text = "(its message can't be shown)"
+    name = type(exception).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _short(name: object, limit: int = 80) -> str:
+    text = repr(name)
+    return text if len(text) <= limit else text[:limit] + "…"

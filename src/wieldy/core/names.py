@@ -1,0 +1,41 @@
+"""Names that providers accept, and names that are near a wrong one."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable
+
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+_ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
+_HASH_LENGTH = 8
+
+
+def provider_name(name: str) -> str:
+    """The name itself where it is legal everywhere, else a readable form with a hash.
+
+    The result depends on the name alone, never on which other tools there are.
+    """
+    if _LEGAL.match(name):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    readable = _ILLEGAL_RUN.sub("_", name).strip("_")[: 63 - _HASH_LENGTH]
+    return f"{readable}_{digest}" if readable else f"tool_{digest}"
+
+
+def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Known names that the caller may have meant, the best first."""
+    if not isinstance(name, str) or len(name) > 200:
+        return []
+    by_plain: dict[str, list[str]] = {}
+    for candidate in known:
+        by_plain.setdefault(plain(candidate), []).append(candidate)
+    wanted = plain(name)
+    if wanted in by_plain:
+        return by_plain[wanted][:limit]
+    matches = difflib.get_close_matches(wanted, by_plain, n=limit, cutoff=0.6)
+    return [candidate for match in matches for candidate in by_plain[match]][:limit]
+
+
+def plain(name: str) -> str:
+    """A name without case and separators, so that `userName` and `user_name` are one."""
+    return re.sub(r"[\W_]+", "", name).casefold()

@@ -1,0 +1,148 @@
+"""Hold a call until it is allowed to run."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from .approvals import Approvals, Parked
+from .call import Decision, Outcome, Status
+from .canonical import digest
+from .errors import CallDenied
+from .names import provider_name
+from .rules import Rule, Rules, Verdict
+from .run import Handler, Middleware, Run
+from .tool import Permission, Tool
+
+Approver = Callable[[Parked], Awaitable[bool | None]]
+MODES = ("ask", "read-only", "bypass")
+_VERDICTS = {
+    Verdict.DENY: Permission.DENY,
+    Verdict.ASK: Permission.CONFIRM,
+    Verdict.ALLOW: Permission.AUTO,
+}
+_log = logging.getLogger("wieldy")
+
+
+class Permits:
+    """What decides on calls: the mode, the rules, the approver, and the parked calls."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        approvals: Approvals,
+        *,
+        mode: str = "ask",
+        approver: Approver | None = None,
+        ttl: float | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"permission_mode must be one of {', '.join(MODES)}, not {mode!r}")
+        self.mode = mode
+        self.rules = rules
+        self.approvals = approvals
+        self.approver = approver
+        self.ttl = ttl
+        self.overdue: Callable[[str], None] | None = None
+
+    def guard(self, tool: Tool) -> Middleware | None:
+        """The middleware that this tool needs, or None if its calls always run."""
+        rules = self.rules.concerning((tool.name, provider_name(tool.name)))
+        if not rules and _settled(tool, self.mode) is Permission.AUTO:
+            return None
+
+        async def require_permission(run: Run, proceed: Handler) -> Outcome:
+            permission, reason = _judge(run, rules, self.mode)
+            run.permission = permission
+            if permission is Permission.AUTO:
+                return await proceed(run)
+            if permission is Permission.DENY:
+                return _denied(run, reason)
+            if run.call.decision is not None:
+                return await _decided(run, proceed)
+            return await self._ask(run, proceed, reason)
+
+        return require_permission
+
+    async def _ask(self, run: Run, proceed: Handler, reason: str) -> Outcome:
+        """Ask the approver, then park: the same call, handed back as pending."""
+        expires_at = None if self.ttl is None else time.time() + self.ttl
+        parked = Parked(
+            run.call.replace(arguments=run.arguments),
+            run.tool.fingerprint,
+            reason=reason,
+            expires_at=expires_at,
+            repairs=run.noted("repairs", ()),
+            deps=run.deps,
+        )
+        answer = await _answer(self.approver, parked)
+        if answer is True:
+            return await proceed(run)
+        if answer is False:
+            return _denied(run, "the approver said no")
+        await self.approvals.park(parked)
+        if self.ttl is not None and self.overdue is not None:
+            # Whoever looks at an overdue call ends it; the timer is for when nobody looks.
+            run.loop.call_later(self.ttl, self.overdue, parked.id)
+        return Outcome(parked.call, Status.PENDING, metadata={"reason": reason})
+
+
+def decision_on(
+    parked: Parked, approved: bool, arguments: Any, by: str | None, reason: str | None = None
+) -> Decision:
+    """A decision bound to the tool as it was parked and to exactly these arguments."""
+    return Decision(
+        approved, parked.fingerprint, digest(arguments), at=time.time(), by=by, reason=reason
+    )
+
+
+async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
+    if approver is None:
+        return None
+    try:
+        answer = await approver(parked)
+    except Exception:
+        # The approver is other people's code; undecided is the answer that loses nothing.
+        _log.exception("The approver failed on call %s; it is parked", parked.id)
+        return None
+    return answer if isinstance(answer, bool) else None
+
+
+async def _decided(run: Run, proceed: Handler) -> Outcome:
+    decision = run.call.decision
+    assert decision is not None
+    if not decision.approved:
+        return _denied(run, decision.reason or "a person said no")
+    if decision.fingerprint != run.tool.fingerprint:
+        return _denied(run, "the tool has changed since the call was approved")
+    if decision.arguments_digest != digest(run.call.arguments):
+        return _denied(run, "the arguments are not those that were approved")
+    return await proceed(run)
+
+
+def _judge(run: Run, rules: list[Rule], mode: str) -> tuple[Permission, str]:
+    """The tool's own DENY, then deny, ask and allow rules, then the tool's own permission."""
+    settled = _settled(run.tool, mode)
+    if settled is Permission.DENY:
+        own = run.tool.permission is Permission.DENY
+        return settled, "the tool is switched off" if own else "only read-only tools may run"
+    for rule in rules:
+        if rule.matches(run.values, run.tool.own_names):
+            permission = _VERDICTS[rule.verdict]
+            if permission is Permission.CONFIRM and mode == "bypass":
+                continue
+            return permission, rule.reason or f"the rule {rule.verdict.value} {rule.pattern!r}"
+    return settled, "the tool asks for confirmation"
+
+
+def _settled(tool: Tool, mode: str) -> Permission:
+    """What the tool itself and the mode say, before any rule."""
+    if tool.permission is Permission.DENY or (mode == "read-only" and not tool.read_only):
+        return Permission.DENY
+    if mode == "bypass":
+        return Permission.AUTO
+    return tool.permission
+
+
+def _denied(run: Run, reason: str) -> Outcome:
+    return Outcome(run.call, Status.DENIED, error=CallDenied(run.tool.name, reason))

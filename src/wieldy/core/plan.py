@@ -1,0 +1,161 @@
+"""Work out once per tool how its calls go: the middleware it needs, folded."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from typing import Any
+
+from .arguments import Accept, Intake
+from .cache import keep_results
+from .call import Outcome
+from .deadline import deadline
+from .errors import DefinitionError
+from .gate import Gate
+from .invoke import bare_function, invoker
+from .limits import parse_rate
+from .permission import Permits
+from .rate import limit_rate
+from .registry import Registry
+from .retry import retry
+from .run import Executor, Handler, Middleware, Run
+from .secret import argument_secrets
+from .size import Spill, limit_size
+from .slots import limit_concurrency
+from .tool import Tool
+
+
+class Plan:
+    """What depends only on the tool and its box.
+
+    `accept` gives what the function gets, from what was sent. `handler` is the
+    folded stack; where that is nothing but a coroutine function, `bare` is it.
+    """
+
+    __slots__ = ("accept", "bare", "executor", "handler", "tool")
+
+    def __init__(
+        self, tool: Tool, intake: Intake, stack: Sequence[Middleware], executor: Executor | None
+    ) -> None:
+        self.tool = tool
+        self.executor = executor
+        self.bare = None if stack else bare_function(tool)
+        self.handler: Handler = reduce(_around, reversed(stack), invoker(tool, executor))
+        self.accept = intake.accept
+        if tool.secrets or _mentions_secret(tool.input_schema):
+            self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
+
+
+class Planner:
+    """Makes plans and keeps them until something they depend on changes."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        permits: Permits,
+        executors: Mapping[str, Executor],
+        *,
+        middleware: Sequence[Middleware] = (),
+        validation: str = "repair",
+        spill: Spill | None = None,
+    ) -> None:
+        self.plans: dict[str, Plan] = {}
+        self._registry = registry
+        self._permits = permits
+        self._executors = executors
+        self._middleware = tuple(middleware)
+        self._validation = validation
+        self._spill = spill
+        self._gate = Gate()
+        self._gated = False
+        self._limiters: dict[str, tuple[Tool, list[Middleware]]] = {}
+        registry.watch(self.forget)
+
+    def forget(self, name: str | None = None) -> None:
+        """Plan one tool anew at its next call, or all."""
+        tool = None if name is None else self._registry.find(name)
+        if tool is not None and tool.limits.exclusive and not self._gated:
+            self._gated = True
+            name = None
+        if name is None:
+            self.plans.clear()
+        else:
+            self.plans.pop(name, None)
+
+    def plan(self, tool: Tool) -> Plan:
+        """How calls of this tool go; kept only while the tool can be called."""
+        intake = Intake(tool, self._validation)
+        plan = Plan(tool, intake, self._stack(tool), self._executor(tool))
+        if self._registry.find(tool.name) is tool and self._registry.active(tool):
+            self.plans[tool.name] = plan
+        return plan
+
+    def _stack(self, tool: Tool) -> list[Middleware]:
+        """The middleware of a tool, the outermost first."""
+        guard = self._permits.guard(tool)
+        stack = [*self._middleware]
+        if stack:
+            stack.insert(0, _expect_outcome)
+        if guard is not None:
+            stack.append(guard)
+        if self._gated:
+            stack.append(self._gate.alone if tool.limits.exclusive else self._gate.share)
+        return [*stack, *self._limits(tool)]
+
+    def _limits(self, tool: Tool) -> list[Middleware]:
+        # They have memory (slots, starts, results) that outlives a new plan.
+        known = self._limiters.get(tool.name)
+        if known is None or known[0] is not tool:
+            known = (tool, _limiters(tool, self._spill))
+            self._limiters[tool.name] = known
+        return known[1]
+
+    def _executor(self, tool: Tool) -> Executor | None:
+        isolation = tool.limits.isolation or "thread"
+        if isolation == "inline":
+            return None
+        executor = self._executors.get(isolation)
+        if executor is None:
+            raise DefinitionError(tool.name, f"isolation={isolation!r} is not available here")
+        return executor
+
+
+def _around(inner: Handler, outer: Middleware) -> Handler:
+    return lambda run: outer(run, inner)
+
+
+def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
+    run.keep_secret(secrets)
+    values = accept(run)
+    run.keep_secret((*secrets, *argument_secrets(values)))
+    return values
+
+
+async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
+    """Other people's middleware may give anything; what follows relies on an outcome."""
+    outcome = await proceed(run)
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"a middleware gave {type(outcome).__name__}, not an Outcome")
+    return outcome
+
+
+def _limiters(tool: Tool, spill: Spill | None) -> list[Middleware]:
+    limits = tool.limits
+    found: list[Middleware] = []
+    if limits.max_result is not None:
+        found.append(limit_size(limits.max_result, spill))
+    if limits.cache is not None:
+        found.append(keep_results(limits.cache))
+    if limits.concurrency is not None:
+        found.append(limit_concurrency(limits.concurrency, limits.key))
+    if limits.retries and (tool.retryable or limits.retry_unsafe):
+        found.append(retry(limits.retries))
+    if limits.rate is not None:
+        found.append(limit_rate(*parse_rate(limits.rate)))
+    if limits.timeout is not None:
+        found.append(deadline(limits.timeout))
+    return found
+
+
+def _mentions_secret(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return schema.get("writeOnly") is True or any(map(_mentions_secret, schema.values()))
+    return isinstance(schema, list) and any(map(_mentions_secret, schema))

@@ -1,0 +1,198 @@
+"""The tools and groups of one toolbox, in the order they came."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+from .errors import DefinitionError, NameTaken, ToolNotFound
+from .names import near, provider_name
+from .tool import Tool
+
+BASIC = "basic"
+CONFLICTS = ("raise", "override", "skip", "rename")
+
+
+class Group:
+    """A named set of tools that is switched on and off together."""
+
+    __slots__ = ("active", "description", "name", "notes")
+
+    def __init__(self, name: str, description: str, active: bool, notes: str | None) -> None:
+        self.name = name
+        self.description = description
+        self.active = active
+        self.notes = notes
+
+    def __repr__(self) -> str:
+        return f"Group({self.name!r}, {'active' if self.active else 'inactive'})"
+
+
+class Registry:
+    """Names to tools. Readers see a consistent order; writers take turns."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._shown: dict[str, str] = {}
+        self._groups = {BASIC: Group(BASIC, "Always available.", True, None)}
+        self._lock = threading.RLock()
+        self._watchers: list[Callable[[str | None], None]] = []
+
+    def watch(self, told: Callable[[str | None], None]) -> None:
+        """Tell somebody of each change: of one tool by its name, of many by None."""
+        self._watchers.append(told)
+
+    def add(self, tool: Tool, on_conflict: str = "raise") -> Tool:
+        """Register a tool; gives the one that now holds the name."""
+        if on_conflict not in CONFLICTS:
+            raise DefinitionError(tool.name, f"on_conflict must be one of {', '.join(CONFLICTS)}")
+        with self._lock:
+            if tool.group not in self._groups:
+                raise DefinitionError(
+                    tool.name,
+                    f"there is no group {tool.group!r}. "
+                    f"Create it first: box.groups.create({tool.group!r}, …)",
+                )
+            holder = self._holder(tool.name)
+            if holder is not None:
+                if on_conflict == "skip":
+                    return self._tools[holder]
+                if on_conflict == "raise":
+                    raise NameTaken(tool.name, holder)
+                if on_conflict == "rename":
+                    tool = tool.replace(name=self._free_name(tool.name))
+                elif holder != tool.name:
+                    self._drop(holder)
+            self._tools[tool.name] = tool
+            self._shown[provider_name(tool.name)] = tool.name
+        self._tell(tool.name)
+        return tool
+
+    def remove(self, name: str) -> Tool:
+        """Take a tool out; `ToolNotFound` if it is not here."""
+        with self._lock:
+            tool = self.find(name)
+            if tool is None:
+                raise ToolNotFound(name, near(name, self._tools))
+            self._drop(tool.name)
+        self._tell(tool.name)
+        return tool
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of this name, or of this name as a provider sees it."""
+        tool = self._tools.get(name)
+        if tool is None:
+            tool = self._tools.get(self._shown.get(name, ""))
+        return tool
+
+    def active(self, tool: Tool) -> bool:
+        """Whether the tool's group is switched on."""
+        group = self._groups.get(tool.group)
+        return group is not None and group.active
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        return list(self._tools)
+
+    def tools(self) -> list[Tool]:
+        """All tools, in order, active or not."""
+        return list(self._tools.values())
+
+    def group(self, name: str) -> Group | None:
+        """The group of this name."""
+        return self._groups.get(name)
+
+    def groups(self) -> list[Group]:
+        """All groups, in order."""
+        return list(self._groups.values())
+
+    def add_group(self, group: Group) -> None:
+        """Register a group; `ValueError` if the name is taken."""
+        with self._lock:
+            if group.name in self._groups:
+                raise ValueError(f"There is a group {group.name!r} already.")
+            self._groups[group.name] = group
+        self._tell(None)
+
+    def switch(self, name: str, active: bool) -> None:
+        """Switch a group on or off."""
+        with self._lock:
+            self._known_group(name).active = active
+        self._tell(None)
+
+    def remove_group(self, name: str) -> None:
+        """Take a group out, and its tools with it."""
+        with self._lock:
+            self._known_group(name)
+            del self._groups[name]
+            for tool in [tool for tool in self._tools.values() if tool.group == name]:
+                self._drop(tool.name)
+        self._tell(None)
+
+    def _known_group(self, name: str) -> Group:
+        if name == BASIC:
+            raise ValueError("The group 'basic' is always there and always active.")
+        group = self._groups.get(name)
+        if group is None:
+            known = ", ".join(map(repr, self._groups))
+            raise ValueError(f"There is no group {name!r}; there are {known}.")
+        return group
+
+    def _holder(self, name: str) -> str | None:
+        if name in self._tools:
+            return name
+        return self._shown.get(provider_name(name)) or self._shown.get(name)
+
+    def _free_name(self, name: str) -> str:
+        number = 2
+        while self._holder(f"{name}_{number}") is not None:
+            number += 1
+        return f"{name}_{number}"
+
+    def _drop(self, name: str) -> None:
+        del self._tools[name]
+        self._shown.pop(provider_name(name), None)
+
+    def _tell(self, name: str | None) -> None:
+        for told in self._watchers:
+            told(name)
+
+
+class Groups:
+    """The groups of a toolbox, as its users see them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def create(
+        self, name: str, description: str = "", *, active: bool = False, notes: str | None = None
+    ) -> Group:
+        """Make a group. `notes` tell a model how to use its tools."""
+        if not isinstance(name, str) or not name:
+            raise ValueError("A group needs a name.")
+        group = Group(name, description, active, notes)
+        self._registry.add_group(group)
+        return group
+
+    def activate(self, *names: str) -> None:
+        """Switch groups on: their tools are described and can be called."""
+        for name in names:
+            self._registry.switch(name, True)
+
+    def deactivate(self, *names: str) -> None:
+        """Switch groups off."""
+        for name in names:
+            self._registry.switch(name, False)
+
+    def remove(self, *names: str) -> None:
+        """Take groups out, and their tools with them."""
+        for name in names:
+            self._registry.remove_group(name)
+
+    def get(self, name: str) -> Group | None:
+        """The group of this name, or None."""
+        return self._registry.group(name)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._registry.groups())
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._registry.group(name) is not None

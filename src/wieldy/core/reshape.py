@@ -1,0 +1,79 @@
+"""The arguments of a derived tool: other names, other texts, other defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+UNSET: Any = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """How one argument of a derived tool differs from the original's.
+
+    `hidden` takes it away from the model; with `default` the function then
+    always gets that value, without one it uses its own.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    default: Any = UNSET
+    hidden: bool = False
+
+
+class Reshape:
+    """A mapping between the arguments a model sees and those the function takes."""
+
+    __slots__ = ("_arguments", "_below", "_inner")
+
+    def __init__(self, arguments: Mapping[str, Argument], below: "Reshape | None" = None) -> None:
+        self._arguments = dict(arguments)
+        self._below = below
+        self._inner = {
+            argument.name or name: name
+            for name, argument in self._arguments.items()
+            if not argument.hidden
+        }
+
+    def schema(self, original: Mapping[str, Any]) -> dict[str, Any]:
+        """The original's schema as this shape shows it."""
+        schema = dict(self._below.schema(original) if self._below else original)
+        properties: dict[str, Any] = {}
+        required = set(schema.get("required", ()))
+        for name, described in schema.get("properties", {}).items():
+            argument = self._arguments.get(name, Argument())
+            if argument.hidden:
+                required.discard(name)
+                continue
+            shown = dict(described)
+            if argument.description is not None:
+                shown["description"] = argument.description
+            if argument.default is not UNSET:
+                shown["default"] = argument.default
+                required.discard(name)
+            outer = argument.name or name
+            properties[outer] = shown
+            if name in required:
+                required = required - {name} | {outer}
+        schema["properties"] = properties
+        schema["required"] = [name for name in properties if name in required]
+        if not schema["required"]:
+            del schema["required"]
+        return schema
+
+    def translate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments under the function's own names; `KeyError` for a name taken away."""
+        translated: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if name not in self._inner and name in self._arguments:
+                raise KeyError(name)
+            translated[self._inner.get(name, name)] = value
+        for name, argument in self._arguments.items():
+            if argument.default is not UNSET and not argument.hidden:
+                translated.setdefault(name, argument.default)
+        return self._below.translate(translated) if self._below else translated
+
+    def inner_name(self, name: str) -> str:
+        """The function's own name of an argument seen through this shape."""
+        inner = self._inner.get(name, name)
+        return self._below.inner_name(inner) if self._below else inner

@@ -1,0 +1,199 @@
+"""One call under way: what the engine and its middleware know about it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from pydantic_core import from_json
+
+from .block import Block, Progress, Text, to_blocks
+from .call import Call, Outcome
+from .cancellation import Cancellation
+from .current import current_task, running_tasks
+from .secret import redact
+from .tool import Permission, Tool
+
+
+class Sink(Protocol):
+    """Where emitted items go while the call runs."""
+
+    def push(self, item: Block | Progress) -> None:
+        """Take an item, on the loop's thread."""
+
+    def room(self) -> Awaitable[None] | None:
+        """Something to wait for before the next item, or None if there is room."""
+
+
+class Executor(Protocol):
+    """A place where a tool's blocking function runs."""
+
+    async def execute(self, run: "Run", body: Callable[["Run"], Any]) -> Any:
+        """Run `body(run)` there, give what it gives and raise what it raises."""
+
+    def close(self) -> None:
+        """Let go of idle workers."""
+
+
+class RunStopped(BaseException):
+    """Raised inside a blocking function that emits after its call has ended without it."""
+
+
+class Run:
+    """The state of one running call. Made by the engine, dropped when the call ends.
+
+    Middleware may read everything here; `call` and `tool` say what was asked,
+    `arguments` are the plain arguments as accepted, `values` what the function gets.
+    """
+
+    # What most calls never set stays on the class.
+    tool: Tool
+    accepted: Mapping[str, Any] | None = None
+    values: dict[str, Any]
+    permission: Permission = Permission.AUTO
+    deps: Any = None
+    sink: Sink | None = None
+    home: Executor | None = None
+    blocks: list[Block] | None = None
+    metadata: dict[str, Any] | None = None
+    interruption: Cancellation | None = None
+    secrets: tuple[str, ...] = ()
+    attempts: int = 1
+    streamed: bool = False
+    stopped: bool = False
+    exclusive: bool = False
+    slots: object = None
+
+    def __init__(self, call: Call, parent: "Run | None", late: "Late") -> None:
+        self.call = call
+        self.parent = parent
+        self.late = late
+        task: asyncio.Task[Any]
+        try:
+            # One entry is this thread's own: something is running here.
+            (task,) = running_tasks.values()
+        except ValueError:
+            task = current_task()
+        self.task = task
+        self.cancels_before = task.cancelling()
+        # Whether anything happened that the outcome must tell beyond its value.
+        self.eventful = False
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The plain arguments as accepted: parsed, and repaired where that was needed."""
+        if self.accepted is None:
+            # JSON text that fits is hydrated as it is read; the plain form is made when asked for.
+            sent = self.call.arguments
+            parsed = from_json(sent) if isinstance(sent, str) else sent
+            self.accepted = parsed if isinstance(parsed, Mapping) else {}
+        return self.accepted
+
+    @property
+    def depth(self) -> int:
+        """How many calls this one is nested in."""
+        depth, above = 0, self.parent
+        while above is not None:
+            depth, above = depth + 1, above.parent
+        return depth
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that the engine runs this call on."""
+        return self.task.get_loop()
+
+    def interrupt(self) -> None:
+        """Stop this call, and nothing around it. Call it on the call's own loop."""
+        if self.interruption is None:
+            self.eventful = True
+            self.interruption = Cancellation(self.task, self.cancels_before)
+            self.interruption.fire()
+
+    def on_loop(self) -> bool:
+        """Whether this is the loop's own thread."""
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
+
+    def cancel_requested(self) -> bool:
+        """Whether somebody asked the task to stop since this call began."""
+        return self.task.cancelling() > self.cancels_before
+
+    def send_to(self, sink: Sink) -> None:
+        """Show to this reader what the call emits."""
+        self.sink = sink
+        self.blocks = []
+        self.eventful = True
+
+    def keep_secret(self, secrets: tuple[str, ...]) -> None:
+        """Cover these strings in all that the call shows."""
+        self.secrets = secrets
+        self.blocks = self.blocks or []
+        self.eventful = True
+
+    def note(self, key: str, value: Any) -> None:
+        """Put a fact into the metadata of the outcome to come."""
+        self.eventful = True
+        if self.metadata is None:
+            self.metadata = {}
+        self.metadata[key] = value
+
+    def noted(self, key: str, default: Any = None) -> Any:
+        """A fact noted before."""
+        return default if self.metadata is None else self.metadata.get(key, default)
+
+    def begin_stream(self) -> None:
+        """From now on the blocks shown are the content, and the value does not add to it."""
+        self.streamed = self.eventful = True
+        self.blocks = self.blocks or []
+
+    def show(self, item: Any) -> Awaitable[None] | None:
+        """Emit without waiting; gives something to wait for when the reader is behind."""
+        if self.stopped:
+            return None
+        if isinstance(item, Progress):
+            return self._push(item)
+        waiting = None
+        for block in to_blocks(item):
+            if self.blocks is None:
+                self.blocks = []
+                self.eventful = True
+            shown = covered(block, self.secrets) if self.secrets else block
+            self.blocks.append(shown)
+            waiting = self._push(shown)
+        return waiting
+
+    async def emit(self, item: Any) -> None:
+        """Emit, and wait until the reader has room for more."""
+        waiting = self.show(item)
+        if waiting is not None:
+            await waiting
+
+    def emit_blocking(self, item: Any) -> None:
+        """Emit from blocking code; on a worker's thread it waits while the reader is behind."""
+        if self.stopped:
+            raise RunStopped
+        if self.sink is None or self.on_loop():
+            self.show(item)
+        else:
+            asyncio.run_coroutine_threadsafe(self.emit(item), self.loop).result()
+
+    def _push(self, item: Block | Progress) -> Awaitable[None] | None:
+        if self.sink is None:
+            return None
+        self.sink.push(item)
+        return self.sink.room()
+
+
+def covered(block: Block, secrets: tuple[str, ...]) -> Block:
+    """The block with every secret in its text covered."""
+    return Text(redact(block.text, secrets)) if isinstance(block, Text) else block
+
+
+Handler = Callable[[Run], Awaitable[Outcome]]
+Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
+Observer = Callable[[Outcome], Any]
+Late = Callable[[Run, Any, BaseException | None], None]
+
+current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)

@@ -1,0 +1,90 @@
+"""Find tools by what they do."""
+
+import math
+import re
+import threading
+from collections import Counter
+
+from .registry import Registry
+from .tool import Tool
+
+_WORD = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]", re.IGNORECASE)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NAME_WEIGHT = 3.0
+
+
+class Index:
+    """Words to tools. It follows the registry one tool at a time and is never rebuilt."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._weights: dict[str, dict[str, float]] = {}
+        self._known: dict[str, tuple[Tool, list[str]]] = {}
+        self._stale: set[str] = set()
+        self._started = False
+        registry.watch(self._changed)
+
+    def search(self, query: str) -> list[str]:
+        """The names of tools that share words with the query, the best first."""
+        with self._lock:
+            self._catch_up()
+            scores: dict[str, float] = {}
+            total = len(self._known) + 1
+            for word in set(_words(query)):
+                found = self._weights.get(word, {})
+                rarity = math.log(1 + total / (1 + len(found)))
+                for name, weight in found.items():
+                    scores[name] = scores.get(name, 0.0) + weight * rarity
+            order = {name: place for place, name in enumerate(self._registry.names())}
+        return sorted(scores, key=lambda name: (-scores[name], order.get(name, total)))
+
+    def _changed(self, name: str | None) -> None:
+        with self._lock:
+            if name is None:
+                self._started = False
+            elif self._started:
+                self._stale.add(name)
+
+    def _catch_up(self) -> None:
+        if not self._started:
+            current = {tool.name: tool for tool in self._registry.tools()}
+            gone = [n for n, (tool, _) in self._known.items() if current.get(n) is not tool]
+            new = [name for name in current if name not in self._known]
+            self._stale.update(gone, new)
+            self._started = True
+        while self._stale:
+            name = self._stale.pop()
+            self._drop(name)
+            tool = self._registry.find(name)
+            if tool is not None and tool.name == name:
+                self._take(tool)
+
+    def _take(self, tool: Tool) -> None:
+        counts = Counter(_words(tool.description))
+        weights = {word: 1 + math.log(count) for word, count in counts.items()}
+        for word in [*_words(tool.name), *(word for tag in tool.tags for word in _words(tag))]:
+            weights[word] = weights.get(word, 0.0) + _NAME_WEIGHT
+        for word, weight in weights.items():
+            self._weights.setdefault(word, {})[tool.name] = weight
+        self._known[tool.name] = (tool, list(weights))
+
+    def _drop(self, name: str) -> None:
+        _, words = self._known.pop(name, (None, []))
+        for word in words:
+            tools = self._weights[word]
+            tools.pop(name, None)
+            if not tools:
+                del self._weights[word]
+
+
+def _words(text: str) -> list[str]:
+    """Lower-case words without their commonest endings; each CJK character is a word."""
+    return [_stem(word.lower()) for word in _WORD.findall(_HUMP.sub(" ", text))]
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

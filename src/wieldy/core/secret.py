@@ -1,0 +1,118 @@
+"""Values that must not be seen: what counts as one, and taking them out of text."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+MASK = "**********"
+_SHORTEST_PLAIN = 8
+
+
+class Secret:
+    """A string that shows itself only when asked with `get_secret_value()`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        """The string itself."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __str__(self) -> str:
+        return MASK if self._value else ""
+
+    def __repr__(self) -> str:
+        return f"Secret({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        held = core_schema.is_instance_schema(cls)
+        made = core_schema.chain_schema(
+            [core_schema.str_schema(), core_schema.no_info_plain_validator_function(cls)]
+        )
+        return core_schema.json_or_python_schema(
+            json_schema=made,
+            python_schema=core_schema.union_schema([held, made]),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, source: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "format": "password", "writeOnly": True}
+
+
+def reveal(value: Any) -> Any:
+    """The plain value of a secret, ours or pydantic's; anything else unchanged."""
+    return value.get_secret_value() if hasattr(value, "get_secret_value") else value
+
+
+def preset_secrets(presets: Mapping[str, Any]) -> list[str]:
+    """The strings among hidden arguments that must appear nowhere."""
+    return [text for text, marked in _strings(presets) if marked or len(text) >= _SHORTEST_PLAIN]
+
+
+def argument_secrets(arguments: Mapping[str, Any]) -> list[str]:
+    """The strings that the arguments' declared types mark as secret."""
+    return [text for text, marked in _strings(arguments) if marked]
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Cover every secret in a text, also where it stands escaped as JSON or `repr` would."""
+    for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
+        for form in {
+            secret,
+            json.dumps(secret)[1:-1],
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            repr(secret)[1:-1],
+        }:
+            text = text.replace(form, MASK)
+    return text
+
+
+def redact_data(data: Any, secrets: Iterable[str]) -> Any:
+    """Cover every secret in JSON-like data; the data passed in stays as it is."""
+    known = list(secrets)
+    if not known:
+        return data
+    if isinstance(data, str):
+        return redact(data, known)
+    if hasattr(data, "get_secret_value"):
+        return MASK
+    if isinstance(data, Mapping):
+        return {redact_data(k, known): redact_data(v, known) for k, v in data.items()}
+    if isinstance(data, list | tuple):
+        return [redact_data(item, known) for item in data]
+    return data
+
+
+def _strings(value: Any, marked: bool = False, depth: int = 0) -> Iterator[tuple[str, bool]]:
+    """Every string inside a value, with whether its type says that it is secret."""
+    if depth > 20:
+        return
+    if hasattr(value, "get_secret_value"):
+        yield str(value.get_secret_value()), True
+    elif isinstance(value, str):
+        yield value, marked
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _strings(item, marked, depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _strings(item, marked, depth + 1)
+    elif hasattr(value, "__pydantic_fields_set__") or hasattr(value, "__dataclass_fields__"):
+        fields = getattr(value, "__dict__", {})
+        yield from _strings(fields, marked, depth + 1)

@@ -1,0 +1,237 @@
+"""What a callable takes and gives, read from its signature."""
+
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Any, get_args, get_origin
+
+from .errors import DefinitionError
+from .injected import Injected
+
+_KINDS = inspect.Parameter
+
+
+class Parameter:
+    """One parameter that the model fills in."""
+
+    __slots__ = ("annotation", "default", "name", "text", "variadic")
+
+    def __init__(
+        self, name: str, annotation: Any, default: Any, text: str | None, variadic: bool
+    ) -> None:
+        self.name = name
+        self.annotation = annotation
+        self.default = default
+        self.text = text
+        self.variadic = variadic
+
+    @property
+    def shown_name(self) -> str:
+        """The name in the schema: the alias, where a pydantic `Field` gives one."""
+        for source in (self.default, *getattr(self.annotation, "__metadata__", ())):
+            alias = getattr(source, "validation_alias", None)
+            if isinstance(alias, str):
+                return alias
+        return self.name
+
+
+class Signature:
+    """The parameters left for the model, and how the function wants the others."""
+
+    __slots__ = ("context", "parameters", "positional", "returns", "secret_presets")
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter] = (),
+        context: str | None = None,
+        positional: tuple[str, ...] = (),
+        returns: Any = Any,
+        secret_presets: frozenset[str] = frozenset(),
+    ) -> None:
+        self.parameters = parameters
+        self.context = context
+        self.positional = positional
+        self.returns = returns
+        self.secret_presets = secret_presets
+
+
+def read_signature(
+    tool: str,
+    function: Callable[..., Any],
+    presets: Collection[str],
+    names: dict[str, Any] | None = None,
+) -> Signature:
+    """Read a callable; `names` are local names that its annotations may use."""
+    try:
+        listed = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise DefinitionError(
+            tool, "its signature can't be read. Pass input_schema={…} and a function of **kwargs."
+        ) from error
+    hints = _hints(tool, function, names)
+    _check_presets(tool, presets, listed)
+    taken = {*presets, *_bound_keywords(function)}
+    parameters, context = [], None
+    for name, parameter in listed.items():
+        annotation = hints.get(name, Any)
+        if _is_injected(annotation):
+            context = name
+        elif name not in taken and parameter.kind is not _KINDS.VAR_POSITIONAL:
+            parameters.append(_parameter(parameter, annotation))
+    positional = (n for n, p in listed.items() if p.kind is _KINDS.POSITIONAL_ONLY)
+    secret = frozenset(name for name in presets if _is_secret(hints.get(name)))
+    return Signature(parameters, context, tuple(positional), hints.get("return", Any), secret)
+
+
+def read_outside(function: Callable[..., Any], presets: Collection[str]) -> Signature:
+    """Read what can be read of a callable whose arguments are described by somebody else."""
+    try:
+        read = read_signature("", function, presets)
+    except DefinitionError:
+        return Signature()
+    return Signature((), read.context, read.positional, read.returns, read.secret_presets)
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling it gives something to await or to iterate with `async for`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = function if inspect.isroutine(function) else type(function).__call__
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def local_names(function: Any) -> dict[str, Any] | None:
+    """The names around a nested function whose annotations are text, while they can be had.
+
+    Annotations such as `"Order"` are looked up in the module, where a class made
+    inside a function is not. The frame that is making the tool still has it.
+    """
+    inner = _innermost(function)
+    home = getattr(inner, "__qualname__", "").rpartition(".<locals>.")[0]
+    texts = getattr(inner, "__annotations__", {})
+    if not home or not any(isinstance(text, str) for text in texts.values()):
+        return None
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_qualname == home:
+            return dict(frame.f_locals)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _hints(tool: str, function: Callable[..., Any], names: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(_innermost(function), localns=names, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(
+            tool, f"an annotation names {error.name!r}, which is not known where it is defined"
+        ) from error
+    except TypeError:
+        return {}
+
+
+def _innermost(function: Any) -> Any:
+    """The plain function whose annotations count."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isclass(function):
+        return function.__init__
+    function = inspect.unwrap(function)
+    if not inspect.isroutine(function):
+        function = inspect.unwrap(type(function).__call__)
+    return getattr(function, "__func__", function)
+
+
+def _bound_keywords(function: Any) -> set[str]:
+    bound: set[str] = set()
+    while isinstance(function, functools.partial):
+        bound.update(function.keywords)
+        function = function.func
+    return bound
+
+
+def _check_presets(tool: str, presets: Collection[str], listed: Mapping[str, Any]) -> None:
+    if any(parameter.kind is _KINDS.VAR_KEYWORD for parameter in listed.values()):
+        return
+    for preset in presets:
+        if preset not in listed:
+            raise DefinitionError(tool, f"it has no parameter {preset!r} for the preset")
+
+
+def _parameter(listed: inspect.Parameter, annotation: Any) -> Parameter:
+    return Parameter(
+        listed.name,
+        _plain_types(annotation),
+        listed.default,
+        _annotated_text(annotation),
+        listed.kind is _KINDS.VAR_KEYWORD,
+    )
+
+
+def _is_injected(annotation: Any) -> bool:
+    return any(
+        inspect.isclass(part) and issubclass(part, Injected) for part in _members(annotation)
+    )
+
+
+def _is_secret(annotation: Any) -> bool:
+    return any(hasattr(part, "get_secret_value") for part in _members(annotation))
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """The types that a plain, annotated or union type stands for."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _members(get_args(annotation)[0])
+    if origin is typing.Union or origin is types.UnionType:
+        return get_args(annotation)
+    return (annotation,)
+
+
+def _annotated_text(annotation: Any) -> str | None:
+    if get_origin(annotation) is not Annotated:
+        return None
+    texts = [extra for extra in annotation.__metadata__ if isinstance(extra, str)]
+    return "; ".join(texts) or None
+
+
+def _plain_types(annotation: Any) -> Any:
+    """The annotation with each `typing.TypedDict` in a form that pydantic takes before 3.12."""
+    if sys.version_info >= (3, 12):
+        return annotation
+    if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
+        return _renewed_typed_dict(annotation)
+    parts = get_args(annotation)
+    if not parts or get_origin(annotation) is typing.Literal:
+        return annotation
+    renewed = tuple(_plain_types(part) for part in parts)
+    if all(new is old for new, old in zip(renewed, parts, strict=True)):
+        return annotation
+    if get_origin(annotation) is types.UnionType:
+        return typing.Union[renewed]  # noqa: UP007 - built from parts known only now
+    return (
+        annotation.copy_with(renewed)
+        if hasattr(annotation, "copy_with")
+        else get_origin(annotation)[renewed]
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _renewed_typed_dict(original: Any) -> Any:
+    # Needed before 3.12 only, where pydantic takes no other.
+    from typing_extensions import TypedDict  # noqa: PLC0415
+
+    fields: dict[str, Any] = {}
+    for name, hint in typing.get_type_hints(original, include_extras=True).items():
+        marker: Any = typing.Required if name in original.__required_keys__ else typing.NotRequired
+        plain = (
+            get_args(hint)[0] if get_origin(hint) in (typing.Required, typing.NotRequired) else hint
+        )
+        fields[name] = marker[_plain_types(plain)]
+    renewed: Any = TypedDict(original.__name__, fields)  # type: ignore[misc]
+    renewed.__doc__ = original.__doc__
+    renewed.__module__ = original.__module__
+    return renewed

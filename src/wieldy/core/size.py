@@ -1,0 +1,47 @@
+"""Cut a result that is too large to show, and hand the whole to whoever keeps it."""
+
+from collections.abc import Awaitable, Callable
+
+from .block import Text
+from .call import Call, Outcome, Status
+from .errors import describe
+from .run import Handler, Middleware, Run
+from .secret import redact
+
+Spill = Callable[[Call, str], Awaitable[str]]
+
+
+def limit_size(most: int, spill: Spill | None) -> Middleware:
+    """A middleware that leaves a preview of `most` characters and a marker.
+
+    `spill` is given the call and the whole text, and answers with a handle that
+    goes into the marker and into `metadata["spilled"]`.
+    """
+
+    async def cut(run: Run, proceed: Handler) -> Outcome:
+        outcome = await proceed(run)
+        if outcome.status is not Status.OK:
+            return outcome
+        blocks = tuple(run.blocks or ()) if run.streamed else outcome.content
+        whole = "".join(block.text for block in blocks if isinstance(block, Text))
+        if len(whole) <= most:
+            return outcome
+        whole = redact(whole, run.secrets)
+        try:
+            handle = None if spill is None else await spill(run.call, whole)
+        except Exception as error:
+            # What can't be kept elsewhere is not thrown away here.
+            run.note("spill_error", describe(error))
+            return outcome
+        where = "the rest was not kept" if handle is None else f"the whole is at {handle}"
+        marker = f"\n[cut: {most:,} of {len(whole):,} characters shown, {where}]"
+        run.note("cut", {"shown": most, "total": len(whole)})
+        if handle is not None:
+            run.note("spilled", handle)
+        shown = whole[:most] + marker
+        others = [block for block in blocks if not isinstance(block, Text)]
+        if run.streamed:
+            run.blocks, run.streamed = [], False
+        return Outcome(run.call, Status.OK, shown, content=(Text(shown), *others))
+
+    return cut

@@ -1,0 +1,338 @@
+"""A tool: a function and everything that is known about it."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeVar, overload
+
+from . import schema as schema_of
+from .canonical import digest
+from .docstring import read_docstring
+from .errors import DefinitionError
+from .limits import NO_LIMITS, Limits
+from .reshape import UNSET, Argument, Reshape
+from .secret import preset_secrets
+from .signature import Signature, local_names, read_outside, read_signature
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+VALIDATIONS = ("repair", "strict", "describe")
+_MARK = "__wieldy_tool__"
+
+
+class Permission(StrEnum):
+    """Whether a call runs by itself, after a person agreed, or never."""
+
+    AUTO = "auto"
+    CONFIRM = "confirm"
+    DENY = "deny"
+
+
+class Tool:
+    """A named function with its description, its limits and its permission.
+
+    A tool is never changed after it is made; `replace` and `derive` give new
+    ones. What is read from the function (description, schemas, fingerprint) is
+    read when it is first asked for.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_given",
+        "_names",
+        "destructive",
+        "function",
+        "group",
+        "idempotent",
+        "limits",
+        "name",
+        "permission",
+        "postprocess",
+        "presets",
+        "read_only",
+        "shape",
+        "source",
+        "tags",
+        "validation",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        group: str = "basic",
+        tags: Iterable[str] = (),
+        permission: Permission | str = Permission.AUTO,
+        presets: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        postprocess: Callable[[Any], Any] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        read_only: bool = False,
+        idempotent: bool = False,
+        destructive: bool = False,
+        validation: str | None = None,
+        source: str = "python",
+        shape: Reshape | None = None,
+    ) -> None:
+        if not callable(function):
+            raise DefinitionError(str(name or function), "a tool needs something callable")
+        self.name = name or _own_name(function)
+        self.function = function
+        self.group = group
+        self.tags = (tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags))
+        self.permission = _permission(self.name, permission)
+        self.presets = dict(presets or {})
+        self.limits = limits or NO_LIMITS
+        self.postprocess = postprocess
+        self.read_only = read_only
+        self.idempotent = idempotent
+        self.destructive = destructive
+        self.validation = validation
+        self.source = source
+        self.shape = shape
+        self._given = (description, input_schema, output_schema)
+        self._names = None if input_schema is not None else local_names(function)
+        self._cache: dict[str, Any] = {}
+        _check(self, input_schema)
+
+    def replace(self, **changes: Any) -> "Tool":
+        """The same tool with other facts; the names are those of the constructor."""
+        facts = {name: getattr(self, name) for name in self.__slots__ if name[0] != "_"}
+        facts.update(
+            zip(("description", "input_schema", "output_schema"), self._given, strict=True)
+        )
+        facts.update(changes)
+        other = Tool(facts.pop("function"), **facts)
+        other._names = other._names or self._names
+        return other
+
+    def derive(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arguments: Mapping[str, Argument] | None = None,
+    ) -> "Tool":
+        """A tool over the same function under another name or with other arguments."""
+        changes: dict[str, Any] = {"name": name or self.name}
+        if description is not None:
+            changes["description"] = description
+        if arguments:
+            unknown = [each for each in arguments if each not in self.input_schema["properties"]]
+            if unknown:
+                raise DefinitionError(self.name, f"it has no argument {unknown[0]!r} to change")
+            fixed = {
+                self.shape.inner_name(each) if self.shape else each: argument.default
+                for each, argument in arguments.items()
+                if argument.hidden and argument.default is not UNSET
+            }
+            changes["shape"] = Reshape(arguments, self.shape)
+            changes["presets"] = {**self.presets, **fixed}
+        return self.replace(**changes)
+
+    @property
+    def description(self) -> str:
+        """What the tool does, from its maker or its docstring."""
+        given = self._given[0]
+        return self._docstring[0] if given is None else given
+
+    @property
+    def signature(self) -> Signature:
+        """What the function takes, less what is passed in for it."""
+        signature: Signature = self._once("signature", _read_signature)
+        return signature
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """What a model may send, as JSON Schema 2020-12. Don't change it."""
+        schema: dict[str, Any] = self._once("input_schema", _build_input_schema)
+        return schema
+
+    @property
+    def own_names(self) -> dict[str, str]:
+        """The function's own name for each argument that is shown under another."""
+        names: dict[str, str] = self._once("own_names", _read_own_names)
+        return names
+
+    @property
+    def own_schema(self) -> dict[str, Any] | None:
+        """The schema given for the function's own arguments, without the presets."""
+        schema: dict[str, Any] | None = self._once("own_schema", _read_own_schema)
+        return schema
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """What the function gives, as JSON Schema 2020-12, where it says so."""
+        schema: dict[str, Any] | None = self._once("output_schema", _build_output_schema)
+        return schema
+
+    @property
+    def traits(self) -> dict[str, bool]:
+        """What running the tool does to the world."""
+        return {
+            "read_only": self.read_only,
+            "idempotent": self.idempotent,
+            "destructive": self.destructive,
+        }
+
+    @property
+    def retryable(self) -> bool:
+        """Whether running it twice is as good as once."""
+        return self.read_only or self.idempotent
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the definition: name, description, schemas and traits."""
+        fingerprint: str = self._once("fingerprint", _fingerprint)
+        return fingerprint
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Hidden strings that must appear nowhere."""
+        secrets: tuple[str, ...] = self._once("secrets", _read_secrets)
+        return secrets
+
+    @property
+    def _docstring(self) -> tuple[str, dict[str, str]]:
+        found: tuple[str, dict[str, str]] = self._once("docstring", _read_docstring)
+        return found
+
+    def _once(self, fact: str, read: "Callable[[Tool], Any]") -> Any:
+        # Two threads may both read; they read the same.
+        if fact not in self._cache:
+            self._cache[fact] = read(self)
+        return self._cache[fact]
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r})"
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(**options: Any) -> Callable[[F], F]: ...
+def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    """Note on a function how it should be registered; the function itself is unchanged.
+
+    The options are those of `Toolbox.add` and of `Limits`. They count when the
+    function is added to a toolbox, also as a method through `add_object`.
+    """
+
+    def mark(marked: F) -> F:
+        setattr(marked, _MARK, options)
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def marked_options(function: Any) -> dict[str, Any]:
+    """What `@tool` noted on a function, its method or what a partial wraps."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return dict(getattr(function, _MARK, {}))
+
+
+def _own_name(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _permission(name: str, permission: Permission | str) -> Permission:
+    try:
+        return Permission(permission)
+    except ValueError:
+        choices = ", ".join(Permission)
+        raise DefinitionError(
+            name, f"permission must be one of {choices}, not {permission!r}"
+        ) from None
+
+
+def _check(tool: Tool, input_schema: Any) -> None:
+    if not isinstance(tool.name, str) or not tool.name:
+        raise DefinitionError(str(tool.name), "the name must be text and not empty")
+    if tool.name == "<lambda>":
+        raise DefinitionError(tool.name, 'a lambda has no name of its own: pass name="…"')
+    if tool.validation not in (None, *VALIDATIONS):
+        raise DefinitionError(tool.name, f"validation must be one of {', '.join(VALIDATIONS)}")
+    if tool.limits.cache is not None and not tool.read_only:
+        raise DefinitionError(tool.name, "only a read-only tool can have a cache")
+    if input_schema is not None and (
+        not isinstance(input_schema, Mapping) or input_schema.get("type", "object") != "object"
+    ):
+        raise DefinitionError(tool.name, 'input_schema must be a dict with "type": "object"')
+
+
+def _read_signature(tool: Tool) -> Signature:
+    if tool.own_schema is not None:
+        return read_outside(tool.function, tool.presets)
+    return read_signature(tool.name, tool.function, tool.presets, tool._names)
+
+
+def _read_own_names(tool: Tool) -> dict[str, str]:
+    names = {parameter.shown_name: parameter.name for parameter in tool.signature.parameters}
+    if tool.shape is not None:
+        names = {
+            outer: names.get(inner, inner)
+            for outer in tool.input_schema["properties"]
+            for inner in (tool.shape.inner_name(outer),)
+        }
+    return {outer: own for outer, own in names.items() if outer != own}
+
+
+def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
+    return read_docstring(_documented(tool.function))
+
+
+def _documented(function: Any) -> Any:
+    """What carries the docstring: the inner function, or for an object its `__call__` or class."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    call = type(function).__call__
+    return call if inspect.getdoc(call) and call.__doc__ else type(function)
+
+
+def _build_input_schema(tool: Tool) -> dict[str, Any]:
+    schema = tool.own_schema
+    if schema is None:
+        schema = schema_of.input_schema(tool.name, tool.signature, tool._docstring[1])
+    schema = {"type": "object", "properties": {}, **schema}
+    return tool.shape.schema(schema) if tool.shape else schema
+
+
+def _build_output_schema(tool: Tool) -> dict[str, Any] | None:
+    given = tool._given[2]
+    if given is not None:
+        schema: dict[str, Any] = schema_of.untitled(dict(given))
+        return schema
+    return schema_of.output_schema(tool.signature.returns)
+
+
+def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
+    given, hidden = tool._given[1], tool.presets
+    if given is None:
+        return None
+    plain: dict[str, Any] = schema_of.untitled(dict(given))
+    if not hidden:
+        return plain
+    shown = {k: v for k, v in plain.get("properties", {}).items() if k not in hidden}
+    required = [name for name in plain.get("required", ()) if name not in hidden]
+    plain.update(properties=shown, required=required)
+    if not required:
+        del plain["required"]
+    return plain
+
+
+def _fingerprint(tool: Tool) -> str:
+    return digest([tool.name, tool.description, tool.input_schema, tool.output_schema, tool.traits])
+
+
+def _read_secrets(tool: Tool) -> tuple[str, ...]:
+    return tuple(preset_secrets(tool.presets))

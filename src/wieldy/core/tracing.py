@@ -1,0 +1,67 @@
+"""One OpenTelemetry span per call, where OpenTelemetry is configured."""
+
+import sys
+from contextlib import AbstractContextManager
+from typing import Any
+
+from .block import to_text
+from .call import Outcome, Status
+from .errors import ToolFailed
+from .run import Run
+from .secret import redact
+
+_SPANLESS = (Status.OK, Status.PENDING)
+
+
+def tracing() -> bool:
+    """Whether somebody has configured OpenTelemetry.
+
+    An application that traces has loaded the API itself, so it is looked for and
+    not imported.
+    """
+    api = sys.modules.get("opentelemetry.trace")
+    return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
+
+
+def open_span(run: Run) -> AbstractContextManager[Any]:
+    """A span around one call, under the names that GenAI tracing has agreed on."""
+    from opentelemetry.trace import get_tracer  # noqa: PLC0415 - loaded by the application
+
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": run.call.tool,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": run.call.provider_id or run.call.id,
+        "wieldy.call.id": run.call.id,
+        "gen_ai.agent.name": run.call.scope.agent,
+        "gen_ai.conversation.id": run.call.scope.session,
+        "wieldy.call.parent": run.call.scope.parent,
+    }
+    span: AbstractContextManager[Any] = get_tracer("wieldy").start_as_current_span(
+        f"execute_tool {run.call.tool}",
+        attributes={name: value for name, value in attributes.items() if value is not None},
+        record_exception=False,
+        set_status_on_exception=False,
+    )
+    return span
+
+
+def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> None:
+    """Put how the call ended on its span; arguments and results only when asked for."""
+    from opentelemetry.trace import Status as SpanStatus  # noqa: PLC0415 - loaded by the application
+    from opentelemetry.trace import StatusCode  # noqa: PLC0415 - the same
+
+    span.set_attribute("wieldy.status", outcome.status.value)
+    if outcome.status not in _SPANLESS:
+        span.set_attribute("error.type", _error_type(outcome))
+        span.set_status(SpanStatus(StatusCode.ERROR, str(outcome.error)))
+    if capture_content:
+        arguments = redact(to_text(dict(run.arguments)), run.secrets)
+        span.set_attribute("gen_ai.tool.call.arguments", arguments)
+        span.set_attribute("gen_ai.tool.call.result", redact(outcome.text, run.secrets))
+
+
+def _error_type(outcome: Outcome) -> str:
+    error = outcome.error
+    source: Any = error.original if isinstance(error, ToolFailed) else error
+    return type(source).__qualname__ if source is not None else outcome.status.value

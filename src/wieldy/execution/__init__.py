@@ -1,0 +1,1 @@
+"""Where a tool's function runs."""

@@ -1,0 +1,380 @@
+"""The class users meet first: tools, who may call them, and the calls themselves."""
+
+import asyncio
+import inspect
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
+
+from wieldy.core.approvals import Approvals, Parked
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope
+from wieldy.core.desk import Desk
+from wieldy.core.engine import Engine
+from wieldy.core.limits import Limits
+from wieldy.core.permission import Approver, Permits
+from wieldy.core.plan import Planner
+from wieldy.core.registry import Groups, Registry
+from wieldy.core.rules import Rules
+from wieldy.core.run import Executor, Middleware, Observer, current_run
+from wieldy.core.search import Index
+from wieldy.core.selection import Selection
+from wieldy.core.size import Spill
+from wieldy.core.sync import border
+from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
+from wieldy.execution.threads import Threads
+from wieldy.wire.definitions import definitions
+
+F = TypeVar("F", bound=Callable[..., Any])
+Arguments = Mapping[str, Any] | str | None
+
+
+class LimitOptions(TypedDict, total=False):
+    """The fields of `Limits`, each as a keyword."""
+
+    timeout: float | None
+    retries: int
+    retry_unsafe: bool
+    concurrency: int | None
+    key: Callable[[Mapping[str, Any]], Any] | None
+    exclusive: bool
+    rate: str | tuple[int, float] | None
+    cache: float | None
+    isolation: str | None
+    max_result: int | None
+
+
+class ToolOptions(LimitOptions, total=False):
+    """What can be said about a tool when it is added."""
+
+    group: str
+    tags: Iterable[str]
+    permission: Permission | str
+    presets: Mapping[str, Any] | None
+    limits: Limits | None
+    postprocess: Callable[[Any], Any] | None
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    read_only: bool
+    idempotent: bool
+    destructive: bool
+    validation: str | None
+    source: str
+    on_conflict: str
+
+
+_LIMIT_NAMES = frozenset(field.name for field in fields(Limits))
+
+
+class View:
+    """What one agent may see and call. A view is live, and can be narrowed further."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        index: Index,
+        selection: Selection | None = None,
+        scope: Scope = NO_SCOPE,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._index = index
+        self._selection = selection
+        self._scope = scope
+
+    def call(
+        self,
+        call: str | Call,
+        arguments: Arguments = None,
+        *,
+        deps: Any = None,
+        session: str | None = None,
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Run one call to its outcome; a failing tool is an outcome, not an exception.
+
+        `deps` is for this call alone and reaches the tool through its `Context`.
+        """
+        if type(call) is str and current_run.get() is None and session is None:
+            made = Call(call, arguments, self._scope)
+        else:
+            made = self._made(call, arguments, session)
+        return self._engine.run(made, deps, None, None, self._selection)
+
+    def stream(
+        self,
+        call: str | Call,
+        arguments: Arguments = None,
+        *,
+        deps: Any = None,
+        session: str | None = None,
+    ) -> AsyncIterator[Block | Progress | Outcome]:
+        """Run one call and give what it shows as it comes, the outcome last."""
+        return self._engine.stream(self._made(call, arguments, session), deps, self._selection)
+
+    async def call_many(
+        self,
+        calls: Iterable[Call | tuple[str, Arguments]],
+        *,
+        deps: Any = None,
+        session: str | None = None,
+    ) -> list[Outcome]:
+        """Run calls at the same time; the outcomes come in the order of the calls."""
+        pairs = [(each, None) if isinstance(each, Call) else each for each in calls]
+        made = [self._made(call, arguments, session) for call, arguments in pairs]
+        return await asyncio.gather(
+            *(self._engine.run(call, deps, selection=self._selection) for call in made)
+        )
+
+    def call_sync(
+        self,
+        call: str | Call,
+        arguments: Arguments = None,
+        *,
+        deps: Any = None,
+        session: str | None = None,
+    ) -> Outcome:
+        """Run one call from blocking code, also inside a tool or beside a running loop."""
+        made = self._made(call, arguments, session)
+        return border().wait(lambda home: self._engine.run(made, deps, None, home, self._selection))
+
+    def view(
+        self,
+        names: Iterable[str] | str | None = None,
+        tags: Iterable[str] | str | None = None,
+        groups: Iterable[str] | str | None = None,
+        agent: str | None = None,
+    ) -> "View":
+        """Fewer tools: any match within one criterion, and each criterion narrows."""
+        selection = Selection(names, tags, groups, above=self._selection)
+        scope = Scope(agent or self._scope.agent, self._scope.session)
+        return View(self._registry, self._engine, self._index, selection, scope)
+
+    def schemas(self, provider: str = "openai") -> list[dict[str, Any]]:
+        """The visible tools as a provider wants them described."""
+        return definitions(self, provider)
+
+    def search(self, query: str, limit: int = 8) -> list[Tool]:
+        """The visible tools that fit the words best."""
+        found = (self.get(name) for name in self._index.search(query))
+        return [tool for tool in found if tool is not None][:limit]
+
+    def get(self, name: str) -> Tool | None:
+        """The visible tool of this name, or None."""
+        tool = self._registry.find(name)
+        return tool if tool is not None and self._shows(tool) else None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the visible tools, in order."""
+        return [tool.name for tool in self]
+
+    def __iter__(self) -> Iterator[Tool]:
+        return (tool for tool in self._registry.tools() if self._shows(tool))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} tools)"
+
+    def _shows(self, tool: Tool) -> bool:
+        selected = self._selection is None or self._selection.shows(tool)
+        return selected and self._registry.active(tool)
+
+    def _made(self, call: str | Call, arguments: Arguments, session: str | None) -> Call:
+        """The call to run, with the scope of this view and of the call around it."""
+        parent = current_run.get()
+        given = call.scope if isinstance(call, Call) else NO_SCOPE
+        around = NO_SCOPE if parent is None else parent.call.scope
+        scope = Scope(
+            given.agent or self._scope.agent or around.agent,
+            session or given.session or self._scope.session or around.session,
+            given.parent or (None if parent is None else parent.call.id),
+        )
+        if not isinstance(call, Call):
+            return Call(call, arguments, scope)
+        # A decision counts only where it was made: a call that comes back is asked about anew.
+        return call.replace(scope=scope, decision=None)
+
+
+class Toolbox(View):
+    """A set of tools and the one way to call them.
+
+    Everything about a call goes through here: what the tools are, who may call
+    them, how they are limited, who is asked, and who is told.
+    """
+
+    def __init__(
+        self,
+        *,
+        middleware: Sequence[Middleware] = (),
+        observers: Sequence[Observer] = (),
+        approver: Approver | None = None,
+        permission_mode: str = "ask",
+        approval_ttl: float | None = None,
+        validation: str = "repair",
+        spill: Spill | None = None,
+        capture_content: bool = False,
+        threads: int = 40,
+    ) -> None:
+        if validation not in VALIDATIONS:
+            raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
+        registry = Registry()
+        approvals = Approvals()
+        self.rules = Rules(changed=lambda: planner.forget())
+        self.groups = Groups(registry)
+        permits = Permits(
+            self.rules, approvals, mode=permission_mode, approver=approver, ttl=approval_ttl
+        )
+        self._executors: dict[str, Executor] = {"thread": Threads(threads)}
+        planner = Planner(
+            registry,
+            permits,
+            self._executors,
+            middleware=middleware,
+            validation=validation,
+            spill=spill,
+        )
+        engine = Engine(registry, planner, observers, capture_content)
+        self._desk = Desk(engine, registry, approvals)
+        permits.overdue = self._desk.overdue
+        super().__init__(registry, engine, Index(registry))
+
+    def add(
+        self,
+        function: Callable[..., Any] | Tool,
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[ToolOptions],
+    ) -> Tool:
+        """Register anything callable, or a `Tool`; gives the tool that now has the name."""
+        given: dict[str, Any] = {**options}
+        if name is not None:
+            given["name"] = name
+        if description is not None:
+            given["description"] = description
+        if isinstance(function, Tool):
+            on_conflict = given.pop("on_conflict", "raise")
+            tool = function.replace(**_with_limits(given, function.limits)) if given else function
+        else:
+            given = {**marked_options(function), **given}
+            on_conflict = given.pop("on_conflict", "raise")
+            tool = Tool(function, **_with_limits(given, None))
+        return self._registry.add(tool, on_conflict)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(
+        self,
+        function: None = None,
+        /,
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[ToolOptions],
+    ) -> Callable[[F], F]: ...
+    def tool(
+        self,
+        function: F | None = None,
+        /,
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[ToolOptions],
+    ) -> F | Callable[[F], F]:
+        """Register the function below; it stays what it was."""
+
+        def register(function: F) -> F:
+            self.add(function, name, description, **options)
+            return function
+
+        return register if function is None else register(function)
+
+    def add_object(
+        self, instance: object, prefix: str | None = None, **options: Unpack[ToolOptions]
+    ) -> list[Tool]:
+        """Register an instance's public methods, named `prefix_method` where a prefix is given."""
+        added = []
+        for name in _public_methods(instance):
+            method = getattr(instance, name)
+            own = marked_options(method)
+            shown = own.get("name") or name
+            added.append(self.add(method, f"{prefix}_{shown}" if prefix else shown, **options))
+        return added
+
+    def remove(self, name: str) -> Tool:
+        """Take a tool out; `ToolNotFound` if it is not here."""
+        return self._registry.remove(name)
+
+    async def pending(self) -> list[Parked]:
+        """The calls that wait for a decision, the oldest first."""
+        return await self._desk.pending()
+
+    async def approve(
+        self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
+    ) -> Outcome:
+        """Let a parked call run and give its outcome; edited arguments are checked again."""
+        return await self._desk.approve(call_id, by, arguments, deps)
+
+    async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
+        """Refuse a parked call; it never runs."""
+        return await self._desk.deny(call_id, by, reason)
+
+    async def interrupt(self, call_id: str) -> bool:
+        """Stop a running call: its caller gets an interrupted outcome. False if none runs."""
+        return self._engine.interrupt(call_id)
+
+    async def close(self) -> None:
+        """Let go of workers."""
+        for executor in self._executors.values():
+            executor.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+def _with_limits(options: dict[str, Any], before: Limits | None) -> dict[str, Any]:
+    """The options with single limits gathered into one `Limits`."""
+    single = {name: options[name] for name in options if name in _LIMIT_NAMES}
+    rest = {name: value for name, value in options.items() if name not in _LIMIT_NAMES}
+    if single:
+        start = rest.get("limits") or before or Limits()
+        every = {name: getattr(start, name) for name in _LIMIT_NAMES}
+        rest["limits"] = Limits(**{**every, **single})
+    return rest
+
+
+def _public_methods(instance: object) -> list[str]:
+    """The names of methods that the class defines, without running any property."""
+    found: dict[str, None] = {}
+    for owner in reversed(type(instance).__mro__[:-1]):
+        for name, value in vars(owner).items():
+            if name.startswith("_") or inspect.isclass(value):
+                continue
+            if callable(value) or isinstance(value, staticmethod | classmethod):
+                found[name] = None
+            else:
+                found.pop(name, None)
+    return list(found)

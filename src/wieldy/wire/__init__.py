@@ -1,0 +1,1 @@
+"""Between models' words and calls: pure functions, no I/O."""

@@ -1,0 +1,496 @@
+"""Hold the shape of the source: who imports whom, how long things are, what is public.
+
+Each rule is a small function from source text to a list of faults. One test
+runs it over the package, another feeds it an example that breaks the rule.
+"""
+
+import ast
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = "wieldy"
+SRC = Path(__file__).parents[1] / "src"
+
+# Each may import those before it and itself.
+ORDER = (
+    "core",
+    "execution",
+    "store",
+    "wire",
+    "mcp",
+    "openapi",
+    "toolbox",
+    "models",
+    "tools",
+    "agent",
+    "dialects",
+    "server",
+    "cli",
+)
+MODULE_LINES = 600
+FUNCTION_LINES = 60
+EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
+HEAVY = {
+    "sqlalchemy",
+    "opentelemetry",
+    "jsonschema_rs",
+    "typer",
+    "rich",
+    "mcp",
+    "httpx",
+    "httpx2",
+    "starlette",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One source file under its dotted name."""
+
+    name: str
+    source: str
+    is_package: bool = False
+
+    @property
+    def package(self) -> str:
+        """The package that a relative import of this module starts from."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One name that a module imports from this project."""
+
+    target: str
+    origin: str
+    level: int
+    line: int
+    on_load: bool
+
+
+class _Reader(ast.NodeVisitor):
+    """Collect the imports of a module, with whether loading the module runs them."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.found: list[Import] = []
+        self.on_load = True
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self._add(alias.name, alias.name, 0, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        origin = _absolute(self.module.package, node.level, node.module)
+        for alias in node.names:
+            self._add(f"{origin}.{alias.name}", origin, node.level, node.lineno)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        match node:
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                level = len(name) - len(name.lstrip("."))
+                target = _absolute(self.module.package, level, name.lstrip("."))
+                self._add(target, target, level, node.lineno)
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            self._visit_later(node.body)
+            for child in node.orelse:
+                self.visit(child)
+        else:
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._visit_later(node.body)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._visit_later(node.body)
+
+    def _visit_later(self, body: list[ast.stmt]) -> None:
+        before, self.on_load = self.on_load, False
+        for child in body:
+            self.visit(child)
+        self.on_load = before
+
+    def _add(self, target: str, origin: str, level: int, line: int) -> None:
+        if _within(target, ROOT) or level:
+            self.found.append(Import(target, origin, level, line, self.on_load))
+
+
+def _absolute(package: str, level: int, name: str | None) -> str:
+    parts = package.split(".")
+    start = parts[: len(parts) - level + 1] if level else []
+    return ".".join([*start, *([name] if name else [])])
+
+
+def _within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def _part(name: str, index: int) -> str:
+    """The piece of a dotted name at an index, or nothing."""
+    return (name.split(".") + [""] * index)[index]
+
+
+def read_imports(module: Module) -> list[Import]:
+    reader = _Reader(module)
+    reader.visit(ast.parse(module.source))
+    return reader.found
+
+
+def order_faults(module: Module) -> list[str]:
+    """Imports that go down the order, sideways between dialects, or to the public list."""
+    if module.name == ROOT:
+        return []
+    own = _part(module.name, 1)
+    if own not in ORDER:
+        return [f"{module.name}: has no place in the import order"]
+    faults = []
+    for found in read_imports(module):
+        where = f"{module.name}:{found.line}"
+        other = _part(found.target, 1)
+        if other not in ORDER:
+            faults.append(f"{where}: imports {found.target}, not the module that defines it")
+        elif ORDER.index(other) > ORDER.index(own):
+            faults.append(f"{where}: {own} may not import {other}")
+        elif own == other == "dialects" and _is_sideways(module.name, found.target):
+            faults.append(f"{where}: one dialect imports another, {found.target}")
+    return faults
+
+
+def _is_sideways(name: str, target: str) -> bool:
+    own, other = _part(name, 2), _part(target, 2)
+    return bool(own and other) and own != other
+
+
+def form_faults(module: Module) -> list[str]:
+    """Imports written the wrong way: relative inside a package, the full name across."""
+    faults = []
+    for found in read_imports(module):
+        where = f"{module.name}:{found.line}"
+        if found.level > 1:
+            faults.append(f"{where}: an import climbs with '..'")
+        elif module.name != ROOT and module.package == ROOT and found.level:
+            faults.append(f"{where}: write the full name, {found.target}")
+        elif module.package != ROOT and not found.level and _within(found.origin, module.package):
+            faults.append(f"{where}: {found.target} is in the same package; write it relative")
+    return faults
+
+
+def cycle_faults(modules: Mapping[str, Module]) -> list[str]:
+    """The first ring of modules that load each other, if there is one."""
+    graph: dict[str, set[str]] = {}
+    for module in modules.values():
+        loaded = (found for found in read_imports(module) if found.on_load)
+        named = {f.target if f.target in modules else f.origin for f in loaded}
+        graph[module.name] = named - {module.name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return ["import cycle: " + " → ".join(reversed(error.args[1]))]
+    return []
+
+
+def length_faults(module: Module) -> list[str]:
+    """The module and the functions that are over the wall."""
+    faults = []
+    lines = len(module.source.splitlines())
+    if lines > MODULE_LINES:
+        faults.append(f"{module.name}: {lines} lines, the wall is {MODULE_LINES}")
+    for node in ast.walk(ast.parse(module.source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                where = f"{module.name}:{node.lineno}"
+                faults.append(f"{where}: {node.name} has {lines} lines, not {FUNCTION_LINES}")
+    return faults
+
+
+def docstring_faults(module: Module) -> list[str]:
+    """A module that does not say why it exists."""
+    docstring = ast.get_docstring(ast.parse(module.source))
+    return [] if docstring else [f"{module.name}: does not open with a docstring"]
+
+
+def name_faults(module: Module) -> list[str]:
+    """A file or folder whose name says nothing about what is inside."""
+    name = module.name.rpartition(".")[2]
+    return [f"{module.name}: says nothing"] if name.strip("_") in EMPTY_NAMES else []
+
+
+def public_faults(module: Module) -> list[str]:
+    """A public list that is unsorted or lacks a public name of its module."""
+    body = ast.parse(module.source).body
+    listed = next((found for node in body if (found := _list_of(node)) is not None), None)
+    if listed is None:
+        return [f"{module.name}: has no __all__"]
+    faults = []
+    if listed != sorted(listed, key=_public_key):
+        faults.append(f"{module.name}: __all__ is not sorted")
+    if len(listed) != len(set(listed)):
+        faults.append(f"{module.name}: __all__ names something twice")
+    public = {name for name in _bound_names(body) if not name.startswith("_")}
+    faults += [f"{module.name}: {name} is not in __all__" for name in sorted(public - set(listed))]
+    return faults
+
+
+def _list_of(node: ast.stmt) -> list[str] | None:
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id="__all__")], value=value)
+            | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.expr() as value)
+        ):
+            return list(ast.literal_eval(value))
+    return None
+
+
+def _public_key(name: str) -> tuple[int, str]:
+    """The order ruff holds `__all__` to: constants, classes, the rest; numbers by value."""
+    natural = re.sub(r"\d+", lambda digits: digits[0].zfill(9), name)
+    if len(name) > 1 and name.isupper():
+        return 0, natural
+    return (1 if name[0].isupper() else 2), natural
+
+
+def _bound_names(body: list[ast.stmt]) -> Iterator[str]:
+    """The names a module body defines or imports, apart from the standard library's."""
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield name
+            case ast.ClassDef(name=name):
+                yield name
+            case ast.Import(names=names):
+                yield from (a.asname or _part(a.name, 0) for a in names if not _is_std(a.name))
+            case ast.ImportFrom(names=names, module=origin, level=level):
+                if level or not _is_std(origin or ""):
+                    yield from (alias.asname or alias.name for alias in names)
+            case ast.If(body=inner, orelse=other):
+                yield from _bound_names([*inner, *other])
+            case ast.Assign() | ast.AnnAssign():
+                stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+                yield from (name.id for name in stored if isinstance(name.ctx, ast.Store))
+
+
+def _is_std(name: str) -> bool:
+    return _part(name, 0) in sys.stdlib_module_names
+
+
+def loading_faults(statement: str) -> list[str]:
+    """What a statement brings along in a fresh interpreter: heavy packages, threads."""
+    probe = (
+        f"{statement}\nimport json, sys, threading\n"
+        "print(json.dumps([sorted(sys.modules), threading.active_count()]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded, threads = json.loads(done.stdout)
+    faults = [f"loads {name}" for name in sorted(HEAVY.intersection(loaded))]
+    return faults + ([f"{threads} threads run"] if threads != 1 else [])
+
+
+def _read_package() -> dict[str, Module]:
+    modules = {}
+    for path in sorted((SRC / ROOT).rglob("*.py")):
+        is_package = path.name == "__init__.py"
+        relative = (path.parent if is_package else path.with_suffix("")).relative_to(SRC)
+        name = ".".join(relative.parts)
+        modules[name] = Module(name, path.read_text(encoding="utf-8"), is_package)
+    return modules
+
+
+PACKAGE = _read_package()
+PUBLIC = [
+    name
+    for name, module in PACKAGE.items()
+    if name == ROOT or (module.is_package and name.startswith(f"{ROOT}.dialects."))
+]
+
+
+def test_there_is_a_package_to_read() -> None:
+    assert ROOT in PACKAGE
+
+
+def test_packages_import_only_what_comes_before_them() -> None:
+    assert [fault for module in PACKAGE.values() for fault in order_faults(module)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "fault"),
+    [
+        ("wieldy.core.a", "import wieldy.store.ledger", "core may not import store"),
+        ("wieldy.core.a", "from wieldy import toolbox", "core may not import toolbox"),
+        ("wieldy.mcp.a", "from wieldy.openapi import b", "mcp may not import openapi"),
+        (
+            "wieldy.core.a",
+            "if TYPE_CHECKING:\n    from wieldy.wire.b import C",
+            "core may not import wire",
+        ),
+        (
+            "wieldy.toolbox",
+            "class T:\n    async def f(self):\n        import wieldy.agent",
+            "toolbox may not import agent",
+        ),
+        ("wieldy.core.a", "importlib.import_module('wieldy.mcp')", "core may not import mcp"),
+        ("wieldy.server.a", "import wieldy.cli", "server may not import cli"),
+        ("wieldy.store.a", "from wieldy import Toolbox", "not the module that defines it"),
+        ("wieldy.store.a", "import wieldy", "not the module that defines it"),
+        ("wieldy.stray", "", "no place in the import order"),
+        ("wieldy.dialects.one.a", "from wieldy.dialects.two import b", "one dialect imports"),
+        ("wieldy.dialects.one.a", "from wieldy.dialects import two", "one dialect imports"),
+        ("wieldy.dialects.one", "from .two import b", "one dialect imports"),
+    ],
+)
+def test_an_import_against_the_order_is_found(name: str, source: str, fault: str) -> None:
+    [found] = order_faults(Module(name, source))
+    assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("wieldy.core.a", "from .b import C\nimport mcp\nimport wieldyish"),
+        ("wieldy.store.a", "from wieldy.core.b import C"),
+        ("wieldy.dialects.one.a", "from .b import C\nfrom wieldy.agent.c import D"),
+        ("wieldy.cli", "import wieldy.server.app"),
+    ],
+)
+def test_an_import_along_the_order_is_fine(name: str, source: str) -> None:
+    module = Module(name, source)
+    assert order_faults(module) + form_faults(module) == []
+
+
+def test_imports_are_relative_inside_a_package_and_full_across() -> None:
+    assert [fault for module in PACKAGE.values() for fault in form_faults(module)] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "fault"),
+    [
+        (Module("wieldy.core.a.b", "from ..c import D"), "climbs"),
+        (Module("wieldy.core.a", "from .. import store"), "climbs"),
+        (Module("wieldy.toolbox", "from .core.call import Call"), "write the full name"),
+        (Module("wieldy.toolbox", "from . import core"), "write the full name"),
+        (Module("wieldy.core.a", "from wieldy.core.b import C"), "write it relative"),
+        (Module("wieldy.core.a", "import wieldy.core.b"), "write it relative"),
+        (Module("wieldy.core", "from wieldy.core.b import C", True), "write it relative"),
+    ],
+)
+def test_an_import_in_the_wrong_form_is_found(module: Module, fault: str) -> None:
+    [found] = form_faults(module)
+    assert fault in found
+
+
+def test_no_modules_import_each_other_in_a_ring() -> None:
+    assert cycle_faults(PACKAGE) == []
+
+
+def _modules(**sources: str) -> dict[str, Module]:
+    named = {f"wieldy.core.{name}": source for name, source in sources.items()}
+    return {name: Module(name, source) for name, source in named.items()}
+
+
+def test_a_ring_of_imports_is_found() -> None:
+    ring = _modules(a="from .b import B", b="from . import c", c="import wieldy.core.a")
+
+    [found] = cycle_faults(ring)
+
+    assert all(name in found for name in ring)
+
+
+def test_an_import_that_does_not_run_on_load_makes_no_ring() -> None:
+    typing_only = "if TYPE_CHECKING:\n    from .a import A"
+    in_function = "def f():\n    from .a import A"
+    assert cycle_faults(_modules(a="from .b import B", b=typing_only)) == []
+    assert cycle_faults(_modules(a="from .b import B", b=in_function)) == []
+
+
+def test_modules_and_functions_stay_under_the_wall() -> None:
+    assert [fault for module in PACKAGE.values() for fault in length_faults(module)] == []
+
+
+def test_a_module_or_function_over_the_wall_is_found() -> None:
+    at_the_wall = "async def f():\n" + "    pass\n" * (FUNCTION_LINES - 1)
+    assert length_faults(Module("wieldy.a", at_the_wall)) == []
+    assert length_faults(Module("wieldy.a", "\n" * MODULE_LINES)) == []
+
+    [function] = length_faults(Module("wieldy.a", at_the_wall + "    pass\n"))
+    [module] = length_faults(Module("wieldy.a", "\n" * (MODULE_LINES + 1)))
+
+    assert "f has 61 lines" in function
+    assert "601 lines" in module
+
+
+def test_every_module_opens_with_a_docstring() -> None:
+    assert [fault for module in PACKAGE.values() for fault in docstring_faults(module)] == []
+
+
+def test_a_module_without_a_docstring_is_found() -> None:
+    assert docstring_faults(Module("wieldy.a", '"""Why it exists."""')) == []
+    assert docstring_faults(Module("wieldy.a", "# a comment\nimport os")) != []
+
+
+def test_file_names_say_what_is_inside() -> None:
+    assert [fault for module in PACKAGE.values() for fault in name_faults(module)] == []
+
+
+@pytest.mark.parametrize("name", ["utils", "_helpers", "common", "manager", "base"])
+def test_an_empty_file_name_is_found(name: str) -> None:
+    assert name_faults(Module(f"wieldy.core.{name}", "")) != []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_public_list_is_sorted_and_complete(name: str) -> None:
+    listed = importlib.import_module(name)
+
+    assert public_faults(PACKAGE[name]) == []
+    assert [entry for entry in listed.__all__ if not hasattr(listed, entry)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("", "has no __all__"),
+        ("__all__ = ['b', 'a']", "not sorted"),
+        ("__all__ = ['a', 'B']", "not sorted"),
+        ("__all__ = ['a', 'a']", "twice"),
+        ("__all__ = ['a']\ndef a(): ...\ndef b(): ...", "b is not in"),
+        ("from wieldy.core.call import Call\n__all__ = []", "Call is not in"),
+        ("from .core.call import Call as C\n__all__ = []", "C is not in"),
+        ("if TYPE_CHECKING:\n    from .a import A\n__all__: list[str] = []", "A is not in"),
+        ("__all__ = []\nlimit: int = 3", "limit is not in"),
+    ],
+)
+def test_a_faulty_public_list_is_found(source: str, fault: str) -> None:
+    [found] = public_faults(Module("wieldy", source, True))
+    assert fault in found
+
+
+def test_a_public_list_may_leave_out_private_and_standard_names() -> None:
+    source = "import sys\nfrom typing import Any\n_x = 1\nLIMIT = Box = box = 2\n"
+    listed = "__all__ = ['LIMIT', 'Box', '__version__', 'box']"
+    assert public_faults(Module("wieldy", source + listed, True)) == []
+
+
+def test_importing_wieldy_loads_nothing_heavy_and_starts_no_thread() -> None:
+    assert loading_faults("import wieldy") == []
+
+
+def test_a_heavy_import_and_a_started_thread_are_found() -> None:
+    statement = "import rich, threading\nthreading.Timer(1, print).start()"
+    assert loading_faults(statement) == ["loads rich", "2 threads run"]
