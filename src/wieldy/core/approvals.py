@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from .call import Call, Decision, Outcome, Scope
+from .canonical import digest
 from .errors import AlreadyDecided, CallNotFound
 
 _REMEMBERED = 1000
@@ -21,7 +22,7 @@ class Parked:
     decision on it holds for this tool definition and these arguments only.
     """
 
-    __slots__ = ("at", "call", "deps", "expires_at", "fingerprint", "reason", "repairs")
+    __slots__ = ("at", "call", "deps", "digest", "expires_at", "fingerprint", "reason", "repairs")
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Parked:
         deps: Any = None,
     ) -> None:
         self.call = call
+        self.digest = digest(call.arguments)
         self.fingerprint = fingerprint
         self.reason = reason
         self.at = time.time()

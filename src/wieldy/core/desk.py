@@ -7,6 +7,7 @@ from typing import Any
 
 from .approvals import Approvals, Parked
 from .call import Call, Outcome, Status
+from .canonical import digest
 from .engine import Engine
 from .errors import AlreadyDecided, CallDenied, CallInterrupted, CallNotFound
 from .permission import decision_on
@@ -39,10 +40,11 @@ class Desk:
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
-        accepted = parked.call.arguments
+        accepted, agreed = parked.call.arguments, parked.digest
         if arguments is not None:
             accepted = await self._engine.check(parked.call.replace(arguments=arguments))
-        decision = decision_on(parked, True, accepted, by)
+            agreed = digest(accepted)
+        decision = decision_on(parked, True, agreed, by)
         call = await self._approvals.decide(call_id, decision, accepted)
         tool = self._registry.find(call.tool)
         if tool is None or tool.fingerprint != parked.fingerprint:
@@ -88,9 +90,8 @@ class Desk:
     async def _refuse(
         self, parked: Parked, by: str | None, reason: str, metadata: dict[str, Any]
     ) -> Outcome:
-        arguments = parked.call.arguments
-        decision = decision_on(parked, False, arguments, by, reason)
-        call = await self._approvals.decide(parked.id, decision, arguments)
+        decision = decision_on(parked, False, parked.digest, by, reason)
+        call = await self._approvals.decide(parked.id, decision, parked.call.arguments)
         if not await self._approvals.claim(parked.id):
             return await self._approvals.outcome(parked.id)
         error = CallDenied(call.tool, reason)

@@ -1,8 +1,10 @@
 """Hold a call until it is allowed to run."""
 
+import copy
+import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from .approvals import Approvals, Parked
@@ -14,7 +16,7 @@ from .rules import Rule, Rules, Verdict
 from .run import Handler, Middleware, Run
 from .tool import Permission, Tool
 
-Approver = Callable[[Parked], Awaitable[bool | None]]
+Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
 MODES = ("ask", "read-only", "bypass")
 _VERDICTS = {
     Verdict.DENY: Permission.DENY,
@@ -68,7 +70,7 @@ class Permits:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
         parked = Parked(
-            run.call.replace(arguments=run.arguments),
+            run.call.replace(arguments=_snapshot(run.arguments)),
             run.tool.fingerprint,
             reason=reason,
             expires_at=expires_at,
@@ -88,19 +90,34 @@ class Permits:
 
 
 def decision_on(
-    parked: Parked, approved: bool, arguments: Any, by: str | None, reason: str | None = None
+    parked: Parked,
+    approved: bool,
+    arguments_digest: str,
+    by: str | None,
+    reason: str | None = None,
 ) -> Decision:
     """A decision bound to the tool as it was parked and to exactly these arguments."""
     return Decision(
-        approved, parked.fingerprint, digest(arguments), at=time.time(), by=by, reason=reason
+        approved, parked.fingerprint, arguments_digest, at=time.time(), by=by, reason=reason
     )
+
+
+def _snapshot(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments apart from the caller, who may go on changing what it sent."""
+    try:
+        return copy.deepcopy(arguments)
+    except Exception:
+        # What can't be copied is still held to its digest.
+        return dict(arguments)
 
 
 async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
     if approver is None:
         return None
     try:
-        answer = await approver(parked)
+        answer = approver(parked)
+        if inspect.isawaitable(answer):
+            answer = await answer
     except Exception:
         # The approver is other people's code; undecided is the answer that loses nothing.
         _log.exception("The approver failed on call %s; it is parked", parked.id)

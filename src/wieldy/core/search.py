@@ -84,7 +84,9 @@ def _words(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
+    for endings in (("s",), ("ing", "ed"), ("e",)):
+        for ending in endings:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                word = word.removesuffix(ending)
+                break
     return word

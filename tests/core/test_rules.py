@@ -1,0 +1,255 @@
+"""Standing rules: by name, by argument, and which of them counts."""
+
+import os
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from wieldy import Argument, Status, Toolbox
+
+RELATIVE = os.path.relpath("/etc/shadow")
+normal = os.path.abspath
+
+
+def box_with(function: Any, **options: Any) -> Toolbox:
+    box = Toolbox()
+    box.add(function, name="act", **options)
+    return box
+
+
+async def status(box: Toolbox, **arguments: Any) -> str:
+    return (await box.call("act", arguments)).status.value
+
+
+async def touch(path: str = "/etc/passwd") -> str:
+    return path
+
+
+@pytest.mark.parametrize(
+    ("permission", "rules", "expected"),
+    [
+        ("auto", [], "ok"),
+        ("confirm", [], "pending"),
+        ("deny", [], "denied"),
+        ("auto", ["ask"], "pending"),
+        ("auto", ["deny"], "denied"),
+        ("confirm", ["allow"], "ok"),
+        ("deny", ["allow"], "denied"),
+        ("auto", ["allow", "ask"], "pending"),
+        ("auto", ["ask", "allow"], "pending"),
+        ("confirm", ["allow", "ask", "deny"], "denied"),
+        ("confirm", ["deny", "ask", "allow"], "denied"),
+    ],
+)
+async def test_own_deny_then_deny_ask_allow_then_own_permission(
+    permission: str, rules: list[str], expected: str
+) -> None:
+    box = box_with(touch, permission=permission)
+    for verdict in rules:
+        getattr(box.rules, verdict)("*")
+    assert await status(box) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "rule", "expected"),
+    [
+        ("read-only", {"read_only": True}, None, "ok"),
+        ("read-only", {}, None, "denied"),
+        ("read-only", {}, "allow", "denied"),
+        ("read-only", {"read_only": True, "permission": "confirm"}, None, "pending"),
+        ("bypass", {"permission": "confirm"}, None, "ok"),
+        ("bypass", {}, "ask", "ok"),
+        ("bypass", {}, "deny", "denied"),
+        ("bypass", {"permission": "deny"}, "allow", "denied"),
+    ],
+)
+async def test_modes(mode: str, options: dict[str, Any], rule: str | None, expected: str) -> None:
+    box = Toolbox(permission_mode=mode)
+    box.add(touch, name="act", **options)
+    if rule:
+        getattr(box.rules, rule)("act")
+    assert await status(box) == expected
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="permission_mode must be one of ask, read-only, bypass"):
+        Toolbox(permission_mode="yolo")
+
+
+async def test_rules_made_later_count_at_once_and_can_be_taken_back() -> None:
+    box = box_with(touch)
+    assert await status(box) == "ok"
+    rule = box.rules.deny("a*", reason="not today")
+    outcome = await box.call("act")
+    assert (outcome.status, "not today" in outcome.text) == (Status.DENIED, True)
+    box.rules.remove(rule)
+    assert await status(box) == "ok"
+    assert len(box.rules) == 0
+
+
+async def test_a_rule_may_use_the_name_that_providers_see() -> None:
+    box = Toolbox()
+    box.add(touch, name="touch it!")
+    box.rules.deny(box.schemas("mcp")[0]["name"])
+    assert (await box.call("touch it!")).status is Status.DENIED
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("/workspace/*", "/workspace/a.txt", True),
+        ("/workspace/*", "/workspace/sub/a.txt", False),
+        ("/workspace/**", "/workspace/sub/a.txt", True),
+        ("/workspace/**/a.txt", "/workspace/a.txt", True),
+        ("/workspace/**/a.txt", "/workspace/x/y/a.txt", True),
+        ("/workspace/*", "/workspace/../etc/passwd", False),
+        ("/workspace/**", "/workspace/../etc/passwd", False),
+        ("/workspace/*", "/workspace/./a.txt", True),
+        ("/workspace/*", "/workspace//a.txt", True),
+        ("/workspace/*", "//workspace/a.txt", True),
+        ("/workspace/*", "workspace/a.txt", False),
+        ("/workspace/*", "/workspace", False),
+        ("/workspace/*", "/workspace2/a.txt", False),
+        ("/workspace/?.txt", "/workspace/a.txt", True),
+        ("/workspace/[ab].txt", "/workspace/b.txt", True),
+        ("/workspace/[!ab].txt", "/workspace/b.txt", False),
+        ("https://api.example/*", "https://api.example/users", True),
+        ("https://api.example/*", "https://api.example/users/1", False),
+        ("https://api.example/**", "https://api.example/a/../../evil.example/x", False),
+        ("https://api.example/*", "https://api.example.evil/users", False),
+    ],
+)
+async def test_paths(pattern: str, path: str, matches: bool) -> None:
+    allowing = box_with(touch, permission="confirm")
+    allowing.rules.allow("act", where={"path": pattern})
+    assert await status(allowing, path=path) == ("ok" if matches else "pending")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/shadow", "/etc/../etc/shadow", "//etc/shadow", "/x/../etc/shadow", "/etc/./shadow"],
+)
+async def test_a_denied_path_is_denied_however_it_is_written(path: str) -> None:
+    box = box_with(touch)
+    box.rules.deny("act", where={"path": "/etc/**"})
+    assert await status(box, path=path) == "denied"
+
+
+async def test_a_relative_path_is_read_from_the_working_directory() -> None:
+    box = box_with(touch)
+    box.rules.deny("act", where={"path": "/etc/**"})
+    assert await status(box, path=RELATIVE) == "denied"
+
+
+async def test_a_home_path_is_read_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    denying = box_with(touch)
+    denying.rules.deny("act", where={"path": "/home/me/**"})
+    assert await status(denying, path="~/.ssh/id") == "denied"
+    allowing = box_with(touch, permission="confirm")
+    allowing.rules.allow("act", where={"path": "/home/me/**"})
+    assert await status(allowing, path="~/.ssh/id") == "pending"
+
+
+async def test_a_default_counts_like_a_sent_value() -> None:
+    box = box_with(touch)
+    box.rules.deny("act", where={"path": "/etc/*"})
+    assert await status(box) == "denied"
+
+
+async def test_a_repaired_argument_counts_under_its_right_name() -> None:
+    box = box_with(touch)
+    box.rules.deny("act", where={"path": "/etc/*"})
+    assert await status(box, Path="/etc/passwd") == "denied"
+
+
+async def test_a_list_is_denied_by_one_item_and_allowed_only_by_all() -> None:
+    async def act(paths: list[Path]) -> int:
+        return len(paths)
+
+    denying = box_with(act)
+    denying.rules.deny("act", where={"paths": "/etc/*"})
+    assert await status(denying, paths=["/tmp/a", "/etc/b"]) == "denied"
+    assert await status(denying, paths=["/tmp/a"]) == "ok"
+    allowing = box_with(act, permission="confirm")
+    allowing.rules.allow("act", where={"paths": "/tmp/*"})
+    assert await status(allowing, paths=["/tmp/a", "/etc/b"]) == "pending"
+    assert await status(allowing, paths=["/tmp/a", "/tmp/b"]) == "ok"
+    assert await status(allowing, paths=[]) == "pending"
+
+
+class Level(Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+class Order(BaseModel):
+    amount: int
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({"count": 1}, "denied"),
+        ({"count": True}, "ok"),
+        ({"count": [2, 3]}, "ok"),
+        ({"count": [1, 2]}, "denied"),
+        ({"count": lambda n: n > 0}, "denied"),
+        ({"count": lambda n: n.missing}, "denied"),
+        ({"level": "high"}, "denied"),
+        ({"order.amount": lambda n: n > 10}, "denied"),
+        ({"order.note": "urgent*"}, "ok"),
+        ({"level": "high", "count": 2}, "ok"),
+        ({"nothing": "*"}, "ok"),
+    ],
+)
+async def test_argument_matchers(where: dict[str, Any], expected: str) -> None:
+    async def act(count: int, level: Level, order: Order) -> None: ...
+
+    box = box_with(act)
+    box.rules.deny("act", where=where)
+    assert await status(box, count=1, level="high", order={"amount": 99}) == expected
+
+
+async def test_a_failing_matcher_never_allows() -> None:
+    box = box_with(touch, permission="confirm")
+    box.rules.allow("act", where={"path": lambda path: path.missing})
+    assert await status(box) == "pending"
+
+
+async def test_rules_speak_the_names_that_the_model_sees() -> None:
+    async def act(from_: Annotated[str, Field(alias="from")] = "/etc/x") -> str:
+        return from_
+
+    box = box_with(act)
+    box.rules.deny("act", where={"from": "/etc/*"})
+    assert await status(box) == "denied"
+    assert await status(box, **{"from": "/tmp/x"}) == "ok"
+
+    derived = Toolbox()
+    tool = box_with(touch).get("act")
+    assert tool is not None
+    derived.add(tool.derive(arguments={"path": Argument(name="file")}))
+    derived.rules.deny("act", where={"file": "/etc/*"})
+    assert await status(derived, file="/etc/x") == "denied"
+    assert await status(derived, file="/tmp/x") == "ok"
+
+
+async def test_rules_see_presets_as_they_will_run() -> None:
+    box = box_with(touch, presets={"path": "/etc/x"})
+    box.rules.deny("act", where={"path": "/etc/*"})
+    assert await status(box) == "denied"
+
+
+@given(st.text(alphabet="ab./~*", max_size=12))
+async def test_no_spelling_of_a_path_leaves_an_allowed_folder(path: str) -> None:
+    box = box_with(touch, permission="confirm")
+    box.rules.allow("act", where={"path": "/a/**"})
+    if await status(box, path=path) == "ok":
+        assert normal(path).startswith("/a/")

@@ -1,0 +1,84 @@
+"""Views: what one agent sees is all that it can call."""
+
+import pytest
+
+from wieldy import Context, Outcome, Status, Toolbox
+
+
+@pytest.fixture
+def box() -> Toolbox:
+    box = Toolbox()
+    box.groups.create("files", active=True)
+    box.groups.create("web", active=False)
+    for name, tags, group in [
+        ("read", {"safe", "io"}, "files"),
+        ("write", {"io"}, "files"),
+        ("fetch", {"safe", "net"}, "web"),
+        ("now", {"safe"}, "basic"),
+    ]:
+        box.add(lambda: "ran", name=name, tags=tags, group=group)
+    return box
+
+
+def test_a_view_unites_within_a_criterion_and_narrows_between_criteria(box: Toolbox) -> None:
+    assert box.view(tags=["safe", "net"]).names == ["read", "now"]
+    assert box.view(tags="safe", groups=["files", "web"]).names == ["read"]
+    assert box.view(names=["now", "write"], tags="io").names == ["write"]
+    assert box.view(tags="nothing").names == []
+    assert box.view(names=[]).names == []
+
+
+async def test_what_a_view_does_not_show_cannot_be_called_through_it(box: Toolbox) -> None:
+    view = box.view(tags="safe")
+    assert (await view.call("read")).status is Status.OK
+    for outcome in [
+        await view.call("write"),
+        view.call_sync("write"),
+        *await view.call_many([("write", None)]),
+        [item async for item in view.stream("write")][-1],
+    ]:
+        assert isinstance(outcome, Outcome)
+        assert outcome.status is Status.ERROR
+        assert "There is no tool named 'write'" in outcome.text
+
+
+async def test_a_hidden_tool_is_not_even_hinted_at(box: Toolbox) -> None:
+    outcome = await box.view(tags="safe").call("writ")
+    assert "write" not in outcome.text
+
+
+def test_a_view_is_live(box: Toolbox) -> None:
+    view = box.view(tags="safe")
+    assert view.names == ["read", "now"]
+    box.groups.activate("web")
+    box.add(lambda: 1, name="later", tags={"safe"})
+    assert view.names == ["read", "fetch", "now", "later"]
+    box.remove("read")
+    assert view.names == ["fetch", "now", "later"]
+
+
+async def test_a_view_of_a_view_only_narrows(box: Toolbox) -> None:
+    view = box.view(tags="safe").view(names=["read", "write"])
+    assert view.names == ["read"]
+    assert (await view.call("write")).status is Status.ERROR
+    assert view.view(names=["write"]).names == []
+
+
+def test_a_view_reads_like_the_box(box: Toolbox) -> None:
+    view = box.view(groups="files")
+    assert len(view) == 2
+    assert "read" in view and "now" not in view
+    assert view.get("now") is None
+    assert [d["name"] for d in view.schemas("anthropic")] == ["read", "write"]
+    assert [tool.name for tool in view.search("write")] == ["write"]
+
+
+async def test_the_agent_of_a_view_is_in_the_scope_of_its_calls(box: Toolbox) -> None:
+    def who(context: Context) -> list[str | None]:
+        return [context.scope.agent, context.scope.session]
+
+    box.add(who)
+    view = box.view(agent="scout")
+    assert (await view.call("who", session="s1")).value == ["scout", "s1"]
+    assert (await view.view(names="who").call("who")).value == ["scout", None]
+    assert view.call_sync("who").value == ["scout", None]
