@@ -107,6 +107,12 @@ async def test_a_rule_may_use_the_name_that_providers_see() -> None:
         ("/workspace/**", "/workspace/sub/a.txt", True),
         ("/workspace/**/a.txt", "/workspace/a.txt", True),
         ("/workspace/**/a.txt", "/workspace/x/y/a.txt", True),
+        ("/**/secret/*", "/a/secret/b/secret/c", True),
+        ("/**/secret/*", "/a/secret/b/c", False),
+        ("/**", "/a/b", True),
+        ("/a/**", "/a", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/../a.py", False),
         ("/workspace/*", "/workspace/../etc/passwd", False),
         ("/workspace/**", "/workspace/../etc/passwd", False),
         ("/workspace/*", "/workspace/./a.txt", True),
@@ -245,6 +251,12 @@ async def test_rules_see_presets_as_they_will_run() -> None:
     box = box_with(touch, presets={"path": "/etc/x"})
     box.rules.deny("act", where={"path": "/etc/*"})
     assert await status(box) == "denied"
+
+
+async def test_a_hostile_path_takes_bounded_time() -> None:
+    box = box_with(touch, permission="confirm")
+    box.rules.allow("act", where={"path": "/**/a/**/a/**/a/**/b"})
+    assert await status(box, path="/a" * 50_000) == "pending"
 
 
 @given(st.text(alphabet="ab./~*", max_size=12))

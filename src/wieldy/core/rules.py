@@ -15,6 +15,11 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MISSING: Any = object()
 
 
+def _any_depth(step: str) -> bool:
+    """Stands for `**` among the steps of a pattern."""
+    return True
+
+
 class Verdict(Enum):
     """What a rule says. The order is the order in which rules count."""
 
@@ -166,16 +171,42 @@ def _compile(matcher: Matcher) -> Callable[[Any, bool], bool]:
 
 def _path_matcher(pattern: str) -> Callable[[Any, bool], bool]:
     """`*` stays within one folder, `**` crosses; paths are normalised before they are compared."""
-    match = re.compile(_path_regex(_normal(pattern))).match
+    folders = _folders(_normal(pattern))
     absolute = os.path.isabs(pattern)
 
     def matches(value: Any, restricts: bool) -> bool:
         if not isinstance(value, str):
             return False
         across = any if restricts else all
-        return across(bool(match(path)) for path in _paths(value, absolute))
+        return across(_below(folders, path.split("/")) for path in _paths(value, absolute))
 
     return matches
+
+
+def _folders(pattern: str) -> list[Callable[[str], Any]]:
+    """What each step of a path must be. A `**` at the end stands for at least one step."""
+    steps = pattern.split("/")
+    if steps[-1] == "**":
+        steps.append("*")
+    return [_any_depth if s == "**" else re.compile(fnmatch.translate(s)).match for s in steps]
+
+
+def _below(folders: list[Callable[[str], Any]], steps: list[str]) -> bool:
+    """Compare step by step; only the last `**` is ever tried again, so the time is bounded."""
+    at = step = resumed = 0
+    crossing = -1
+    while step < len(steps):
+        if at < len(folders) and folders[at] is _any_depth:
+            crossing, resumed = at, step
+            at += 1
+        elif at < len(folders) and folders[at](steps[step]):
+            at, step = at + 1, step + 1
+        elif crossing >= 0:
+            resumed += 1
+            at, step = crossing + 1, resumed
+        else:
+            return False
+    return all(rest is _any_depth for rest in folders[at:])
 
 
 def _paths(value: str, absolute: bool) -> list[str]:
@@ -194,17 +225,3 @@ def _normal(path: str) -> str:
     rest = os.path.normpath(path[len(start) :].replace(os.sep, "/")) if path[len(start) :] else ""
     # A leading "//" is "/" here, and normpath keeps it.
     return start + ("/" + rest.lstrip("/") if rest.startswith("/") else rest)
-
-
-def _path_regex(pattern: str) -> str:
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
-    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    regex = "".join(known.get(part) or _class(part) for part in parts)
-    return f"(?s:{regex})\\Z"
-
-
-def _class(part: str) -> str:
-    if part.startswith("[") and part.endswith("]") and len(part) > 2:
-        inner = part[1:-1].replace("\\", "\\\\")
-        return f"[{'^' + inner[1:] if inner.startswith('!') else inner}]"
-    return re.escape(part)
