@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import wieldy
-from wieldy import Outcome, Status, Text, Toolbox
+from wieldy import DefinitionError, Outcome, Status, Text, Toolbox
 
 
 def add(a: int, b: int = 2) -> int:
@@ -101,6 +101,22 @@ async def test_public_methods_of_an_object_become_tools() -> None:
     assert [outcome.value for outcome in outcomes] == [3, "hello", "Shop"]
     assert (await box.call("shop_order", {"item": "tea"})).status is Status.PENDING
     assert box.view(tags="shop").names == [tool.name for tool in added]
+
+
+def test_a_misspelt_option_names_the_right_one() -> None:
+    with pytest.raises(TypeError, match="Did you mean 'permission'"):
+        Toolbox().add(add, permision="confirm")  # type: ignore[call-arg]
+
+
+def test_a_place_to_run_that_is_not_there_is_refused_at_once() -> None:
+    with pytest.raises(DefinitionError, match="isolation='ray' is not available"):
+        Toolbox().add(add, isolation="ray")
+
+
+@pytest.mark.parametrize("instance", [3, "text", [1], {}])
+def test_objects_that_are_no_toolkits_are_refused(instance: object) -> None:
+    with pytest.raises(DefinitionError, match="class of yours"):
+        Toolbox().add_object(instance)
 
 
 async def test_many_calls_come_back_in_order_each_with_its_own_call() -> None:

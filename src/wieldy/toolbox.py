@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 
 from typing_extensions import Unpack
 
@@ -22,7 +22,9 @@ from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
+from wieldy.core.errors import DefinitionError
 from wieldy.core.limits import Limits
+from wieldy.core.names import near
 from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
@@ -34,7 +36,9 @@ from wieldy.core.size import Spill
 from wieldy.core.sync import border
 from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
 from wieldy.execution.threads import Threads
-from wieldy.wire.definitions import definitions
+
+if TYPE_CHECKING:
+    from wieldy.wire.cost import Cost, Counter
 
 F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any] | str | None
@@ -75,6 +79,7 @@ class ToolOptions(LimitOptions, total=False):
 
 
 _LIMIT_NAMES = frozenset(field.name for field in fields(Limits))
+_OPTION_NAMES = frozenset((*ToolOptions.__annotations__, *_LIMIT_NAMES, "name", "description"))
 
 
 class View:
@@ -161,9 +166,25 @@ class View:
         scope = Scope(agent or self._scope.agent, self._scope.session)
         return View(self._registry, self._engine, self._index, selection, scope)
 
-    def schemas(self, provider: str = "openai") -> list[dict[str, Any]]:
-        """The visible tools as a provider wants them described."""
-        return definitions(self, provider)
+    def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
+        """The visible tools as a provider wants them described.
+
+        With `strict` the provider is asked to hold the model to each schema, where
+        it can. `wieldy check` says what is lost or changed on the way.
+        """
+        # Loaded when tools are first described, to keep `import wieldy` light.
+        from wieldy.wire.definitions import definitions  # noqa: PLC0415
+
+        return definitions(self, provider, strict)
+
+    def cost(
+        self, provider: str = "openai", strict: bool = False, count: "Counter | None" = None
+    ) -> "Cost":
+        """About how many tokens the visible tools take in each request, per tool and group."""
+        # Loaded when first asked for, to keep `import wieldy` light.
+        from wieldy.wire.cost import cost  # noqa: PLC0415
+
+        return cost(self, provider, strict, count)
 
     def search(self, query: str, limit: int = 8) -> list[Tool]:
         """The visible tools that fit the words best."""
@@ -275,6 +296,9 @@ class Toolbox(View):
             given = {**marked_options(function), **given}
             on_conflict = given.pop("on_conflict", "raise")
             tool = Tool(function, **_with_limits(given, None))
+        isolation = tool.limits.isolation
+        if isolation not in (None, "inline", *self._executors):
+            raise DefinitionError(tool.name, f"isolation={isolation!r} is not available here")
         return self._registry.add(tool, on_conflict)
 
     @overload
@@ -308,6 +332,8 @@ class Toolbox(View):
         self, instance: object, prefix: str | None = None, **options: Unpack[ToolOptions]
     ) -> list[Tool]:
         """Register an instance's public methods, named `prefix_method` where a prefix is given."""
+        if type(instance).__module__ == "builtins":
+            raise DefinitionError(repr(instance), "an object of a class of yours is needed")
         added = []
         for name in _public_methods(instance):
             method = getattr(instance, name)
@@ -357,6 +383,10 @@ class Toolbox(View):
 
 def _with_limits(options: dict[str, Any], before: Limits | None) -> dict[str, Any]:
     """The options with single limits gathered into one `Limits`."""
+    for unknown in options.keys() - _OPTION_NAMES:
+        hint = near(unknown, _OPTION_NAMES, limit=1)
+        guess = f" Did you mean {hint[0]!r}?" if hint else ""
+        raise TypeError(f"There is no option {unknown!r} for a tool.{guess}")
     single = {name: options[name] for name in options if name in _LIMIT_NAMES}
     rest = {name: value for name, value in options.items() if name not in _LIMIT_NAMES}
     if single:

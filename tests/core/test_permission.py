@@ -163,11 +163,27 @@ async def test_the_repair_of_a_parked_call_is_on_its_receipt_and_on_its_end(box:
     assert outcome.metadata["repairs"][0]["path"] == "times"
 
 
+async def test_the_receipt_of_edited_arguments_is_about_the_edit(box: Toolbox) -> None:
+    parked = await box.call("wipe", {"path": "a", "times": "3"})
+    plain = await box.approve(parked.call.id, arguments={"path": "b", "times": 4})
+    assert "repairs" not in plain.metadata
+    other = await box.call("wipe", {"path": "a", "times": "3"})
+    outcome = await box.approve(other.call.id, arguments={"path": "b", "times": "5"})
+    assert [receipt["before"] for receipt in outcome.metadata["repairs"]] == ["5"]
+
+
+async def test_a_receipt_says_what_it_waits_for(box: Toolbox) -> None:
+    parked = await box.call("wipe", {"path": "a"})
+    assert parked.text == f"The call of wipe waits for approval as {parked.call.id}."
+    assert [block.to_dict()["text"] for block in parked.content] == [parked.text]
+
+
 async def test_a_changed_tool_is_not_run_on_an_old_approval(box: Toolbox, wiper: Wiper) -> None:
     parked = await box.call("wipe", {"path": "a"})
     box.add(wiper.wipe, description="Now wipes everything.", on_conflict="override")
     outcome = await box.approve(parked.call.id)
     assert outcome.status is Status.PENDING
+    assert [waiting.id for waiting in await box.pending()] == [parked.call.id]
     assert wiper.wiped == []
     box.add(wiper.wipe, permission="confirm", on_conflict="override")
     assert (await box.approve(parked.call.id)).value == "wiped a 1"

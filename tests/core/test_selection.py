@@ -47,6 +47,12 @@ async def test_a_hidden_tool_is_not_even_hinted_at(box: Toolbox) -> None:
     assert "write" not in outcome.text
 
 
+def test_a_view_may_be_made_of_the_names_that_providers_see(box: Toolbox) -> None:
+    box.add(lambda: "ran", name="look it up!")
+    shown = box.schemas("mcp")[-1]["name"]
+    assert box.view(names=[shown]).names == ["look it up!"]
+
+
 def test_a_view_is_live(box: Toolbox) -> None:
     view = box.view(tags="safe")
     assert view.names == ["read", "now"]

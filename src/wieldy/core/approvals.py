@@ -98,9 +98,10 @@ class Approvals:
             self._parked[parked.id] = parked
 
     async def pending(self) -> list[Parked]:
-        """The undecided calls, the oldest first."""
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
         with self._lock:
-            return list(self._parked.values())
+            unclaimed = [known.parked for known in self._decided.values() if not known.claimed]
+            return [*unclaimed, *self._parked.values()]
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""

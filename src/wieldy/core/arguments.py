@@ -6,11 +6,13 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from . import problem
+from .conversion import parse_json, parse_loose_json
 from .errors import DefinitionError, InvalidArguments
-from .repair import Receipt, parse_json, parse_loose_json, repair
+from .repair import Receipt, repair
 from .run import Run
 from .schema import arguments_validator
 from .secret import reveal
+from .signature import bound_keywords
 from .tool import Tool
 
 # From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
@@ -20,9 +22,14 @@ Accept = Callable[[Run], dict[str, Any]]
 
 
 class _Refused(ValueError):
-    """What a validator could not accept; it knows how to say why."""
+    """What a validator could not accept; it knows how to say why.
 
-    def __init__(self, problems: Callable[[Mapping[str, Any]], list[str]]) -> None:
+    `problems` takes the arguments as sent, and the model's name for each that was renamed.
+    """
+
+    def __init__(
+        self, problems: Callable[[Mapping[str, Any], Mapping[str, str]], list[str]]
+    ) -> None:
         self.problems = problems
 
 
@@ -33,12 +40,13 @@ class Intake:
         self._tool = tool
         self._mode = tool.validation or default_validation
         self._presets = _ready_presets(tool)
+        self._hidden = self._presets.keys() - tool.input_schema["properties"].keys()
         self._validate, self._read = _validators(tool, self._mode)
         self.accept = self._acceptance()
 
     def _acceptance(self) -> Accept:
         direct = self._tool.shape is None and not self._presets
-        values = self._validate if direct else self._values
+        values = self._validate if direct else self._values_unless_hidden
         read = self._read if direct else _no_text
 
         def accept(run: Run) -> dict[str, Any]:
@@ -58,13 +66,15 @@ class Intake:
 
     def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
         parsed, repairs = self._parse(sent)
-        run.accepted = parsed
+        kept, dropped = self._without_hidden(parsed)
+        run.accepted = kept
+        checked = parsed if self._mode == "strict" else kept
         try:
-            accepted = self._values(parsed)[1]
+            accepted = self._values(checked)[1]
         except ValueError as error:
-            return self._repaired(run, parsed, error, repairs)
-        if repairs:
-            run.note("repairs", repairs)
+            return self._repaired(run, checked, error, [*repairs, *dropped])
+        if repairs or dropped:
+            run.note("repairs", [*repairs, *dropped])
         return accepted
 
     def _repaired(
@@ -72,16 +82,15 @@ class Intake:
     ) -> dict[str, Any]:
         if self._mode != "repair":
             raise self._invalid(error, sent) from None
-        kept, dropped = self._without_presets(sent)
-        fixed, receipts = repair(kept, self._tool.input_schema)
-        if not receipts and not dropped:
+        fixed, receipts = repair(sent, self._tool.input_schema)
+        if not receipts:
             raise self._invalid(error, sent) from None
         try:
             accepted = self._values(fixed)[1]
         except ValueError as second:
             raise self._invalid(second, fixed) from None
         run.accepted = fixed
-        run.note("repairs", [*repairs, *dropped, *receipts])
+        run.note("repairs", [*repairs, *receipts])
         return accepted
 
     def _values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -91,17 +100,22 @@ class Intake:
                 arguments = shape.translate(arguments)
             except KeyError as error:
                 problems = [f"{error.args[0]}: there is no such argument"]
-                raise _Refused(lambda _: problems) from None
+                raise _Refused(lambda sent, outer: problems) from None
         validated = self._validate(arguments)
         validated[1].update(self._presets)
         return validated
 
-    def _without_presets(self, sent: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Receipt]]:
-        hidden = [name for name in self._presets if name in sent]
-        if not hidden:
-            return sent, []
-        kept = {name: value for name, value in sent.items() if name not in hidden}
-        return kept, [{"path": name, "kind": "dropped"} for name in hidden]
+    def _values_unless_hidden(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The short way, which is not for somebody who names what is hidden."""
+        if not self._hidden.isdisjoint(arguments):
+            raise ValueError
+        return self._values(arguments)
+
+    def _without_hidden(self, sent: dict[str, Any]) -> tuple[dict[str, Any], list[Receipt]]:
+        """What was sent less what is not the sender's to set."""
+        named = [name for name in sent if name in self._hidden]
+        kept = {name: value for name, value in sent.items() if name not in named}
+        return (kept if named else sent), [{"path": name, "kind": "dropped"} for name in named]
 
     def _parse(self, sent: Any) -> tuple[dict[str, Any], list[Receipt]]:
         if isinstance(sent, Mapping):
@@ -112,15 +126,15 @@ class Intake:
         if isinstance(value, str) and self._mode == "repair":
             value, inner = self._parse_text(value)
             repairs = [*repairs, {"path": "", "kind": "object_from_json"}, *inner]
+        if value is None:
+            return {}, repairs
         if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise InvalidArguments(self._tool.name, [f"expected an object, got {kind}"])
+            raise self._not_an_object(value)
         return value, repairs
 
     def _parse_text(self, text: Any) -> tuple[Any, list[Receipt]]:
         if not isinstance(text, str | bytes):
-            kind = type(text).__name__
-            raise InvalidArguments(self._tool.name, [f"expected an object, got {kind}"])
+            raise self._not_an_object(text)
         if isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         try:
@@ -132,14 +146,21 @@ class Intake:
                 return parse_loose_json(text), [{"path": "", "kind": "trailing_comma"}]
             except (ValueError, RecursionError):
                 pass
-        raise InvalidArguments(self._tool.name, [f"expected JSON, and it can't be read: {reason}"])
+        unread = f"arguments: expected JSON, got text that can't be read: {reason}"
+        raise InvalidArguments(self._tool.name, [unread])
+
+    def _not_an_object(self, sent: Any) -> InvalidArguments:
+        kind = problem.kind_of(sent)
+        return InvalidArguments(self._tool.name, [f"arguments: expected object, got {kind}"])
 
     def _invalid(self, error: Exception, arguments: Mapping[str, Any]) -> InvalidArguments:
+        shape = self._tool.shape
+        shown = () if shape is None else self._tool.input_schema["properties"]
+        outer = {shape.inner_name(name): name for name in shown} if shape else {}
         if isinstance(error, _Refused):
-            problems = error.problems(arguments)
+            problems = error.problems(arguments, outer)
         else:
             assert isinstance(error, ValidationError)
-            outer = {own: outer for outer, own in self._tool.own_names.items()}
             problems = problem.from_pydantic(error, arguments, self._tool.input_schema, outer)
         return InvalidArguments(self._tool.name, problems)
 
@@ -166,19 +187,26 @@ def _foreign_validator(tool: Tool) -> Validate:
 
     schema = tool.own_schema or {}
     try:
-        validator = jsonschema_rs.validator_for(schema, retriever=_refuse)
-    except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise DefinitionError(tool.name, f"its input schema can't be used: {error}") from error
+        # The mask stands for values in messages: they may be long, or secret.
+        validator = jsonschema_rs.validator_for(schema, retriever=_refuse, mask="it")
+    except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
+        place = problem.pointer(getattr(error, "instance_path", ()))
+        reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
+        raise DefinitionError(tool.name, f"its input schema can't be used: {reason}") from error
 
     def validate(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
             if validator.is_valid(arguments):
                 return _as_sent(arguments)
-            errors = list(validator.iter_errors(arguments))
         except ValueError as error:
             reason = str(error)
-            raise _Refused(lambda _: [f"arguments: {reason}"]) from None
-        raise _Refused(lambda _: problem.from_jsonschema(errors, tool.input_schema))
+            raise _Refused(lambda sent, outer: [f"arguments: {reason}"]) from None
+
+        def problems(sent: Mapping[str, Any], outer: Mapping[str, str]) -> list[str]:
+            errors = validator.iter_errors(arguments)
+            return problem.from_jsonschema(errors, sent, tool.input_schema, outer)
+
+        raise _Refused(problems)
 
     return validate
 
@@ -193,10 +221,12 @@ def _refuse(uri: str) -> Any:
 
 
 def _ready_presets(tool: Tool) -> dict[str, Any]:
-    """Presets as the function wants them: a secret as text, unless a secret was declared."""
-    if not tool.presets:
-        return {}
+    """Presets as the function wants them: a secret as text, unless a secret was declared.
+
+    What a partial holds by keyword counts too: a call could override it otherwise.
+    """
+    ready = bound_keywords(tool.function)
     declared = tool.signature.secret_presets
-    return {
-        name: value if name in declared else reveal(value) for name, value in tool.presets.items()
-    }
+    for name, value in tool.presets.items():
+        ready[name] = value if name in declared else reveal(value)
+    return ready

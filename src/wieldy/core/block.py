@@ -21,7 +21,7 @@ class Block:
         return type(other) is type(self) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(to_json(self.to_dict()))
+        return hash(repr(self.to_dict()))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{k}={_preview(v)}" for k, v in self.to_dict().items() if k != "type")

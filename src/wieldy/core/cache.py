@@ -7,10 +7,11 @@ from collections import OrderedDict
 from typing import Any
 
 from .call import Outcome, Status
-from .canonical import digest
+from .canonical import canonical, digest
 from .run import Handler, Middleware, Run
 
 _MOST_ENTRIES = 256
+_OBJECT = '{"!":'
 
 
 def keep_results(seconds: float) -> Middleware:
@@ -38,15 +39,15 @@ def keep_results(seconds: float) -> Middleware:
                 kept.popitem(last=False)
 
     async def reuse(run: Run, proceed: Handler) -> Outcome:
-        if run.deps is not None:
+        key = None if run.deps is not None else _key(run)
+        if key is None:
             return await proceed(run)
-        key = _key(run)
         entry = find(key)
         if entry is not None:
             run.note("cached", True)
             return Outcome(run.call, Status.OK, copy.deepcopy(entry[1]))
         outcome = await proceed(run)
-        if outcome.status is Status.OK and not run.blocks:
+        if outcome.status is Status.OK and not run.blocks and not run.streamed:
             try:
                 keep(key, copy.deepcopy(outcome.value))
             except Exception:
@@ -57,7 +58,10 @@ def keep_results(seconds: float) -> Middleware:
     return reuse
 
 
-def _key(run: Run) -> str:
+def _key(run: Run) -> str | None:
+    """What the result depends on; None where the arguments can't be told apart for certain."""
     scope = run.call.scope
     caller = (scope.agent, scope.session) if run.tool.signature.context else ()
-    return digest([run.arguments, caller])
+    text = canonical([run.arguments, caller])
+    # Objects stand there as their `repr`, which hides secrets and shortens tables.
+    return None if _OBJECT in text else digest(text)

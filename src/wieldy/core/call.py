@@ -171,15 +171,20 @@ class Outcome:
 
     @property
     def content(self) -> tuple[Block, ...]:
-        """What the tool showed, as blocks in order; for a failure, its message."""
+        """What the tool showed, as blocks in order; for a failure or a receipt, its message."""
         if self._content is None:
-            self._content = to_blocks(self.value if self.error is None else str(self.error))
+            plain = self.error is None and self.status is not Status.PENDING
+            self._content = to_blocks(self.value if plain else self._message)
         return self._content
 
     @property
     def text(self) -> str:
-        """The content's text; for a failure, its message for the model."""
+        """The content's text; for a failure or a receipt, its message for the model."""
         return join_text(self.content) if self.error is None else str(self.error)
+
+    @property
+    def _message(self) -> str:
+        return str(self.error or CallPending(self.call.tool, self.call.id))
 
     def unwrap(self) -> Any:
         """The value, or raise what went wrong: the tool's own exception, or our error."""
@@ -203,5 +208,6 @@ class Outcome:
         }
 
     def __repr__(self) -> str:
-        detail = f", error={str(self.error)[:80]!r}" if self.error else ""
-        return f"Outcome({self.call.tool}, {self.status.value}{detail}, id={self.call.id!r})"
+        # The text, not the value: secrets are covered there.
+        shown = self.text if len(self.text) <= 80 else self.text[:80] + "…"
+        return f"Outcome({self.call.tool}, {self.status.value}, {shown!r}, id={self.call.id!r})"

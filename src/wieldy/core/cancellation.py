@@ -28,12 +28,14 @@ class Cancellation:
         """Whether the `CancelledError` just caught was ours alone."""
         return self.fired and self.task.uncancel() <= self.before
 
-    async def settle(self) -> None:
-        """Absorb a cancellation that was fired while its frame was ending by itself."""
+    async def settle(self) -> asyncio.CancelledError | None:
+        """Absorb a cancellation that was fired while its frame was ending by itself.
+
+        Gives the `CancelledError` that has to go on, if somebody else cancelled too.
+        """
         try:
             await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            if self.task.uncancel() > self.before:
-                raise
-        else:
-            self.task.uncancel()
+        except asyncio.CancelledError as error:
+            return error if self.task.uncancel() > self.before else None
+        self.task.uncancel()
+        return None

@@ -5,6 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+# Python refuses to write longer numbers in decimal.
+_MOST_BITS = 10_000
+
 
 def digest(value: Any) -> str:
     """A SHA-256 over the value's canonical form; `True`, `1` and `1.0` differ."""
@@ -19,6 +22,8 @@ def canonical(value: Any) -> str:
 def _tagged(value: Any, above: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         plain = type(value) in (type(None), bool, int, float, str)
+        if type(value) is int and value.bit_length() > _MOST_BITS:
+            return {"!": hex(value)}
         return value if plain else {"!": f"{type(value).__qualname__}:{value!r}"}
     if id(value) in above:
         return {"!": "itself"}

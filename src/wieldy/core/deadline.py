@@ -22,8 +22,10 @@ def deadline(seconds: float) -> Middleware:
         loop = run.task.get_loop()
         clock = clocks.get(loop)
         if clock is None:
-            for closed in [known for known in clocks if known.is_closed()]:
-                clocks.pop(closed, None)
+            # Other threads start clocks for their loops meanwhile, hence the copy.
+            for known in list(clocks):
+                if known.is_closed():
+                    clocks.pop(known, None)
             clock = clocks[loop] = _Clock(loop, seconds)
         cancellation = Cancellation(run.task, run.task.cancelling())
         clock.start(cancellation)
@@ -37,7 +39,9 @@ def deadline(seconds: float) -> Middleware:
         finally:
             clock.stop(cancellation)
         if cancellation.fired:
-            await cancellation.settle()
+            left = await cancellation.settle()
+            if left is not None:
+                raise left
         return outcome
 
     return end_in_time

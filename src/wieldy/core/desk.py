@@ -1,7 +1,7 @@
 """Where people decide on parked calls."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ from .engine import Engine
 from .errors import AlreadyDecided, CallDenied, CallInterrupted, CallNotFound
 from .permission import decision_on
 from .registry import Registry
+from .repair import Receipt
 
 
 class Desk:
@@ -40,9 +41,11 @@ class Desk:
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
-        accepted, agreed = parked.call.arguments, parked.digest
+        accepted, agreed, repairs = parked.call.arguments, parked.digest, parked.repairs
         if arguments is not None:
-            accepted = await self._engine.check(parked.call.replace(arguments=arguments))
+            edited = parked.call.replace(arguments=arguments)
+            accepted, edit_repairs = await self._engine.check(edited)
+            repairs = tuple(edit_repairs)
             agreed = digest(accepted)
         decision = decision_on(parked, True, agreed, by)
         call = await self._approvals.decide(call_id, decision, accepted)
@@ -52,7 +55,7 @@ class Desk:
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
         if not await self._approvals.claim(call_id):
             return await self._approvals.outcome(call_id)
-        return await self._run(call, parked, parked.deps if deps is None else deps)
+        return await self._run(call, repairs, parked.deps if deps is None else deps)
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""
@@ -77,13 +80,13 @@ class Desk:
             await self.expire(call_id)
         return parked
 
-    async def _run(self, call: Call, parked: Parked, deps: Any) -> Outcome:
+    async def _run(self, call: Call, repairs: Sequence[Receipt], deps: Any) -> Outcome:
         outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
         try:
             outcome = await self._engine.run(call, deps)
         finally:
-            if parked.repairs:
-                outcome.metadata.setdefault("repairs", list(parked.repairs))
+            if repairs:
+                outcome.metadata.setdefault("repairs", list(repairs))
             await self._approvals.finish(call.id, outcome)
         return outcome
 

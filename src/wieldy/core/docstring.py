@@ -17,9 +17,10 @@ def read_docstring(function: Any) -> tuple[str, dict[str, str]]:
     except ParseError:
         return text, {}
     parts = [parsed.short_description, parsed.long_description]
+    between = "\n\n" if parsed.blank_after_short_description else "\n"
     described = {
         parameter.arg_name.lstrip("*"): " ".join(parameter.description.split())
         for parameter in parsed.params
         if parameter.description
     }
-    return "\n\n".join(part for part in parts if part), described
+    return between.join(part for part in parts if part), described

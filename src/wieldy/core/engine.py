@@ -3,8 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from sys import modules
 from time import perf_counter
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from .block import Block, Progress
 from .call import Call, Outcome, Status
 from .channel import Channel
+from .current import current_task
 from .errors import (
     CallDenied,
     CallError,
@@ -21,13 +21,15 @@ from .errors import (
     ToolFailed,
     ToolNotFound,
 )
-from .invoke import FAILURES, FINAL, failed, settled
+from .invoke import FINAL, failed, failure, settled
 from .names import near
 from .plan import Plan, Planner
 from .registry import Registry
+from .repair import Receipt
 from .run import Executor, Observer, Run, Sink, covered, current_run
 from .secret import redact
 from .selection import Selection
+from .sync import border
 from .tracing import close_span, open_span, tracing
 
 _DEEPEST = 50
@@ -90,15 +92,12 @@ class Engine:
                     if type(value) not in FINAL:
                         value = await settled(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value)
-                except FAILURES as error:
+                except BaseException as error:
                     outcome = failed(run, error)
         except Exception as error:
             outcome = _refused(run, error)
-        except asyncio.CancelledError:
-            stopped = await self._stopped(run, started)
-            if stopped is None:
-                raise
-            return stopped
+        except asyncio.CancelledError as error:
+            outcome = _cancelled(run, error)
         except BaseException:
             # The process or the loop is ending: say so to whoever listens without waiting.
             self._tell_now(_interrupted(run))
@@ -106,12 +105,13 @@ class Engine:
         finally:
             run.stopped = True
             self._running.discard(run)
-            current_run.reset(token)
-        if run.eventful:
-            outcome = _with_events(run, outcome)
-        if run.eventful and run.interruption is not None:
-            await run.interruption.settle()
+            try:  # noqa: SIM105 - a frame less
+                current_run.reset(token)
+            except ValueError:
+                pass  # A call that is thrown away half-way is unwound in some other context.
         outcome.metadata["duration_ms"] = (perf_counter() - started) * 1000
+        if run.eventful:
+            return await self._wind_up(run, outcome)
         if self._observers:
             await self._tell(outcome)
         return outcome
@@ -136,16 +136,15 @@ class Engine:
         finally:
             if not task.done():
                 task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.wait((task,))
 
-    async def check(self, call: Call) -> Mapping[str, Any]:
-        """The arguments of a call as they would be accepted, or raise why they would not be."""
+    async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt]]:
+        """The arguments as they would be accepted and their repairs, or raise why not."""
         run = Run(call, None, self._late)
         plan = self._find(run, None)
         run.tool = plan.tool
         plan.accept(run)
-        return run.arguments
+        return run.arguments, run.noted("repairs", [])
 
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call has told."""
@@ -166,18 +165,27 @@ class Engine:
 
         if run.on_loop():
             stop()
-        else:
-            with suppress(RuntimeError):
-                run.loop.call_soon_threadsafe(stop)
+            return True
+        try:
+            run.loop.call_soon_threadsafe(stop)
+        except RuntimeError:
+            # Its loop was closed under it.
+            return False
         return True
 
-    async def _stopped(self, run: Run, started: float) -> Outcome | None:
-        """Record that a call was interrupted; gives the outcome if only this call was meant."""
-        outcome = _interrupted(run)
-        ours = run.interruption is not None and run.interruption.taken_back()
-        outcome.metadata["duration_ms"] = (perf_counter() - started) * 1000
+    async def _wind_up(self, run: Run, outcome: Outcome) -> Outcome:
+        """End a call on whose way something happened: events, an interruption, a cancellation."""
+        outcome = _with_events(run, outcome)
+        left, run.unwinding = run.unwinding, None
+        if run.interruption is not None:
+            if left is None:
+                left = await run.interruption.settle()
+            elif run.interruption.taken_back():
+                left = None
         await self._tell(outcome)
-        return outcome if ours else None
+        if left is not None:
+            raise left
+        return outcome
 
     async def _walk(self, run: Run, selection: Selection | None) -> Outcome:
         """Find the tool, accept the arguments, and go through its middleware."""
@@ -218,14 +226,17 @@ class Engine:
         return self._plans.get(tool.name) or self._planner.plan(tool)
 
     async def _tell(self, outcome: Outcome) -> None:
+        left = None
         for observer in self._observers:
             try:
                 waiting = observer(outcome)
                 if inspect.isawaitable(waiting):
-                    await waiting
-            except Exception:
+                    left = await _heard(waiting) or left
+            except (Exception, asyncio.CancelledError):
                 # Observers are other people's code and can't change what happened.
                 _log.exception("An observer failed on %r", outcome)
+        if left is not None:
+            raise left
 
     def _tell_now(self, outcome: Outcome) -> None:
         """Tell the observers where nothing can be awaited."""
@@ -239,12 +250,41 @@ class Engine:
 
     def _tell_late(self, run: Run, value: Any, error: BaseException | None) -> None:
         """Tell the observers that a function left behind has ended. Called on its own thread."""
-        outcome = Outcome(run.call, Status.OK, value) if error is None else failed(run, error)
+        if not self._observers:
+            return
+        outcome = Outcome(run.call, Status.OK, value) if error is None else failure(run, error)
         outcome.metadata.update(abandoned=True, late=True)
+        telling = self._tell(outcome)
         try:
-            asyncio.run_coroutine_threadsafe(self._tell(outcome), run.loop)
+            if run.loop.is_running():
+                asyncio.run_coroutine_threadsafe(telling, run.loop)
+                return
         except RuntimeError:
-            self._tell_now(outcome)
+            pass  # It was closed in this moment.
+        # The loop of the call has ended before its function.
+        border().submit(telling)
+
+
+async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
+    """Wait for an observer; gives the cancellation that must wait until the others heard too."""
+    task = current_task()
+    before = task.cancelling()
+    try:
+        await waiting
+    except asyncio.CancelledError as error:
+        if task.cancelling() == before:
+            raise
+        return error
+    return None
+
+
+def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
+    """The outcome of a call whose task was cancelled, or of one that only raised so itself."""
+    if not run.cancel_requested():
+        return failure(run, error)
+    run.unwinding = error
+    run.eventful = True
+    return Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
 
 
 def _with_events(run: Run, outcome: Outcome) -> Outcome:

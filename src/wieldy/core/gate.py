@@ -5,7 +5,7 @@ import threading
 from collections import deque
 
 from .call import Outcome
-from .run import Handler, Run
+from .run import Handler, Run, stand_in_queue
 
 
 class Gate:
@@ -13,14 +13,17 @@ class Gate:
 
     Calls nested inside others don't wait for those they are nested in: an
     ancestor that waits for its nested call is not running. New ordinary calls
-    queue behind a waiting exclusive one, so that it gets its turn.
+    queue behind a waiting exclusive one, so that it gets its turn. A call that
+    has to wait for something else steps out meanwhile, and comes back ahead of
+    that queue: somebody inside may wait for what it holds by then.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside: set[Run] = set()
+        self._outside: set[Run] = set()
         self._alone: Run | None = None
-        self._waiting: deque[tuple[Run, bool, asyncio.Future[None]]] = deque()
+        self._waiting: deque[_Waiter] = deque()
 
     async def share(self, run: Run, proceed: Handler) -> Outcome:
         """The middleware of an ordinary tool."""
@@ -31,75 +34,98 @@ class Gate:
         return await self._pass(run, proceed, alone=True)
 
     async def _pass(self, run: Run, proceed: Handler, alone: bool) -> Outcome:
-        await self._enter(run, alone)
+        await self._enter(_Waiter(run, alone, ahead=run.parent is not None))
         try:
             return await proceed(run)
         finally:
             self._leave(run)
 
-    async def _enter(self, run: Run, alone: bool) -> None:
+    def step_out(self, run: Run) -> bool:
+        """Let others pass while an ordinary call waits; true if it has to come back."""
         with self._lock:
-            if self._admits(run, alone) and (_nested(run) or not self._waiting):
-                self._admit(run, alone)
+            if run not in self._inside or run.exclusive:
+                return False
+            self._inside.discard(run)
+            self._outside.add(run)
+            self._open()
+            return True
+
+    async def step_in(self, run: Run) -> None:
+        """Come back; only an exclusive call that runs now is waited for."""
+        await self._enter(_Waiter(run, alone=False, ahead=True))
+
+    async def _enter(self, waiter: "_Waiter") -> None:
+        with self._lock:
+            if self._admits(waiter) and (waiter.ahead or not self._waiting):
+                self._admit(waiter)
                 return
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((run, alone, future))
+            waiter.turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
             # The ancestors of this one stand still now, which may let another in.
             self._open()
         try:
-            await future
+            await stand_in_queue(waiter.turn)
         except asyncio.CancelledError:
             with self._lock:
-                still = [entry for entry in self._waiting if entry[2] is not future]
-                handed_over = len(still) == len(self._waiting)
-                self._waiting = deque(still)
-            if handed_over:
-                self._leave(run)
-            else:
-                with self._lock:
-                    self._open()
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+            self._leave(waiter.run)
             raise
 
     def _leave(self, run: Run) -> None:
         with self._lock:
             self._inside.discard(run)
+            self._outside.discard(run)
+            run.exclusive = False
             if self._alone is run:
                 self._alone = _holder(run.parent, self._inside)
             self._open()
 
-    def _admits(self, run: Run, alone: bool) -> bool:
+    def _admits(self, waiter: "_Waiter") -> bool:
         """Whether everything that runs now stands above this run, or may run beside it."""
-        above = _above(run)
+        above = _above(waiter.run)
         if self._alone is not None and self._alone not in above:
             return False
-        if not alone:
+        if not waiter.alone:
             return True
         standing = set(above)
-        for waiter, _, _ in self._waiting:
-            standing.update(_above(waiter))
-        return all(other in standing for other in self._inside)
+        for still in (*self._outside, *(other.run for other in self._waiting)):
+            standing.update(_above(still))
+        return all(run in standing for run in self._inside)
 
-    def _admit(self, run: Run, alone: bool) -> None:
-        self._inside.add(run)
-        if alone:
-            run.exclusive = True
-            self._alone = run
+    def _admit(self, waiter: "_Waiter") -> None:
+        self._inside.add(waiter.run)
+        self._outside.discard(waiter.run)
+        if waiter.alone:
+            waiter.run.exclusive = True
+            self._alone = waiter.run
 
     def _open(self) -> None:
         """Let in whoever may go now, in order."""
-        for entry in list(self._waiting):
-            run, alone, future = entry
-            if not self._admits(run, alone):
-                if alone:
-                    return
+        behind = False
+        for waiter in list(self._waiting):
+            if (behind and not waiter.ahead) or not self._admits(waiter):
+                behind = behind or waiter.alone
                 continue
-            self._waiting.remove(entry)
+            self._waiting.remove(waiter)
             try:
-                future.get_loop().call_soon_threadsafe(_wake, future)
+                waiter.turn.get_loop().call_soon_threadsafe(_wake, waiter.turn)
             except RuntimeError:
                 # Its loop was closed while it waited.
                 continue
-            self._admit(run, alone)
+            self._admit(waiter)
+
+
+class _Waiter:
+    """A call at the gate. Those ahead don't queue behind an exclusive call that waits."""
+
+    __slots__ = ("ahead", "alone", "run", "turn")
+    turn: asyncio.Future[None]
+
+    def __init__(self, run: Run, alone: bool, ahead: bool) -> None:
+        self.run = run
+        self.alone = alone
+        self.ahead = ahead
 
 
 def _above(run: Run) -> list[Run]:
@@ -117,10 +143,6 @@ def _holder(run: Run | None, inside: set[Run]) -> Run | None:
             return run
         run = run.parent
     return None
-
-
-def _nested(run: Run) -> bool:
-    return run.parent is not None
 
 
 def _wake(future: "asyncio.Future[None]") -> None:

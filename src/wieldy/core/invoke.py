@@ -18,8 +18,8 @@ from .tool import Tool
 Enter = Callable[[Run], Any]
 
 _OK = Status.OK
-# What a tool may raise and its caller gets as a value. A tool that exits does not end the process.
-FAILURES = (Exception, SystemExit, asyncio.CancelledError)
+# What goes on through everything: somebody at the keyboard, or the loop, ends more than a call.
+_ENDS = (KeyboardInterrupt, GeneratorExit)
 # Values that need no further look: nothing to await and nothing to iterate.
 FINAL = frozenset({str, int, float, bool, bytes, dict, list, tuple, type(None)})
 
@@ -47,7 +47,7 @@ def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
             if type(value) not in FINAL or tool.postprocess is not None:
                 value = await settled(run, value, executor)
             return Outcome(run.call, _OK, value)
-        except FAILURES as error:
+        except BaseException as error:
             return failed(run, error)
 
     return invoke_here
@@ -60,26 +60,50 @@ def _elsewhere(tool: Tool, executor: Executor) -> Handler:
     may_stay_home = tool.limits.timeout is None and tool.limits.isolation in (None, "thread")
 
     def body(run: Run) -> Any:
-        value = enter(run)
-        return _drain_blocking(run, value) if isinstance(value, GeneratorType) else value
+        try:
+            value = enter(run)
+            return _drain_blocking(run, value) if isinstance(value, GeneratorType) else value
+        except StopIteration as error:
+            # No coroutine can raise it, so it does not come back as it left.
+            return _Stopped(error)
 
     async def invoke_there(run: Run) -> Outcome:
         place = run.home if run.home is not None and may_stay_home else executor
         try:
             value = await place.execute(run, body)
+            if type(value) is _Stopped:
+                return failure(run, value.error)
             if type(value) not in FINAL or tool.postprocess is not None:
                 value = await settled(run, value, place)
             return Outcome(run.call, _OK, value)
-        except FAILURES as error:
+        except BaseException as error:
             return failed(run, error)
 
     return invoke_there
 
 
+class _Stopped:
+    """A `StopIteration` on its way from another thread."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: StopIteration) -> None:
+        self.error = error
+
+
 def failed(run: Run, error: BaseException) -> Outcome:
-    """An exception as a value; a cancellation that was asked for goes on."""
-    if isinstance(error, asyncio.CancelledError) and run.cancel_requested():
+    """What a tool raised, as a value; a cancellation that was asked for goes on.
+
+    A tool that exits does not end the process.
+    """
+    asked_for = isinstance(error, asyncio.CancelledError) and run.cancel_requested()
+    if asked_for or isinstance(error, _ENDS):
         raise error
+    return failure(run, error)
+
+
+def failure(run: Run, error: BaseException) -> Outcome:
+    """The outcome that an exception makes, its secrets covered."""
     message = describe(error)
     covered = redact(message, run.secrets) if run.secrets else message
     reason = ToolFailed(error, None if covered == message else covered)

@@ -14,8 +14,9 @@ class Limits:
     """Bounds on a tool's calls. Everything is off unless set.
 
     Attributes:
-        timeout: Seconds that one attempt may run. Waiting for a turn does not count.
-        retries: Attempts after the first, for tools that are read-only or idempotent.
+        timeout: Seconds that one attempt may take, from a free slot on.
+        retries: Attempts after the first; they count only for tools that are read-only or
+            idempotent, unless `retry_unsafe` says otherwise.
         retry_unsafe: Retry other tools too.
         concurrency: How many calls may run at once, per `key` where one is given.
         key: Arguments to concurrency key.
@@ -42,7 +43,10 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value > 0):
                 raise ValueError(f"Limits: {name} must be a positive number, not {value!r}")
-        if not isinstance(self.retries, int) or self.retries < 0:
+        for name in ("concurrency", "max_result", "retries"):
+            if not _is_whole(getattr(self, name) or 0):
+                raise ValueError(f"Limits: {name} must be whole, not {getattr(self, name)!r}")
+        if self.retries < 0:
             raise ValueError(f"Limits: retries must be 0 or more, not {self.retries!r}")
         if self.key is not None and self.concurrency is None:
             raise ValueError("Limits: key needs concurrency, the number allowed for each key")
@@ -52,9 +56,6 @@ class Limits:
             )
         if self.rate is not None:
             parse_rate(self.rate)
-
-
-NO_LIMITS = Limits()
 
 
 def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
@@ -67,10 +68,17 @@ def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
             count, seconds = rate
     except (KeyError, TypeError, ValueError):
         count, seconds = 0, 0.0
-    if count < 1 or not _is_number(seconds) or seconds <= 0:
+    if not _is_whole(count) or count < 1 or not _is_number(seconds) or seconds <= 0:
         raise ValueError(f'Limits: rate must be like "10/s", "100/m" or (10, 1.0), not {rate!r}')
     return count, seconds
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+NO_LIMITS = Limits()

@@ -104,7 +104,7 @@ class Planner:
         # They have memory (slots, starts, results) that outlives a new plan.
         known = self._limiters.get(tool.name)
         if known is None or known[0] is not tool:
-            known = (tool, _limiters(tool, self._spill))
+            known = (tool, _limiters(tool, self._spill, self._gate))
             self._limiters[tool.name] = known
         return known[1]
 
@@ -137,7 +137,7 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
     return outcome
 
 
-def _limiters(tool: Tool, spill: Spill | None) -> list[Middleware]:
+def _limiters(tool: Tool, spill: Spill | None, gate: Gate) -> list[Middleware]:
     limits = tool.limits
     found: list[Middleware] = []
     if limits.max_result is not None:
@@ -145,7 +145,7 @@ def _limiters(tool: Tool, spill: Spill | None) -> list[Middleware]:
     if limits.cache is not None:
         found.append(keep_results(limits.cache))
     if limits.concurrency is not None:
-        found.append(limit_concurrency(limits.concurrency, limits.key))
+        found.append(limit_concurrency(limits.concurrency, limits.key, gate))
     if limits.retries and (tool.retryable or limits.retry_unsafe):
         found.append(retry(limits.retries))
     if limits.rate is not None:

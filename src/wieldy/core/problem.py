@@ -2,15 +2,22 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from itertools import islice
+from typing import Any, get_args
 
 from pydantic_core import ValidationError
+from pydantic_core.core_schema import ErrorType
 
 from .names import near
 
 _SHOWN = 5
-_EXTRA = ("extra_forbidden", "unexpected_keyword_argument", "additionalProperties")
-_OPINIONS = ("value_error", "assertion_error")
+_LOOKED_AT = 100
+_LONGEST = 500
+_DEEPEST = 10
+_EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
+# Where the message says more than the schema: which of several members of a union it was.
+_OPINIONS = ("value_error", "assertion_error", "literal_error")
 
 
 def from_pydantic(
@@ -18,54 +25,56 @@ def from_pydantic(
 ) -> list[str]:
     """Problems from pydantic's errors; `outer` maps the function's names to the model's."""
     problems: dict[str, str] = {}
-    for item in error.errors(include_url=False, include_context=False):
+    items = error.errors(include_url=False, include_context=False, include_input=False)
+    for item in items[:_LOOKED_AT]:
         place = [*item["loc"]]
         if place:
             place[0] = outer.get(str(place[0]), place[0])
         path, found = _follow(arguments, place)
         kind = item["type"]
         if kind.startswith("missing"):
-            path = place if path == place[:-1] else path
+            path = [*_follow(arguments, place[:-1])[0], *place[-1:]]
             text = f"missing, expected {describe(at(schema, path), schema)}"
         elif kind in _EXTRA:
             text = _unknown(path, schema)
         else:
-            wanted = at(schema, path)
-            own_words = kind in _OPINIONS or kind.endswith("_error")
-            expected = item["msg"] if own_words else f"expected {describe(wanted, schema)}"
-            text = f"{expected}, got {_got(found, wanted)}"
+            opinion = kind in _OPINIONS or kind not in _pydantic_kinds()
+            text = _mismatch(found, at(schema, path), schema, item["msg"], opinion=opinion)
         problems.setdefault(pointer(path), text)
-    return limited(f"{path or 'arguments'}: {text}" for path, text in problems.items())
+    return _limited(problems, len(items) - _LOOKED_AT)
 
 
-def from_jsonschema(errors: Iterable[Any], schema: Mapping[str, Any]) -> list[str]:
-    """Problems from jsonschema-rs's errors."""
+def from_jsonschema(
+    errors: Iterable[Any], arguments: Any, schema: Mapping[str, Any], outer: Mapping[str, str]
+) -> list[str]:
+    """Problems from jsonschema-rs's errors, whose messages must not show values."""
     problems: dict[str, str] = {}
-    for error in errors:
-        path = list(error.instance_path)
-        keyword = str(error.schema_path[-1]) if error.schema_path else ""
-        wanted = at(schema, path)
-        if keyword == "required":
+    for error in islice(errors, _LOOKED_AT):
+        place = [outer.get(str(step), step) for step in error.instance_path[:1]]
+        path, found = _follow(arguments, [*place, *error.instance_path[1:]])
+        kind = type(error.kind).__name__
+        if kind == "Required":
             name = error.kind.property
-            path = [*path, name]
+            path = [*path, name if path else outer.get(name, name)]
             text = f"missing, expected {describe(at(schema, path), schema)}"
-        elif keyword == "additionalProperties" and path == []:
-            name = error.kind.unexpected[0]
-            path = [name]
+        elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
+            path = [*path, error.kind.unexpected[0]]
             text = _unknown(path, schema)
-        elif keyword == "additionalProperties":
-            text = error.message
         else:
-            text = f"expected {describe(wanted, schema)}, got {_got(error.instance, wanted)}"
+            text = _mismatch(found, at(schema, path), schema, error.message, masked=True)
         problems.setdefault(pointer(path), text)
-    return limited(f"{path or 'arguments'}: {text}" for path, text in problems.items())
+    return _limited(problems, sum(1 for _ in errors))
 
 
-def limited(problems: Iterable[str]) -> list[str]:
-    """The first few problems and how many more there are."""
-    listed = list(problems)
-    rest = len(listed) - _SHOWN
-    return listed if rest <= 0 else [*listed[:_SHOWN], f"and {rest} more"]
+def kind_of(value: Any) -> str:
+    """What JSON calls this kind of value."""
+    if value is None:
+        return "null"
+    kinds: list[tuple[Any, str]] = [
+        (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+        (Mapping, "object"), ((list, tuple), "array"),
+    ]  # fmt: skip
+    return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
 
 
 def pointer(path: Sequence[Any]) -> str:
@@ -88,7 +97,8 @@ def describe(part: Any, schema: Mapping[str, Any], depth: int = 0) -> str:
     if "const" in part:
         return _json(part["const"])
     if "enum" in part:
-        return "one of " + ", ".join(_json(choice) for choice in part["enum"][:12])
+        more = ", …" if len(part["enum"]) > 12 else ""
+        return "one of " + ", ".join(map(_json, part["enum"][:12])) + more
     kind = part.get("type", "any value")
     text = " or ".join(kind) if isinstance(kind, list) else str(kind)
     if text == "array" and part.get("items"):
@@ -120,21 +130,41 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _step(schema: Mapping[str, Any], step: Any, root: Mapping[str, Any]) -> Any:
+def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
+    """The schema of each of so many items; `None` where nothing is said."""
+    items, first = schema.get("items"), schema.get("prefixItems", ())
+    if isinstance(items, list):
+        # Before draft 2020-12 the first items stood here.
+        items, first = schema.get("additionalItems"), items
+    return [*first[:count], *[items] * (count - len(first))]
+
+
+def mentions_secret(part: Any, root: Mapping[str, Any], seen: tuple[int, ...] = ()) -> bool:
+    """Whether a part of a schema speaks of a secret, itself or further in."""
+    if isinstance(part, list):
+        return any(mentions_secret(each, root, seen) for each in part)
+    if not isinstance(part, Mapping) or id(part) in seen:
+        return False
+    if part.get("writeOnly") is True or part.get("format") == "password":
+        return True
+    inner = [*part.values(), resolve(part, root)] if "$ref" in part else [*part.values()]
+    return any(mentions_secret(each, root, (*seen, id(part))) for each in inner)
+
+
+def _step(schema: Mapping[str, Any], step: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
     for key in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(key, ()):
-            found = _step(resolve(part, root), step, root)
+        for part in schema.get(key, ()) if depth < _DEEPEST else ():
+            found = _step(resolve(part, root), step, root, depth + 1)
             if found:
                 return found
     if isinstance(step, int):
-        prefix = schema.get("prefixItems", ())
-        return prefix[step] if step < len(prefix) else schema.get("items", {})
+        return item_schemas(schema, step + 1)[step] or {}
     properties = schema.get("properties", {})
     return properties.get(step, schema.get("additionalProperties", {}))
 
 
 def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The part of pydantic's location that exists in the data, and what stands there.
+    """The part of a validator's location that exists in the data, and what stands there.
 
     pydantic also puts names of union members into a location; they are left out.
     """
@@ -148,6 +178,26 @@ def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
     return path, here
 
 
+def _mismatch(
+    value: Any,
+    wanted: Mapping[str, Any],
+    root: Mapping[str, Any],
+    message: str,
+    *,
+    opinion: bool = False,
+    masked: bool = False,
+) -> str:
+    """What was expected and what came, or the validator's message where that says more."""
+    expected, kind = describe(wanted, root), kind_of(value)
+    secret = mentions_secret(wanted, root) or hasattr(value, "get_secret_value")
+    got = kind if secret else _got(value)
+    same = any(each.split()[0] == kind for each in expected.split(" or ")) and "(" not in expected
+    if (opinion or same or expected == "any value") and (masked or not secret):
+        return f"{_cut(message, 200)}, got {got}"
+    refused = "its own check refused it" if opinion else f"expected {expected}"
+    return f"{refused}, got {got}"
+
+
 def _unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
     known = list(at(schema, path[:-1]).get("properties", {}))
     close = near(str(path[-1]), known) if path else []
@@ -156,22 +206,23 @@ def _unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
     return f"there is no such argument, expected {_cut(', '.join(known), 200) or 'none'}"
 
 
-def _got(value: Any, schema: Mapping[str, Any]) -> str:
-    kind = _kind(value)
-    hidden = bool(schema.get("writeOnly")) or schema.get("format") == "password"
-    if hidden or kind in ("null", "array", "object") or hasattr(value, "get_secret_value"):
-        return kind
-    return f"{kind} {_json(value)}"
+def _got(value: Any) -> str:
+    kind = kind_of(value)
+    scalar = kind in ("boolean", "integer", "number", "string")
+    return f"{kind} {_json(value)}" if scalar else kind
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    kinds: list[tuple[Any, str]] = [
-        (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
-        (Mapping, "object"), ((list, tuple), "array"),
-    ]  # fmt: skip
-    return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
+@cache
+def _pydantic_kinds() -> frozenset[str]:
+    return frozenset(get_args(ErrorType))
+
+
+def _limited(problems: Mapping[str, str], unseen: int) -> list[str]:
+    """The first few problems and how many more there are."""
+    lines = (f"{path or 'arguments'}: {text}" for path, text in problems.items())
+    listed = [_cut(line, _LONGEST) for line in islice(lines, _SHOWN)]
+    rest = len(problems) - _SHOWN + max(0, unseen)
+    return listed if rest <= 0 else [*listed, f"and {rest} more"]
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 import time
+from bisect import insort
 from collections import deque
+from contextlib import suppress
 
 from .call import Outcome
 from .run import Handler, Middleware, Run
@@ -14,20 +16,29 @@ def limit_rate(count: int, seconds: float) -> Middleware:
     starts: deque[float] = deque()
     lock = threading.Lock()
 
-    def reserve() -> float:
-        """Book the next start, and give how long it is until then."""
-        now = time.monotonic()
+    def reserve(now: float) -> float:
+        """Book the next start, and give when that is."""
         with lock:
             while starts and starts[0] <= now - seconds:
                 starts.popleft()
             start = now if len(starts) < count else max(now, starts[-count] + seconds)
-            starts.append(start)
-        return start - now
+            insort(starts, start)
+        return start
+
+    def cancel(start: float) -> None:
+        with lock, suppress(ValueError):
+            starts.remove(start)
 
     async def start_in_turn(run: Run, proceed: Handler) -> Outcome:
-        pause = reserve()
-        if pause > 0:
-            await asyncio.sleep(pause)
+        now = time.monotonic()
+        start = reserve(now)
+        if start > now:
+            try:
+                await asyncio.sleep(start - now)
+            except asyncio.CancelledError:
+                # Who gives up waiting must not make the next one wait longer.
+                cancel(start)
+                raise
         return await proceed(run)
 
     return start_in_turn

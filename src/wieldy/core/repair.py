@@ -6,20 +6,24 @@ short scalars what stood there before and after.
 """
 
 import difflib
-import json
-import math
-import numbers
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic_core import from_json
-
+from .conversion import UNCHANGED, convert, parse_json, parse_loose_json
 from .names import plain
-from .problem import pointer, resolve
+from .problem import item_schemas, mentions_secret, pointer, resolve
 
 Receipt = dict[str, Any]
-_UNCHANGED: Any = object()
-_MOST_DIGITS = 400
+Path = tuple[Any, ...]
+
+_LONGEST_NAME = 100
+_MOST_UNKNOWN = 50
+_MOST_HOPELESS = 1000
+
+
+class _GiveUp(Exception):
+    """So much is wrong that putting the rest right is of no use."""
 
 
 def repair(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Any, list[Receipt]]:
@@ -27,86 +31,95 @@ def repair(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[Any
     fixer = _Repair(schema)
     try:
         fixed = fixer.value(arguments, schema, ())
-    except RecursionError:
+    except (RecursionError, _GiveUp):
         return arguments, []
     return (fixed, fixer.receipts) if fixer.receipts else (arguments, [])
-
-
-def parse_json(text: str) -> Any:
-    """JSON text as a value; `ValueError` if it is none."""
-    try:
-        return from_json(text)
-    except ValueError:
-        # Lone surrogates are JSON, but no text that Rust could hold.
-        return json.loads(text)
-
-
-def parse_loose_json(text: str) -> Any:
-    """JSON text that may end lists and objects with a comma; `ValueError` otherwise."""
-    return parse_json(_without_trailing_commas(text))
 
 
 class _Repair:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.receipts: list[Receipt] = []
+        self.hopeless = 0
 
-    def value(self, value: Any, schema: Any, path: tuple[Any, ...]) -> Any:
+    def value(self, value: Any, schema: Any, path: Path) -> Any:
         schema = resolve(schema, self.root)
-        for key in ("anyOf", "oneOf"):
-            if key in schema:
-                return self.choice(value, schema[key], path)
         for part in schema.get("allOf", ()):
             value = self.value(value, part, path)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                value = self.choice(value, schema[key], path)
         for kind in _types(schema):
             if _fits(value, kind):
                 return self.inside(value, kind, schema, path)
         for kind in _types(schema):
             fixed = self.converted(value, kind, schema, path)
-            if fixed is not _UNCHANGED:
+            if fixed is not UNCHANGED:
                 return fixed
+        self.hopeless += bool(_types(schema))
+        if self.hopeless > _MOST_HOPELESS:
+            raise _GiveUp
         return value
 
-    def choice(self, value: Any, choices: list[Any], path: tuple[Any, ...]) -> Any:
-        """The first member that takes the value as it is, else the first that can be made to."""
+    def choice(self, value: Any, choices: Sequence[Any], path: Path) -> Any:
+        """The value for the one member that it is meant for, as far as that can be told."""
         members = [resolve(choice, self.root) for choice in choices]
-        fitting = [
-            member
-            for member in members
-            if not _types(member) or any(_fits(value, kind) for kind in _types(member))
-        ]
+        fitting = [member for member in members if self.meant_for(value, member)]
         if len(fitting) > 1:
-            # Which one is meant can't be told from the kind of value alone.
+            # Which one is meant can't be told from the value alone.
             return value
-        for member in fitting or members:
-            before = len(self.receipts)
+        if not fitting and isinstance(value, str):
+            for kind in {kind for member in members for kind in _types(member)}:
+                parsed = self.parsed(value, kind, path)
+                if parsed is not UNCHANGED:
+                    return self.choice(parsed, choices, path)
+        return self.least_changed(value, fitting or members, path)
+
+    def least_changed(self, value: Any, members: Sequence[Mapping[str, Any]], path: Path) -> Any:
+        """The value made to fit one of these, whichever takes the fewest changes."""
+        before, hopeless = len(self.receipts), self.hopeless
+        found: list[tuple[list[Receipt], Any]] = []
+        for member in members:
             fixed = self.value(value, member, path)
             if len(self.receipts) > before:
-                return fixed
-        return value
+                found.append((self.receipts[before:], fixed))
+                del self.receipts[before:]
+        if not found:
+            return value
+        receipts, best = min(found, key=lambda each: len(each[0]))
+        self.receipts += receipts
+        self.hopeless = hopeless
+        return best
 
-    def inside(self, value: Any, kind: str, schema: Mapping[str, Any], path: Any) -> Any:
-        if kind == "object":
+    def meant_for(self, value: Any, member: Mapping[str, Any]) -> bool:
+        """Whether the kind of value, and what marks an object, are those of this member."""
+        kinds = _types(member)
+        if kinds and not any(_fits(value, kind) for kind in kinds):
+            return False
+        if not isinstance(value, Mapping):
+            return True
+        marks = {name: resolve(p, self.root) for name, p in member.get("properties", {}).items()}
+        return all(
+            value[name] == mark["const"]
+            for name, mark in marks.items()
+            if "const" in mark and name in value
+        )
+
+    def inside(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
+        if kind == "object" and isinstance(value, Mapping):
             return self.members(value, schema, path)
         if kind == "array":
-            items, prefix = schema.get("items"), schema.get("prefixItems", ())
-            schemas = [*prefix, *[items] * max(0, len(value) - len(prefix))]
-            return (
-                [
-                    item
-                    if each is None or isinstance(each, bool)
-                    else self.value(item, each, (*path, i))
-                    for i, (item, each) in enumerate(zip(value, schemas, strict=False))
-                ]
-                if schemas
-                else value
-            )
+            schemas = item_schemas(schema, len(value))
+            return [
+                self.value(item, each, (*path, i)) if isinstance(each, Mapping) else item
+                for i, (item, each) in enumerate(zip(value, schemas, strict=True))
+            ]
         return value
 
-    def members(self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Any) -> Any:
+    def members(self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Any:
         properties = schema.get("properties", {})
         extra = schema.get("additionalProperties")
-        renamed = self.renames(value, properties, path) if extra is False else {}
+        renamed = self.renames(value, schema, path)
         fixed = {}
         for name, item in value.items():
             known = renamed.get(name, name)
@@ -115,35 +128,45 @@ class _Repair:
             fixed[known] = self.value(item, inner, place) if isinstance(inner, Mapping) else item
         return fixed
 
-    def renames(self, value: Mapping[str, Any], properties: Any, path: Any) -> dict[str, str]:
-        """Unknown names that can only mean one of those still missing."""
-        free = [name for name in properties if name not in value]
-        renamed: dict[str, str] = {}
-        for name in value:
-            if name in properties or not isinstance(name, str):
-                continue
-            meant = _meant(name, free)
-            if meant is not None:
-                free.remove(meant)
-                renamed[name] = meant
-                self.receipt((*path, meant), "renamed", name, meant)
+    def renames(
+        self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Path
+    ) -> dict[str, str]:
+        """Unknown names that can only mean one of those still missing.
+
+        Where other names are allowed too, only a missing name that is required counts.
+        """
+        properties = schema.get("properties", {})
+        closed = schema.get("additionalProperties") is False
+        wanted = properties if closed else schema.get("required", ())
+        free = [name for name in wanted if name not in value]
+        unknown = [name for name in value if name not in properties and isinstance(name, str)]
+        if not free or len(unknown) > _MOST_UNKNOWN:
+            return {}
+        meant = {name: _meant(name, free) for name in unknown}
+        claims = Counter(meant.values())
+        renamed = {name: own for name, own in meant.items() if own and claims[own] == 1}
+        for name, own in renamed.items():
+            self.receipt((*path, own), "renamed", name, own)
         return renamed
 
-    def converted(self, value: Any, kind: str, schema: Mapping[str, Any], path: Any) -> Any:
-        convert = _CONVERSIONS.get(kind)
-        fixed = _UNCHANGED if convert is None else convert(value)
-        if fixed is not _UNCHANGED:
-            self.receipt(path, f"{kind}_from_{_origin(value)}", value, fixed)
+    def converted(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
+        fixed = convert(value, kind)
+        if fixed is not UNCHANGED:
+            change = () if mentions_secret(schema, self.root) else (value, fixed)
+            self.receipt(path, f"{kind}_from_{_origin(value)}", *change)
             return fixed
-        if kind in ("object", "array") and isinstance(value, str):
+        if isinstance(value, str):
             fixed = self.parsed(value, kind, path)
-            if fixed is not _UNCHANGED:
+            if fixed is not UNCHANGED:
                 return self.inside(fixed, kind, schema, path)
-        if kind == "array" and value is not None:
+        if kind == "array" and value is not None and not _looks_like_list(value):
             return self.wrapped(value, schema, path)
-        return _UNCHANGED
+        return UNCHANGED
 
-    def parsed(self, text: str, kind: str, path: Any) -> Any:
+    def parsed(self, text: str, kind: str, path: Path) -> Any:
+        """The list or object that stands in a text as JSON."""
+        if kind not in ("object", "array"):
+            return UNCHANGED
         for parse in (parse_json, parse_loose_json):
             try:
                 value = parse(text)
@@ -153,21 +176,22 @@ class _Repair:
                 loose = "loose_" if parse is parse_loose_json else ""
                 self.receipt(path, f"{kind}_from_{loose}json")
                 return value
-        return _UNCHANGED
+        return UNCHANGED
 
-    def wrapped(self, value: Any, schema: Mapping[str, Any], path: Any) -> Any:
+    def wrapped(self, value: Any, schema: Mapping[str, Any], path: Path) -> Any:
         """One item where a list is wanted, if the item fits or can be made to."""
-        items = resolve(schema.get("items", {}), self.root)
+        first = item_schemas(schema, 1)[0]
+        items = resolve({} if first is None else first, self.root)
         before = len(self.receipts)
         item = self.value(value, items, (*path, 0))
         kinds = _types(items)
-        if kinds and not any(_fits(item, kind) for kind in kinds) and "anyOf" not in items:
+        if kinds and not any(_fits(item, kind) for kind in kinds):
             del self.receipts[before:]
-            return _UNCHANGED
+            return UNCHANGED
         self.receipts.insert(before, {"path": pointer(path), "kind": "array_from_item"})
         return [item]
 
-    def receipt(self, path: Any, kind: str, *change: Any) -> None:
+    def receipt(self, path: Path, kind: str, *change: Any) -> None:
         receipt: Receipt = {"path": pointer(path), "kind": kind}
         if change:
             receipt["before"], receipt["after"] = change
@@ -205,82 +229,21 @@ def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | list | tuple)
 
 
-def _integer(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str):
-        number = _number(value)
-        if number is _UNCHANGED or not float(number).is_integer():
-            return _UNCHANGED
-        return int(number)
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    return _UNCHANGED
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, numbers.Real) and not isinstance(value, int | float):
-        return float(value)
-    if not isinstance(value, str) or len(value) > _MOST_DIGITS:
-        return _UNCHANGED
-    try:
-        number = json.loads(value.strip().removeprefix("+"))
-    except ValueError:
-        return _UNCHANGED
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return _UNCHANGED
-    return number if math.isfinite(number) else _UNCHANGED
-
-
-def _boolean(value: Any) -> Any:
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower(), _UNCHANGED)
-    return bool(value) if value in (0, 1) else _UNCHANGED
-
-
-def _null(value: Any) -> Any:
-    is_text = isinstance(value, str) and value.strip().lower() in ("null", "none")
-    return None if is_text else _UNCHANGED
-
-
-_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
-}
+def _looks_like_list(value: Any) -> bool:
+    """Whether this is text that was to be a list and can't be read; it is no item then."""
+    return isinstance(value, str) and value.lstrip()[:1] == "["
 
 
 def _origin(value: Any) -> str:
     return "text" if isinstance(value, str) else "number"
 
 
-def _meant(name: str, free: list[str]) -> str | None:
+def _meant(name: str, free: Sequence[str]) -> str | None:
     """The one free name that this one must stand for, or None."""
+    if len(name) > _LONGEST_NAME:
+        return None
     same = [candidate for candidate in free if plain(candidate) == plain(name)]
     if len(same) == 1:
         return same[0]
     close = difflib.get_close_matches(name.casefold(), free, n=2, cutoff=0.8)
     return close[0] if len(close) == 1 else None
-
-
-def _without_trailing_commas(text: str) -> str:
-    """The text less each comma before a closing bracket, outside of strings."""
-    kept: list[str] = []
-    in_string = escaped = False
-    comma = -1
-    for character in text:
-        if in_string:
-            in_string = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            in_string, comma = True, -1
-        elif character == ",":
-            comma = len(kept)
-        elif character in "]}" and comma >= 0:
-            kept[comma] = ""
-            comma = -1
-        elif not character.isspace():
-            comma = -1
-        kept.append(character)
-    return "".join(kept)

@@ -20,6 +20,15 @@ class Argument:
     default: Any = UNSET
     hidden: bool = False
 
+    def shown(self, described: Mapping[str, Any]) -> dict[str, Any]:
+        """The argument's schema with this text and this default."""
+        shown = dict(described)
+        if self.description is not None:
+            shown["description"] = self.description
+        if self.default is not UNSET:
+            shown["default"] = self.default
+        return shown
+
 
 class Reshape:
     """A mapping between the arguments a model sees and those the function takes."""
@@ -39,27 +48,17 @@ class Reshape:
         """The original's schema as this shape shows it."""
         schema = dict(self._below.schema(original) if self._below else original)
         properties: dict[str, Any] = {}
-        required = set(schema.get("required", ()))
+        required: list[str] = []
         for name, described in schema.get("properties", {}).items():
             argument = self._arguments.get(name, Argument())
             if argument.hidden:
-                required.discard(name)
                 continue
-            shown = dict(described)
-            if argument.description is not None:
-                shown["description"] = argument.description
-            if argument.default is not UNSET:
-                shown["default"] = argument.default
-                required.discard(name)
             outer = argument.name or name
-            properties[outer] = shown
-            if name in required:
-                required = required - {name} | {outer}
-        schema["properties"] = properties
-        schema["required"] = [name for name in properties if name in required]
-        if not schema["required"]:
-            del schema["required"]
-        return schema
+            properties[outer] = argument.shown(described)
+            if name in schema.get("required", ()) and argument.default is UNSET:
+                required.append(outer)
+        schema.pop("required", None)
+        return {**schema, "properties": properties, **({"required": required} if required else {})}
 
     def translate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments under the function's own names; `KeyError` for a name taken away."""

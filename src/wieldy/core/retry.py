@@ -18,19 +18,42 @@ def retry(retries: int) -> Middleware:
 
     async def try_again(run: Run, proceed: Handler) -> Outcome:
         for attempt in range(1, retries + 2):
-            # An attempt left behind in a thread must not write into the next one.
-            trial = copy(run)
-            trial.metadata = dict(run.metadata or {})
-            trial.attempts = attempt
-            outcome = await proceed(trial)
-            again = isinstance(outcome.error, ToolFailed | CallTimeout) and not trial.blocks
-            if attempt > retries or not again:
+            trial = _trial(run, attempt)
+            try:
+                outcome = await proceed(trial)
+            except BaseException:
+                _adopt(run, trial)
+                raise
+            if attempt > retries or not _worth_another(run, trial, outcome):
                 break
+            trial.stopped = True
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
             await asyncio.sleep(pause * uniform(0.5, 1.0))
-        vars(run).update(vars(trial))
-        if attempt > 1:
-            run.note("attempts", attempt)
+        _adopt(run, trial)
         return outcome
 
     return try_again
+
+
+def _trial(run: Run, attempt: int) -> Run:
+    """The run as one attempt sees it: what is left of an attempt must not reach the next one."""
+    trial = copy(run)
+    trial.metadata = dict(run.metadata or {})
+    trial.blocks = None if run.blocks is None else list(run.blocks)
+    trial.attempts = attempt
+    return trial
+
+
+def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
+    nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
+    failed = isinstance(outcome.error, ToolFailed | CallTimeout)
+    return failed and nothing_shown and not run.cancel_requested()
+
+
+def _adopt(run: Run, trial: Run) -> None:
+    """Take what the attempt that counts has shown and noted."""
+    run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
+    run.metadata = trial.metadata or None
+    run.eventful = run.eventful or trial.eventful
+    if trial.attempts > 1:
+        run.note("attempts", trial.attempts)

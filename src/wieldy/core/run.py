@@ -35,6 +35,20 @@ class Executor(Protocol):
         """Let go of idle workers."""
 
 
+class Place(Protocol):
+    """A worker that a call holds, and may lend while a call nested in it stands in a queue."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the call still works there."""
+
+    def lend(self) -> None:
+        """Somebody else may work here until it is taken back."""
+
+    def take_back(self) -> None:
+        """Go on here; this does not wait."""
+
+
 class RunStopped(BaseException):
     """Raised inside a blocking function that emits after its call has ended without it."""
 
@@ -57,6 +71,7 @@ class Run:
     blocks: list[Block] | None = None
     metadata: dict[str, Any] | None = None
     interruption: Cancellation | None = None
+    unwinding: asyncio.CancelledError | None = None
     secrets: tuple[str, ...] = ()
     attempts: int = 1
     streamed: bool = False
@@ -186,6 +201,21 @@ class Run:
         return self.sink.room()
 
 
+async def stand_in_queue(turn: Awaitable[None]) -> None:
+    """Wait for a turn, and lend out the workers that the calls around this one hold.
+
+    Who is before us in the queue may need just such a worker.
+    """
+    places = held_places.get()
+    for place in places:
+        place.lend()
+    try:
+        await turn
+    finally:
+        for place in places:
+            place.take_back()
+
+
 def covered(block: Block, secrets: tuple[str, ...]) -> Block:
     """The block with every secret in its text covered."""
     return Text(redact(block.text, secrets)) if isinstance(block, Text) else block
@@ -197,3 +227,4 @@ Observer = Callable[[Outcome], Any]
 Late = Callable[[Run, Any, BaseException | None], None]
 
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
+held_places: ContextVar[tuple[Place, ...]] = ContextVar("wieldy_places", default=())

@@ -1,24 +1,48 @@
 """JSON Schema and validators from a signature, through pydantic."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import CoreSchema, PydanticOmit, SchemaValidator
+from pydantic_core import (
+    CoreSchema,
+    PydanticKnownError,
+    PydanticOmit,
+    SchemaValidator,
+    core_schema,
+)
 
 from .errors import DefinitionError
 from .signature import Parameter, Signature
 
-_MAPS_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_KEYED_BY_NAME = (
+    "properties", "$defs", "definitions", "patternProperties", "dependentSchemas",
+    "dependentRequired", "dependencies", "mapping",
+)  # fmt: skip
+# Not the keys of a dict: JSON has them as text, whatever they stand for.
 _HOLD_SCHEMAS = (
-    "schema", "fields", "items_schema", "keys_schema", "values_schema", "choices", "definitions",
+    "schema", "fields", "items_schema", "values_schema", "choices", "definitions",
     "steps", "arguments_schema", "extras_schema", "var_kwargs_schema", "json_schema",
     "python_schema", "lax_schema", "strict_schema",
 )  # fmt: skip
+_STREAMS = (AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator)
 _EXACT = ("int", "float", "bool")
+_PLAIN = (str, int, bool, type(None))
+# What pydantic raises for a type that it can't use, or can't find.
+_UNUSABLE = (PydanticUserError, NameError, TypeError)
 
 
 class _Generator(GenerateJsonSchema):
@@ -29,33 +53,44 @@ class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def encode_default(self, dft: Any) -> Any:
+        if type(dft) in _PLAIN:
+            # pydantic would build an adapter to find out that it is JSON already.
+            return dft
+        # A set has another order in each process, and a schema should not.
+        encoded = super().encode_default(dft)
+        return sorted(encoded, key=repr) if isinstance(dft, set | frozenset) else encoded
+
 
 def input_schema(tool: str, signature: Signature, texts: dict[str, str]) -> dict[str, Any]:
     """What a model may send, as JSON Schema without titles."""
     arguments: Any = _arguments_schema(tool, signature)
     try:
         schema: dict[str, Any] = untitled(_Generator().generate(arguments))
-    except PydanticUserError as error:
+    except _UNUSABLE as error:
         raise _blame(tool, signature, error) from error
-    own_texts = {parameter.name: parameter.text for parameter in signature.parameters}
     listed = arguments["schema"] if arguments["type"] == "definitions" else arguments
-    for argument in listed["arguments_schema"]:
-        name = argument["name"]
-        shown = schema["properties"].get(argument.get("alias", name))
-        text = own_texts.get(name) or texts.get(name)
-        if text and shown is not None:
+    if listed.get("var_kwargs_mode") == "unpacked-typed-dict":
+        schema = _with_spread_dict(schema)
+    for parameter in signature.parameters:
+        shown = schema["properties"].get(parameter.shown_name)
+        text = parameter.text or texts.get(parameter.name)
+        if shown is not None and text:
             shown.setdefault("description", text)
+        if shown is not None and parameter.secret:
+            shown["writeOnly"] = True
     return schema
 
 
 def output_schema(annotation: Any) -> dict[str, Any] | None:
     """What the function gives, or None where it does not say or JSON can't."""
+    annotation = _final(annotation)
     if annotation is Any or annotation is None or annotation is type(None):
         return None
     try:
         adapter = TypeAdapter(annotation)
         schema = adapter.json_schema(mode="serialization", schema_generator=_Generator)
-    except (PydanticUserError, PydanticOmit, TypeError):
+    except (*_UNUSABLE, PydanticOmit):
         return None
     return untitled(schema) or None
 
@@ -83,7 +118,7 @@ def untitled(schema: Any) -> Any:
         return schema
     plain: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+        if key in _KEYED_BY_NAME and isinstance(value, dict):
             plain[key] = {name: untitled(item) for name, item in value.items()}
         elif key in ("default", "const", "enum", "examples"):
             plain[key] = value
@@ -98,8 +133,41 @@ def _arguments_schema(tool: str, signature: Signature) -> CoreSchema:
 
     try:
         return generate_arguments_schema(_stand_in(signature.parameters), "arguments")
-    except PydanticUserError as error:
+    except _UNUSABLE as error:
         raise _blame(tool, signature, error) from error
+
+
+def _final(annotation: Any) -> Any:
+    """What a call ends with: a stream of items ends as the list of them."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Awaitable, Coroutine):
+        return _final(parts[-1])
+    if origin is Generator and parts[-1] not in (None, type(None)):
+        return parts[-1]
+    return list[parts[0]] if origin in _STREAMS else annotation  # type: ignore[valid-type]
+
+
+def _with_spread_dict(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the keys of `**options: Unpack[SomeTypedDict]` as arguments."""
+    spread = schema["additionalProperties"]
+    name = spread.get("$ref", "").rpartition("/")[2]
+    described = schema["$defs"][name] if name else spread
+    required = [*schema.get("required", ()), *described.get("required", ())]
+    whole = {
+        **schema,
+        "properties": {**schema["properties"], **described["properties"]},
+        "additionalProperties": False,
+        "required": required,
+    }
+    if not required:
+        del whole["required"]
+    if name:
+        kept = {key: each for key, each in schema["$defs"].items() if key != name}
+        shared = f"'#/$defs/{name}'" in repr((whole["properties"], kept))
+        whole["$defs"] = schema["$defs"] if shared else kept
+        if not whole["$defs"]:
+            del whole["$defs"]
+    return whole
 
 
 def _stand_in(parameters: Sequence[Parameter]) -> Callable[..., None]:
@@ -137,9 +205,33 @@ def _exact(schema: Any) -> Any:
             copy[key] = {tag: _exact(choice) for tag, choice in value.items()}
         else:
             copy[key] = _exact(value) if key in _HOLD_SCHEMAS else value
+    if copy.get("var_kwargs_schema", {}).get("type") == "typed-dict":
+        copy["var_kwargs_schema"]["extra_behavior"] = "forbid"
     if kind in _EXACT:
         copy.setdefault("strict", True)
-    return copy
+    return _exact_choice(copy) if kind in ("enum", "literal") else copy
+
+
+def _exact_choice(schema: Any) -> Any:
+    """A list of choices in which `True` is not `1`, as in JSON, and text is no number."""
+    members = schema["expected"] if schema["type"] == "literal" else schema["members"]
+    choices = [getattr(member, "value", member) for member in members]
+    booleans = [choice for choice in choices if isinstance(choice, bool)]
+    numbers = [c for c in choices if isinstance(c, int | float) and not isinstance(c, bool)]
+    only_numbers = schema.get("sub_type") in ("int", "float")
+    if not booleans and not numbers:
+        return schema
+
+    def check(value: Any) -> Any:
+        same, other = (booleans, numbers) if isinstance(value, bool) else (numbers, booleans)
+        confused = isinstance(value, int | float) and value not in same and value in other
+        if confused or (only_numbers and isinstance(value, str)):
+            raise PydanticKnownError("enum", {"expected": "a choice"})
+        return value
+
+    # What others refer to is the choice with its check.
+    inner = {key: value for key, value in schema.items() if key != "ref"}
+    return core_schema.no_info_before_validator_function(check, inner, ref=schema.get("ref"))
 
 
 def _blame(tool: str, signature: Signature, error: Exception) -> DefinitionError:
@@ -147,7 +239,7 @@ def _blame(tool: str, signature: Signature, error: Exception) -> DefinitionError
     for parameter in signature.parameters:
         try:
             TypeAdapter(parameter.annotation).json_schema(schema_generator=_Generator)
-        except PydanticUserError as reason:
+        except _UNUSABLE as reason:
             text = str(reason).partition("\n")[0]
             return DefinitionError(
                 tool,

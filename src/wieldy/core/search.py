@@ -11,6 +11,10 @@ from .tool import Tool
 _WORD = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME_WEIGHT = 3.0
+_SMALL = frozenset(
+    {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on"}
+    | {"or", "that", "the", "to", "with"}
+)
 
 
 class Index:
@@ -79,8 +83,9 @@ class Index:
 
 
 def _words(text: str) -> list[str]:
-    """Lower-case words without their commonest endings; each CJK character is a word."""
-    return [_stem(word.lower()) for word in _WORD.findall(_HUMP.sub(" ", text))]
+    """Lower-case words without small ones and common endings; each CJK character is a word."""
+    words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
+    return [_stem(word) for word in words if word not in _SMALL]
 
 
 def _stem(word: str) -> str:

@@ -104,7 +104,7 @@ def _strings(value: Any, marked: bool = False, depth: int = 0) -> Iterator[tuple
     if depth > 20:
         return
     if hasattr(value, "get_secret_value"):
-        yield str(value.get_secret_value()), True
+        yield _as_text(value.get_secret_value()), True
     elif isinstance(value, str):
         yield value, marked
     elif isinstance(value, Mapping):
@@ -113,6 +113,18 @@ def _strings(value: Any, marked: bool = False, depth: int = 0) -> Iterator[tuple
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from _strings(item, marked, depth + 1)
-    elif hasattr(value, "__pydantic_fields_set__") or hasattr(value, "__dataclass_fields__"):
-        fields = getattr(value, "__dict__", {})
-        yield from _strings(fields, marked, depth + 1)
+    else:
+        yield from _strings(list(_fields(value)), marked, depth + 1)
+
+
+def _fields(value: Any) -> Iterator[Any]:
+    """What a model or a dataclass holds, also one with slots or with extra fields."""
+    if hasattr(value, "__pydantic_fields_set__"):
+        yield from value.__dict__.values()
+        yield from (getattr(value, "__pydantic_extra__", None) or {}).values()
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        yield from (getattr(value, name, None) for name in value.__dataclass_fields__)
+
+
+def _as_text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

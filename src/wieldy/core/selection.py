@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from .names import provider_name
 from .tool import Tool
 
 
@@ -24,7 +25,7 @@ class Selection:
 
     def shows(self, tool: Tool) -> bool:
         """Whether the tool is among those selected."""
-        if self.names is not None and tool.name not in self.names:
+        if self.names is not None and self.names.isdisjoint((tool.name, provider_name(tool.name))):
             return False
         if self.tags is not None and self.tags.isdisjoint(tool.tags):
             return False

@@ -17,25 +17,36 @@ _KINDS = inspect.Parameter
 class Parameter:
     """One parameter that the model fills in."""
 
-    __slots__ = ("annotation", "default", "name", "text", "variadic")
+    __slots__ = ("annotation", "default", "name", "secret", "text", "variadic")
 
     def __init__(
-        self, name: str, annotation: Any, default: Any, text: str | None, variadic: bool
+        self,
+        name: str,
+        annotation: Any,
+        default: Any,
+        text: str | None,
+        variadic: bool,
+        secret: bool,
     ) -> None:
         self.name = name
         self.annotation = annotation
         self.default = default
         self.text = text
         self.variadic = variadic
+        self.secret = secret
 
     @property
     def shown_name(self) -> str:
         """The name in the schema: the alias, where a pydantic `Field` gives one."""
-        for source in (self.default, *getattr(self.annotation, "__metadata__", ())):
-            alias = getattr(source, "validation_alias", None)
-            if isinstance(alias, str):
-                return alias
-        return self.name
+        alias = self.alias
+        return alias if isinstance(alias, str) else self.name
+
+    @property
+    def alias(self) -> Any:
+        """What a pydantic `Field` calls it, if one does."""
+        sources = (self.default, *getattr(self.annotation, "__metadata__", ()))
+        aliases = (getattr(source, "validation_alias", None) for source in sources)
+        return next((alias for alias in aliases if alias is not None), None)
 
 
 class Signature:
@@ -73,17 +84,20 @@ def read_signature(
         ) from error
     hints = _hints(tool, function, names)
     _check_presets(tool, presets, listed)
-    taken = {*presets, *_bound_keywords(function)}
+    taken = {*presets, *bound_keywords(function)}
     parameters, context = [], None
     for name, parameter in listed.items():
-        annotation = hints.get(name, Any)
+        annotation = hints.get(name, _given_type(parameter))
         if _is_injected(annotation):
+            if context is not None:
+                raise DefinitionError(tool, f"{context!r} and {name!r} both ask for the context")
             context = name
         elif name not in taken and parameter.kind is not _KINDS.VAR_POSITIONAL:
-            parameters.append(_parameter(parameter, annotation))
+            parameters.append(_parameter(tool, parameter, annotation))
     positional = (n for n, p in listed.items() if p.kind is _KINDS.POSITIONAL_ONLY)
     secret = frozenset(name for name in presets if _is_secret(hints.get(name)))
-    return Signature(parameters, context, tuple(positional), hints.get("return", Any), secret)
+    returns = _plain_types(hints.get("return", Any))
+    return Signature(parameters, context, tuple(positional), returns, secret)
 
 
 def read_outside(function: Callable[..., Any], presets: Collection[str]) -> Signature:
@@ -101,6 +115,15 @@ def is_async(function: Any) -> bool:
         function = function.func
     called = function if inspect.isroutine(function) else type(function).__call__
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def bound_keywords(function: Any) -> dict[str, Any]:
+    """What a partial, or a partial of one, passes by keyword; the outermost counts."""
+    bound: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        bound = {**function.keywords, **bound}
+        function = function.func
+    return bound
 
 
 def local_names(function: Any) -> dict[str, Any] | None:
@@ -129,8 +152,16 @@ def _hints(tool: str, function: Callable[..., Any], names: dict[str, Any] | None
         raise DefinitionError(
             tool, f"an annotation names {error.name!r}, which is not known where it is defined"
         ) from error
+    except (AttributeError, SyntaxError) as error:
+        raise DefinitionError(tool, f"an annotation can't be read: {error}") from error
     except TypeError:
         return {}
+
+
+def _given_type(parameter: inspect.Parameter) -> Any:
+    """The type in the signature itself, which a class may have made up for its constructor."""
+    given = parameter.annotation
+    return Any if given is _KINDS.empty or isinstance(given, str) else given
 
 
 def _innermost(function: Any) -> Any:
@@ -145,14 +176,6 @@ def _innermost(function: Any) -> Any:
     return getattr(function, "__func__", function)
 
 
-def _bound_keywords(function: Any) -> set[str]:
-    bound: set[str] = set()
-    while isinstance(function, functools.partial):
-        bound.update(function.keywords)
-        function = function.func
-    return bound
-
-
 def _check_presets(tool: str, presets: Collection[str], listed: Mapping[str, Any]) -> None:
     if any(parameter.kind is _KINDS.VAR_KEYWORD for parameter in listed.values()):
         return
@@ -161,14 +184,18 @@ def _check_presets(tool: str, presets: Collection[str], listed: Mapping[str, Any
             raise DefinitionError(tool, f"it has no parameter {preset!r} for the preset")
 
 
-def _parameter(listed: inspect.Parameter, annotation: Any) -> Parameter:
-    return Parameter(
+def _parameter(tool: str, listed: inspect.Parameter, annotation: Any) -> Parameter:
+    parameter = Parameter(
         listed.name,
         _plain_types(annotation),
         listed.default,
         _annotated_text(annotation),
         listed.kind is _KINDS.VAR_KEYWORD,
+        _is_secret(annotation),
     )
+    if not isinstance(parameter.alias, str | None):
+        raise DefinitionError(tool, f"the alias of the parameter {listed.name!r} is not one name")
+    return parameter
 
 
 def _is_injected(annotation: Any) -> bool:
@@ -203,7 +230,9 @@ def _plain_types(annotation: Any) -> Any:
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        return _renewed_typed_dict(annotation)
+        # One that holds itself, or names what can't be found, stays: pydantic says what to do.
+        known = _can_be_renewed(annotation, ())
+        return _renewed_typed_dict(annotation) if known else annotation
     parts = get_args(annotation)
     if not parts or get_origin(annotation) is typing.Literal:
         return annotation
@@ -217,6 +246,18 @@ def _plain_types(annotation: Any) -> Any:
         if hasattr(annotation, "copy_with")
         else get_origin(annotation)[renewed]
     )
+
+
+def _can_be_renewed(annotation: Any, above: tuple[Any, ...]) -> bool:
+    if annotation in above:
+        return False
+    if not typing.is_typeddict(annotation):
+        return all(_can_be_renewed(part, above) for part in get_args(annotation))
+    try:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+    except NameError:
+        return False
+    return all(_can_be_renewed(hint, (*above, annotation)) for hint in hints.values())
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from .block import Text
+from .block import Text, to_text
 from .call import Call, Outcome, Status
 from .errors import describe
 from .run import Handler, Middleware, Run
@@ -22,7 +22,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         outcome = await proceed(run)
         if outcome.status is not Status.OK:
             return outcome
-        blocks = tuple(run.blocks or ()) if run.streamed else outcome.content
+        blocks = (*(run.blocks or ()), *(() if run.streamed else outcome.content))
         whole = "".join(block.text for block in blocks if isinstance(block, Text))
         if len(whole) <= most:
             return outcome
@@ -40,8 +40,12 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
             run.note("spilled", handle)
         shown = whole[:most] + marker
         others = [block for block in blocks if not isinstance(block, Text)]
-        if run.streamed:
-            run.blocks, run.streamed = [], False
-        return Outcome(run.call, Status.OK, shown, content=(Text(shown), *others))
+        if run.blocks:
+            # A reader has seen them; the preview is for the outcome.
+            run.blocks, run.streamed, run.sink = [], False, None
+        value = shown if len(to_text(outcome.value)) > most else outcome.value
+        return Outcome(
+            run.call, Status.OK, value, content=(Text(shown), *others), metadata=outcome.metadata
+        )
 
     return cut

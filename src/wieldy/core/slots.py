@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from .call import Outcome
-from .run import Handler, Middleware, Run
+from .gate import Gate
+from .run import Handler, Middleware, Run, stand_in_queue
 
 
 class Slots:
@@ -20,6 +21,14 @@ class Slots:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._lock = threading.Lock()
 
+    def take_free(self) -> bool:
+        """Take a slot if one is free."""
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return True
+            return False
+
     async def take(self) -> None:
         """Wait for a slot."""
         with self._lock:
@@ -29,7 +38,7 @@ class Slots:
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
         try:
-            await future
+            await stand_in_queue(future)
         except asyncio.CancelledError:
             with self._lock:
                 handed_over = future not in self._waiting
@@ -54,10 +63,14 @@ class Slots:
 
 
 def limit_concurrency(
-    count: int, key: Callable[[Mapping[str, Any]], Hashable] | None = None
+    count: int, key: Callable[[Mapping[str, Any]], Hashable] | None, gate: Gate
 ) -> Middleware:
-    """A middleware with `count` slots, or `count` for each key."""
-    kept: dict[Hashable, tuple[Slots, int]] = {None: (Slots(count), 1)}
+    """A middleware with `count` slots, or `count` for each key.
+
+    Calls nested in an exclusive call have slots of their own: while that runs,
+    nobody else does, and who holds the others may be waiting for it to end.
+    """
+    kept: dict[Hashable, tuple[Slots, int]] = {(None, None): (Slots(count), 1)}
     lock = threading.Lock()
 
     def enter(name: Hashable) -> Slots:
@@ -73,21 +86,35 @@ def limit_concurrency(
                 kept[name] = (slots, users - 1)
 
     async def take_slot(run: Run, proceed: Handler) -> Outcome:
-        name = None if key is None else key(run.values)
+        name = (_alone_above(run), None if key is None else key(run.values))
         slots = enter(name)
         try:
             if _held_above(run, slots):
                 return await proceed(run)
-            await slots.take()
+            outside = False
+            if not slots.take_free():
+                outside = gate.step_out(run)
+                await slots.take()
             run.slots = slots
             try:
+                if outside:
+                    await gate.step_in(run)
                 return await proceed(run)
             finally:
+                run.slots = None
                 slots.give()
         finally:
             leave(name)
 
     return take_slot
+
+
+def _alone_above(run: Run) -> Run | None:
+    """The exclusive call that this one is nested in."""
+    above = run.parent
+    while above is not None and not above.exclusive:
+        above = above.parent
+    return above
 
 
 def _held_above(run: Run, slots: Slots) -> bool:

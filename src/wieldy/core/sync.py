@@ -11,7 +11,8 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from .run import Run
@@ -19,27 +20,76 @@ from .run import Run
 T = TypeVar("T")
 
 
+class Job:
+    """A blocking function that one thread runs while a coroutine waits for its answer.
+
+    A coroutine that is cancelled leaves the function behind, and the engine hears
+    when it ends. A function that has not begun by then never runs.
+    """
+
+    __slots__ = ("_body", "_future", "_lock", "_loop", "context", "ended", "left", "run", "started")
+
+    def __init__(self, run: Run, body: Callable[[Run], Any]) -> None:
+        self.run = run
+        self.context = contextvars.copy_context()
+        self.started = False
+        self.ended = False
+        self.left = False
+        self._body = body
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
+        self._lock = threading.Lock()
+
+    async def answer(self) -> Any:
+        """What the function gives; raises what it raises."""
+        try:
+            value, error = await self._future
+        except asyncio.CancelledError:
+            self._leave()
+            raise
+        if error is not None:
+            raise error
+        return value
+
+    def perform(self) -> None:
+        """Run the function on this thread and answer."""
+        with self._lock:
+            if self.left:
+                return
+            self.started = True
+        value, error = _attempt(self.context, self._body, self.run)
+        with self._lock:
+            self.ended = True
+            left = self.left
+        if not left:
+            try:
+                self._loop.call_soon_threadsafe(_settle, self._future, (value, error))
+                return
+            except RuntimeError:
+                self.run.stopped = True  # Its loop was closed under it.
+        self.run.late(self.run, value, error)
+
+    def _leave(self) -> None:
+        self.run.stopped = True
+        with self._lock:
+            if self.ended:
+                return
+            self.left = True
+            if self.started:
+                self.run.note("abandoned", True)
+
+
 class Home:
     """The waiting caller's thread, as a place to run blocking functions."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 
     async def execute(self, run: Run, body: Callable[[Run], Any]) -> Any:
         """Run `body(run)` on the waiting thread."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-        context = contextvars.copy_context()
-
-        def work() -> None:
-            answer = attempt(context, body, run)
-            loop.call_soon_threadsafe(settle, future, answer)
-
-        self._work.put(work)
-        value, error = await future
-        if error is not None:
-            raise error
-        return value
+        job = Job(run, body)
+        self._work.put(job)
+        return await job.answer()
 
     def close(self) -> None:
         """Tell the waiting thread that there is nothing more to do."""
@@ -47,8 +97,8 @@ class Home:
 
     def serve(self) -> None:
         """Do what is asked, on this thread, until closed."""
-        while (work := self._work.get()) is not None:
-            work()
+        while (job := self._work.get()) is not None:
+            job.perform()
 
 
 class LoopThread:
@@ -56,6 +106,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        # Whether something on it waits for another loop, so that nothing else moves there.
+        self.blocked = False
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -64,13 +116,11 @@ class LoopThread:
         """Whether the calling thread is this loop's own."""
         return self._thread is threading.current_thread()
 
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+    def submit(self, coroutine: Coroutine[Any, Any, T], answer: "Future[T]") -> None:
         """Run a coroutine there, with the caller's context variables."""
-        answer: Future[T] = Future()
         context = contextvars.copy_context()
         loop = self._started()
         loop.call_soon_threadsafe(_start, loop, coroutine, answer, context)
-        return answer
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -89,43 +139,66 @@ class Border:
 
     def __init__(self) -> None:
         self._main = LoopThread("wieldy-border")
+        self._loops = [self._main]
         self._spares: list[LoopThread] = []
-        self._busy: set[LoopThread] = set()
 
-    def wait(self, start: Callable[[Home], Coroutine[Any, Any, T]]) -> T:
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run a coroutine on the background loop without waiting for it."""
+        self._main.submit(coroutine, Future())
+
+    def wait(self, start: Callable[[Home | None], Coroutine[Any, Any, T]]) -> T:
         """Run the coroutine that `start` makes and give its result, blocking this thread.
 
-        Called on a border loop's own thread, as a tool does that blocks inside a
-        coroutine, it uses another loop: waiting for itself would be forever.
+        `start` is given this thread as a place to run blocking functions, unless an
+        event loop runs here: they never run inside one. A tool that blocks inside
+        a coroutine may block a border loop; it and what is nested in it use another
+        one meanwhile, because waiting for itself would be forever.
         """
+        here = self._here()
+        if here is not None:
+            here.blocked = True
         loop = self._free_loop()
         home = Home()
-        answer = loop.submit(start(home))
+        answer: Future[T] = Future()
         answer.add_done_callback(lambda _: home.close())
         try:
+            loop.submit(start(None if _in_loop() else home), answer)
             home.serve()
         except BaseException:
             answer.cancel()
             raise
         finally:
-            self._give_back(loop)
+            if here is not None:
+                here.blocked = False
+            if loop is not self._main:
+                self._spares.append(loop)
         return answer.result()
 
+    def _here(self) -> LoopThread | None:
+        """The border loop that runs on this thread."""
+        return next((loop for loop in tuple(self._loops) if loop.is_current()), None)
+
     def _free_loop(self) -> LoopThread:
-        current = threading.current_thread()
-        if not current.name.startswith("wieldy-border"):
+        if not self._main.blocked:
             return self._main
         try:
             return self._spares.pop()
         except IndexError:
-            return LoopThread("wieldy-border-nested")
-
-    def _give_back(self, loop: LoopThread) -> None:
-        if loop is not self._main:
-            self._spares.append(loop)
+            loop = LoopThread("wieldy-border-nested")
+            self._loops.append(loop)
+            return loop
 
 
-def attempt(
+def _in_loop() -> bool:
+    """Whether an event loop runs on this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _attempt(
     context: contextvars.Context, body: Callable[[Run], Any], run: Run
 ) -> tuple[Any, BaseException | None]:
     """What a blocking function gave, or what it raised."""
@@ -135,7 +208,7 @@ def attempt(
         return None, error
 
 
-def settle(future: "asyncio.Future[T]", answer: T) -> None:
+def _settle(future: "asyncio.Future[T]", answer: T) -> None:
     """Answer a future that may have been given up."""
     if not future.done():
         future.set_result(answer)
@@ -156,7 +229,10 @@ if hasattr(os, "register_at_fork"):
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
-    loop.run_forever()
+    while True:
+        # A call may end in a KeyboardInterrupt. That is for its caller; this loop serves others.
+        with suppress(KeyboardInterrupt, SystemExit):
+            loop.run_forever()
 
 
 def _start(
@@ -168,12 +244,15 @@ def _start(
     task = loop.create_task(coroutine, context=context)
 
     def passed_on(done: "asyncio.Task[T]") -> None:
-        if done.cancelled():
-            answer.cancel()
-        elif (error := done.exception()) is not None:
-            answer.set_exception(error)
-        elif not answer.cancelled():
-            answer.set_result(done.result())
+        error = None if done.cancelled() else done.exception()
+        with suppress(InvalidStateError):
+            # The caller may have given up in this very moment.
+            if done.cancelled():
+                answer.cancel()
+            elif error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(done.result())
 
     def stopped(given_up: "Future[T]") -> None:
         if given_up.cancelled():

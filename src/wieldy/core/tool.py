@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar, overload
 
@@ -96,7 +96,7 @@ class Tool:
         self.shape = shape
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
-        self._cache: dict[str, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
         _check(self, input_schema)
 
     def replace(self, **changes: Any) -> "Tool":
@@ -122,11 +122,9 @@ class Tool:
         if description is not None:
             changes["description"] = description
         if arguments:
-            unknown = [each for each in arguments if each not in self.input_schema["properties"]]
-            if unknown:
-                raise DefinitionError(self.name, f"it has no argument {unknown[0]!r} to change")
+            _check_changes(self, arguments)
             fixed = {
-                self.shape.inner_name(each) if self.shape else each: argument.default
+                self._own_name_of(each): argument.default
                 for each, argument in arguments.items()
                 if argument.hidden and argument.default is not UNSET
             }
@@ -143,31 +141,31 @@ class Tool:
     @property
     def signature(self) -> Signature:
         """What the function takes, less what is passed in for it."""
-        signature: Signature = self._once("signature", _read_signature)
+        signature: Signature = self.once("signature", _read_signature)
         return signature
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """What a model may send, as JSON Schema 2020-12. Don't change it."""
-        schema: dict[str, Any] = self._once("input_schema", _build_input_schema)
+        schema: dict[str, Any] = self.once("input_schema", _build_input_schema)
         return schema
 
     @property
     def own_names(self) -> dict[str, str]:
         """The function's own name for each argument that is shown under another."""
-        names: dict[str, str] = self._once("own_names", _read_own_names)
+        names: dict[str, str] = self.once("own_names", _read_own_names)
         return names
 
     @property
     def own_schema(self) -> dict[str, Any] | None:
         """The schema given for the function's own arguments, without the presets."""
-        schema: dict[str, Any] | None = self._once("own_schema", _read_own_schema)
+        schema: dict[str, Any] | None = self.once("own_schema", _read_own_schema)
         return schema
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
         """What the function gives, as JSON Schema 2020-12, where it says so."""
-        schema: dict[str, Any] | None = self._once("output_schema", _build_output_schema)
+        schema: dict[str, Any] | None = self.once("output_schema", _build_output_schema)
         return schema
 
     @property
@@ -187,21 +185,25 @@ class Tool:
     @property
     def fingerprint(self) -> str:
         """A digest of the definition: name, description, schemas and traits."""
-        fingerprint: str = self._once("fingerprint", _fingerprint)
+        fingerprint: str = self.once("fingerprint", _fingerprint)
         return fingerprint
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Hidden strings that must appear nowhere."""
-        secrets: tuple[str, ...] = self._once("secrets", _read_secrets)
+        secrets: tuple[str, ...] = self.once("secrets", _read_secrets)
         return secrets
 
     @property
     def _docstring(self) -> tuple[str, dict[str, str]]:
-        found: tuple[str, dict[str, str]] = self._once("docstring", _read_docstring)
+        found: tuple[str, dict[str, str]] = self.once("docstring", _read_docstring)
         return found
 
-    def _once(self, fact: str, read: "Callable[[Tool], Any]") -> Any:
+    def _own_name_of(self, argument: str) -> str:
+        return self.own_names.get(argument, argument)
+
+    def once(self, fact: Hashable, read: "Callable[[Tool], Any]") -> Any:
+        """A fact that follows from the tool alone, worked out when it is first asked for."""
         # Two threads may both read; they read the same.
         if fact not in self._cache:
             self._cache[fact] = read(self)
@@ -223,7 +225,8 @@ def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """
 
     def mark(marked: F) -> F:
-        setattr(marked, _MARK, options)
+        # A static or class method is looked up as the function inside.
+        setattr(getattr(marked, "__func__", marked), _MARK, options)
         return marked
 
     return mark if function is None else mark(function)
@@ -262,10 +265,33 @@ def _check(tool: Tool, input_schema: Any) -> None:
         raise DefinitionError(tool.name, f"validation must be one of {', '.join(VALIDATIONS)}")
     if tool.limits.cache is not None and not tool.read_only:
         raise DefinitionError(tool.name, "only a read-only tool can have a cache")
-    if input_schema is not None and (
-        not isinstance(input_schema, Mapping) or input_schema.get("type", "object") != "object"
-    ):
-        raise DefinitionError(tool.name, 'input_schema must be a dict with "type": "object"')
+    if input_schema is not None and not _describes_object(input_schema):
+        reason = 'input_schema must be a dict with "type": "object", and its "properties" a dict'
+        raise DefinitionError(tool.name, reason)
+
+
+def _describes_object(schema: Any) -> bool:
+    return (
+        isinstance(schema, Mapping)
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("properties", {}), Mapping)
+    )
+
+
+def _check_changes(tool: Tool, arguments: Mapping[str, Argument]) -> None:
+    """Whether a derived tool could have these arguments."""
+    schema = tool.input_schema
+    for name, argument in arguments.items():
+        if name not in schema["properties"]:
+            raise DefinitionError(tool.name, f"it has no argument {name!r} to change")
+        needed = name in schema.get("required", ())
+        if argument.hidden and needed and argument.default is UNSET:
+            raise DefinitionError(tool.name, f"hiding {name!r} needs a default: it is required")
+    changed = ((name, arguments.get(name, Argument())) for name in schema["properties"])
+    shown = [argument.name or name for name, argument in changed if not argument.hidden]
+    twice = [name for name in shown if shown.count(name) > 1]
+    if twice:
+        raise DefinitionError(tool.name, f"two arguments would be named {twice[0]!r}")
 
 
 def _read_signature(tool: Tool) -> Signature:
@@ -319,7 +345,10 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
     given, hidden = tool._given[1], tool.presets
     if given is None:
         return None
-    plain: dict[str, Any] = schema_of.untitled(dict(given))
+    try:
+        plain: dict[str, Any] = schema_of.untitled(dict(given))
+    except RecursionError:
+        raise DefinitionError(tool.name, "its input schema contains itself") from None
     if not hidden:
         return plain
     shown = {k: v for k, v in plain.get("properties", {}).items() if k not in hidden}

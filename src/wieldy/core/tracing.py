@@ -54,10 +54,12 @@ def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> 
     span.set_attribute("wieldy.status", outcome.status.value)
     if outcome.status not in _SPANLESS:
         span.set_attribute("error.type", _error_type(outcome))
-        span.set_status(SpanStatus(StatusCode.ERROR, str(outcome.error)))
+        span.set_status(SpanStatus(StatusCode.ERROR, str(outcome.error or outcome.status.value)))
     if capture_content:
-        arguments = redact(to_text(dict(run.arguments)), run.secrets)
-        span.set_attribute("gen_ai.tool.call.arguments", arguments)
+        if "values" in vars(run):
+            # What was not accepted can't be read, or has secrets that nobody has found yet.
+            arguments = redact(to_text(dict(run.arguments)), run.secrets)
+            span.set_attribute("gen_ai.tool.call.arguments", arguments)
         span.set_attribute("gen_ai.tool.call.result", redact(outcome.text, run.secrets))
 
 

@@ -1,33 +1,17 @@
 """Run blocking functions on threads, and leave behind those that don't come back."""
 
-import asyncio
-import contextvars
+import os
 import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from wieldy.core.run import Run
-from wieldy.core.sync import attempt, settle
+from wieldy.core.run import Run, held_places
+from wieldy.core.sync import Job
 
 _IDLE_SECONDS = 10.0
-
-
-class _Job:
-    """One function to run, and where its answer goes."""
-
-    __slots__ = ("abandoned", "body", "context", "future", "loop", "nested", "run", "started")
-
-    def __init__(self, run: Run, body: Callable[[Run], Any], nested: bool) -> None:
-        self.run = run
-        self.body = body
-        self.context = contextvars.copy_context()
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[tuple[Any, BaseException | None]] = self.loop.create_future()
-        self.nested = nested
-        self.started = False
-        self.abandoned = False
 
 
 class Threads:
@@ -35,30 +19,36 @@ class Threads:
 
     A call that was cancelled or timed out while its function runs leaves the
     thread behind: it no longer counts, and the engine hears when it ends. A call
-    made from inside a worker never waits for a place, so nested calls can't
-    use up the workers they themselves hold.
+    nested in one that holds a worker never waits for another, so nested calls
+    can't use up the workers they themselves hold.
     """
 
     def __init__(self, most: int = 40) -> None:
         self._most = most
+        self._closed = False
+        self.forget()
+        _pools.add(self)
+
+    def forget(self) -> None:
+        """Start anew without the threads; a forked child has none of them."""
         self._lock = threading.Lock()
         self._busy = 0
         self._idle: list[_Worker] = []
-        self._waiting: deque[_Job] = deque()
-        self._closed = False
+        self._waiting: deque[_Task] = deque()
 
     async def execute(self, run: Run, body: Callable[[Run], Any]) -> Any:
         """Run `body(run)` on a worker."""
-        job = _Job(run, body, nested=isinstance(threading.current_thread(), _Worker))
-        self._submit(job)
+        task = _Task(self, run, body)
+        with self._lock:
+            if task.counts and self._busy >= self._most:
+                self._waiting.append(task)
+            else:
+                self._start(task)
         try:
-            value, error = await job.future
-        except asyncio.CancelledError:
-            self._abandon(job)
-            raise
-        if error is not None:
-            raise error
-        return value
+            return await task.answer()
+        finally:
+            if task.left:
+                self._abandon(task)
 
     def close(self) -> None:
         """End the idle workers; busy ones end after their function."""
@@ -68,16 +58,20 @@ class Threads:
         for worker in idle:
             worker.inbox.put(None)
 
-    def next_job(self, worker: "_Worker", done: _Job) -> _Job | None:
+    def finish(self, task: "_Task") -> bool:
+        """Free the place of a task that is done; false if its worker was left behind."""
+        with self._lock:
+            if task.counts:
+                self._free(task)
+            return not task.left
+
+    def next_task(self, worker: "_Worker") -> "_Task | None":
         """What a worker does next; None ends it."""
         with self._lock:
-            if done.abandoned:
-                return None
-            if not done.nested:
-                self._busy -= 1
-            job = self._take_waiting()
-            if job is not None:
-                return job
+            if self._waiting and self._busy < self._most:
+                task = self._waiting.popleft()
+                self._occupy(task)
+                return task
             if self._closed:
                 return None
             self._idle.append(worker)
@@ -88,64 +82,106 @@ class Threads:
                 if worker in self._idle:
                     self._idle.remove(worker)
                     return None
-            # A job was handed over in the last moment.
+            # A task was handed over in the last moment.
             return worker.inbox.get()
 
-    def _submit(self, job: _Job) -> None:
+    def lend(self, task: "_Task") -> None:
+        """Let another work while the function of this task waits in a queue."""
         with self._lock:
-            if not job.nested and self._busy >= self._most:
-                self._waiting.append(job)
-                return
-            self._start(job)
+            task.lent += 1
+            if task.lent == 1:
+                self._free(task)
+                self._start_waiting()
 
-    def _start(self, job: _Job) -> None:
-        if not job.nested:
-            self._busy += 1
-        job.started = True
+    def take_back(self, task: "_Task") -> None:
+        """Go on with a task; for a while there may be more than `most`."""
+        with self._lock:
+            task.lent -= 1
+            if task.lent == 0 and task.held:
+                self._occupy(task)
+
+    def _abandon(self, task: "_Task") -> None:
+        with self._lock:
+            if task in self._waiting:
+                self._waiting.remove(task)
+            elif task.counts:
+                self._free(task)
+                self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting and self._busy < self._most:
+            self._start(self._waiting.popleft())
+
+    def _start(self, task: "_Task") -> None:
+        if task.counts:
+            self._occupy(task)
         if self._idle:
-            self._idle.pop().inbox.put(job)
+            self._idle.pop().inbox.put(task)
         else:
-            _Worker(self, job).start()
+            _Worker(self, task).start()
 
-    def _take_waiting(self) -> _Job | None:
-        if not self._waiting or self._busy >= self._most:
-            return None
-        job = self._waiting.popleft()
-        self._busy += 1
-        job.started = True
-        return job
+    def _occupy(self, task: "_Task") -> None:
+        if not task.occupies:
+            task.occupies = True
+            self._busy += 1
 
-    def _abandon(self, job: _Job) -> None:
-        job.run.stopped = True
-        with self._lock:
-            if not job.started:
-                self._waiting.remove(job)
-                return
-            job.abandoned = True
-            job.run.note("abandoned", True)
-            if not job.nested:
-                self._busy -= 1
-                following = self._waiting.popleft() if self._waiting else None
-                if following is not None:
-                    self._start(following)
+    def _free(self, task: "_Task") -> None:
+        if task.occupies:
+            task.occupies = False
+            self._busy -= 1
+
+
+class _Task(Job):
+    """One function for a pool; the place it takes there can be lent."""
+
+    __slots__ = ("counts", "lent", "occupies", "pool")
+
+    def __init__(self, pool: Threads, run: Run, body: Callable[[Run], Any]) -> None:
+        super().__init__(run, body)
+        self.pool = pool
+        self.lent = 0
+        self.occupies = False
+        held = tuple(place for place in held_places.get() if place.held)
+        self.counts = not any(isinstance(place, _Task) and place.pool is pool for place in held)
+        if self.counts:
+            self.context.run(held_places.set, (*held, self))
+
+    @property
+    def held(self) -> bool:
+        return not (self.ended or self.left)
+
+    def lend(self) -> None:
+        self.pool.lend(self)
+
+    def take_back(self) -> None:
+        self.pool.take_back(self)
 
 
 class _Worker(threading.Thread):
-    def __init__(self, pool: Threads, first: _Job) -> None:
+    def __init__(self, pool: Threads, first: _Task) -> None:
         super().__init__(name="wieldy-worker", daemon=True)
-        self.inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._pool = pool
-        self._first: _Job | None = first
+        self._first: _Task | None = first
 
     def run(self) -> None:
-        job, self._first = self._first, None
-        while job is not None:
-            value, error = attempt(job.context, job.body, job.run)
-            following = self._pool.next_job  # the job counts as done only after its answer is sent
-            try:
-                job.loop.call_soon_threadsafe(settle, job.future, (value, error))
-            except RuntimeError:
-                job.abandoned = True
-            if job.abandoned:
-                job.run.late(job.run, value, error)
-            job = following(self, job)
+        task, self._first = self._first, None
+        while task is not None:
+            task.perform()
+            if not self._pool.finish(task):
+                return
+            task = None  # What it gave is not kept while this thread is idle.
+            task = self._pool.next_task(self)
+
+
+# A forked child has the pools of its parent and none of their threads.
+_pools: "weakref.WeakSet[Threads]" = weakref.WeakSet()
+
+
+def _forget_threads() -> None:
+    for pool in list(_pools):
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -1,59 +1,110 @@
 """Tools as each provider wants them described."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from wieldy.core.names import near, provider_name
+from wieldy.core.names import provider_name
 from wieldy.core.tool import Tool
+
+from .change import Change, Lowered
+from .limits import AnthropicBudget, anthropic_reason
+from .lowering import lower
+from .target import gemini_name, target_of
 
 Definition = dict[str, Any]
 
 
-def definitions(tools: Iterable[Tool], provider: str) -> list[Definition]:
-    """The tools' definitions for one provider, in order."""
-    describe = PROVIDERS.get(provider)
-    if describe is None:
-        hint = ", ".join(near(provider, PROVIDERS) or PROVIDERS)
-        raise ValueError(f"There is no provider {provider!r}. Did you mean: {hint}?")
-    return [describe(tool) for tool in tools]
+def definitions(tools: Iterable[Tool], provider: str, strict: bool = False) -> list[Definition]:
+    """The tools' definitions for one provider, in order; a tool more only appends.
+
+    With `strict`, a tool is held to its schema where the provider can do that;
+    one that can't be is described as without.
+    """
+    target_of(provider, strict)
+    describe = _DESCRIBE[provider]
+    pairs = lowered_tools(tools, provider, strict)
+    return [describe(tool, lowered, strict) for tool, lowered in pairs]
 
 
-def _openai(tool: Tool) -> Definition:
+def lowered_tools(
+    tools: Iterable[Tool], provider: str, strict: bool = False
+) -> Iterator[tuple[Tool, Lowered]]:
+    """Each tool with its schema for one provider, with what a whole request may hold."""
+    budget = AnthropicBudget()
+    for tool in tools:
+        lowered = _lowered(tool, provider, strict)
+        if provider == "anthropic" and lowered.strict and not budget.take(lowered.schema):
+            loose = _lowered(tool, provider, False)
+            change = Change("", "strict", "was left off", anthropic_reason(), True)
+            lowered = Lowered(loose.schema, (change, *loose.changes))
+        yield tool, lowered
+
+
+def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:
+    """The schema for a provider, worked out once per tool; an unchanged one is the tool's own."""
+
+    def work_out(tool: Tool) -> Lowered:
+        lowered = lower(tool.input_schema, provider, strict)
+        same = lowered.schema == tool.input_schema
+        return replace(lowered, schema=tool.input_schema) if same else lowered
+
+    found: Lowered = tool.once(("lowered", provider, strict), work_out)
+    return found
+
+
+def _openai(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+    function: Definition = {
+        "name": provider_name(tool.name),
+        "description": tool.description,
+        "parameters": lowered.schema,
+    }
+    if strict:
+        function["strict"] = lowered.strict
+    return {"type": "function", "function": function}
+
+
+def _openai_responses(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+    # Said in any case: without it the API decides for itself.
     return {
         "type": "function",
-        "function": {
-            "name": provider_name(tool.name),
-            "description": tool.description,
-            "parameters": tool.input_schema,
-        },
-    }
-
-
-def _openai_responses(tool: Tool) -> Definition:
-    return {"type": "function", **_openai(tool)["function"], "strict": False}
-
-
-def _anthropic(tool: Tool) -> Definition:
-    return {
         "name": provider_name(tool.name),
         "description": tool.description,
-        "input_schema": tool.input_schema,
+        "parameters": lowered.schema,
+        "strict": lowered.strict,
     }
 
 
-def _gemini(tool: Tool) -> Definition:
-    return {
-        "name": provider_name(tool.name),
-        "description": tool.description,
-        "parametersJsonSchema": tool.input_schema,
-    }
-
-
-def _mcp(tool: Tool) -> Definition:
+def _anthropic(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     definition: Definition = {
         "name": provider_name(tool.name),
         "description": tool.description,
-        "inputSchema": tool.input_schema,
+        "input_schema": lowered.schema,
+    }
+    return {**definition, "strict": True} if lowered.strict else definition
+
+
+def _gemini(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+    return {
+        "name": gemini_name(tool.name),
+        "description": tool.description,
+        "parametersJsonSchema": lowered.schema,
+    }
+
+
+def _gemini_openapi(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+    definition: Definition = {"name": gemini_name(tool.name), "description": tool.description}
+    # An object without properties is refused; a function without parameters has none.
+    if lowered.schema["properties"]:
+        definition["parameters"] = lowered.schema
+    return definition
+
+
+def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+    definition: Definition = {
+        "name": provider_name(tool.name),
+        "description": tool.description,
+        "inputSchema": lowered.schema,
         "annotations": {
             "readOnlyHint": tool.read_only,
             "destructiveHint": tool.destructive,
@@ -67,10 +118,11 @@ def _mcp(tool: Tool) -> Definition:
     return definition
 
 
-PROVIDERS: dict[str, Callable[[Tool], Definition]] = {
+_DESCRIBE: dict[str, Callable[[Tool, Lowered, bool], Definition]] = {
     "openai": _openai,
     "openai-responses": _openai_responses,
     "anthropic": _anthropic,
     "gemini": _gemini,
+    "gemini-openapi": _gemini_openapi,
     "mcp": _mcp,
 }

@@ -1,0 +1,1 @@
+"""Measure wieldy beside a reference that runs in the same process or the same run."""

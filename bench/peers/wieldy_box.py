@@ -1,0 +1,25 @@
+"""wieldy: a toolbox."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bench.peers.probe import Call, report
+from wieldy import Tool, Toolbox
+
+
+def describe(function: Callable[..., Any]) -> Any:
+    """A tool with its schema."""
+    tool = Tool(function)
+    return tool.description, tool.input_schema
+
+
+async def bind(function: Callable[..., Any]) -> Call:
+    """Call through the box."""
+    box = Toolbox()
+    tool = box.add(function)
+    assert (await box.call(tool.name, {})).call.tool == tool.name
+    return lambda arguments: box.call(tool.name, arguments)
+
+
+if __name__ == "__main__":
+    report(describe, bind)

@@ -1,0 +1,22 @@
+"""All that `make bench` measures, by subject."""
+
+from .blocking import blocking
+from .calls import calls, crowd
+from .catalog import catalog
+from .concurrency import concurrency
+from .row import Subject
+from .schema import schema
+from .search import search
+from .startup import startup
+
+# Calls come first: what ran before leaves objects behind that the collector looks at.
+ROWS: dict[str, Subject] = {
+    "import": startup,
+    "call": calls,
+    "crowd": crowd,
+    "sync": blocking,
+    "concurrency": concurrency,
+    "schema": schema,
+    "catalog": catalog,
+    "search": search,
+}

@@ -1,5 +1,0 @@
-"""The `wieldy` command."""
-
-
-def main() -> None:
-    """Run the command."""

@@ -1,0 +1,84 @@
+"""Calls written out as text, in each dialect that the text parser reads."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from .text_dialects import dialect_named
+
+_ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\Z")
+
+
+def render_call(name: str, arguments: Mapping[str, Any], dialect: str = "xml") -> str:
+    """A call as a model should write it; `auto` is written as `xml`."""
+    return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
+
+
+def cdata(text: str) -> str:
+    """Text as CDATA. One that holds the end mark is split into two sections."""
+    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
+
+
+def scalar_text(value: Any) -> str:
+    """A value as text: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _xml(name: str, arguments: Mapping[str, Any]) -> str:
+    if all(_is_tag(key) for key in arguments):
+        lines = [f"    <{key}>{_content(value)}</{key}>" for key, value in arguments.items()]
+    else:
+        lines = [f"    {cdata(scalar_text(dict(arguments)))}"]
+    params = "\n".join(["  <params>", *lines, "  </params>"])
+    return f"<tool_call>\n  <name>{escape(name)}</name>\n{params}\n</tool_call>"
+
+
+def _content(value: Any, depth: int = 0) -> str:
+    """What stands in an element: items, members, or the value as CDATA."""
+    if depth < 16 and isinstance(value, list | tuple) and value:
+        return "".join(f"<item>{_content(item, depth + 1)}</item>" for item in value)
+    if depth < 16 and isinstance(value, Mapping) and value and all(map(_is_tag, value)):
+        members = value.items()
+        return "".join(f"<{key}>{_content(item, depth + 1)}</{key}>" for key, item in members)
+    return cdata(scalar_text(value))
+
+
+def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
+    call = scalar_text({"name": name, "arguments": dict(arguments)})
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+def _qwen(name: str, arguments: Mapping[str, Any]) -> str:
+    parts = "".join(
+        f"<parameter={key}>\n{scalar_text(value)}\n</parameter>\n"
+        for key, value in arguments.items()
+    )
+    return f"<tool_call>\n<function={name}>\n{parts}</function>\n</tool_call>"
+
+
+def _invoke(name: str, arguments: Mapping[str, Any]) -> str:
+    parts = "".join(
+        f"<parameter name={quoteattr(key)}>{_own_lines(scalar_text(value))}</parameter>\n"
+        for key, value in arguments.items()
+    )
+    call = f"<invoke name={quoteattr(name)}>\n{parts}</invoke>"
+    return f"<function_calls>\n{call}\n</function_calls>"
+
+
+def _own_lines(text: str) -> str:
+    """Text that a reader takes back unchanged: one line break at each end is not its own."""
+    return f"\n{text}\n" if text[:1] in ("\n", "\r") or text.endswith("\n") else text
+
+
+def _is_tag(key: object) -> bool:
+    return isinstance(key, str) and bool(_ELEMENT.match(key)) and key.lower() != "tool_call"
+
+
+_RENDERERS: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
+    "xml": _xml,
+    "hermes": _hermes,
+    "qwen": _qwen,
+    "invoke": _invoke,
+}

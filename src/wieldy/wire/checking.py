@@ -1,0 +1,54 @@
+"""What a provider will not get as the tools say it, before any request is made."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wieldy.core.tool import Tool
+
+from .change import Change
+from .definitions import definitions, lowered_tools
+from .limits import MOST_TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The changes per tool, by the tools' own names, and those of the set as a whole."""
+
+    provider: str
+    strict: bool
+    tools: dict[str, tuple[Change, ...]]
+    whole: tuple[Change, ...] = ()
+
+    @property
+    def lost(self) -> bool:
+        """Whether anything is lost, and not only written differently."""
+        every = [*self.whole, *(change for changes in self.tools.values() for change in changes)]
+        return any(change.lost for change in every)
+
+    def lines(self, lost_only: bool = False) -> list[str]:
+        """The report as lines of text, a tool's name before its changes."""
+        lines = [f"{change.what} ({change.why})" for change in self.whole]
+        for name, changes in self.tools.items():
+            shown = [change for change in changes if change.lost or not lost_only]
+            lines += [name, *(f"  {change}" for change in shown)] if shown else []
+        return lines
+
+
+def report(tools: Iterable[Tool], provider: str, strict: bool = False) -> Report:
+    """What is lost or changed when these tools are described to a provider."""
+    listed = list(tools)
+    shown = [_shown_name(each) for each in definitions(listed, provider, strict)]
+    found: dict[str, tuple[Change, ...]] = {}
+    for (tool, lowered), name in zip(lowered_tools(listed, provider, strict), shown, strict=True):
+        renamed = Change("", "name", f"is {name}", "providers take 64 plain characters", False)
+        found[tool.name] = (*((renamed,) if name != tool.name else ()), *lowered.changes)
+    most = MOST_TOOLS.get(provider)
+    if most is None or len(listed) <= most:
+        return Report(provider, strict, found)
+    what, why = f"{len(listed)} tools are too many", f"{provider} takes {most} in one request"
+    return Report(provider, strict, found, (Change("", "tools", what, why, True),))
+
+
+def _shown_name(definition: dict[str, object]) -> object:
+    function = definition.get("function")
+    return function["name"] if isinstance(function, dict) else definition["name"]

@@ -1,0 +1,153 @@
+"""Gemini: calls out of candidates' parts, answers as one content of function responses."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wieldy.core.block import Audio, Block, Image, Resource
+from wieldy.core.call import Call, Outcome
+from wieldy.core.conversion import parse_json
+from wieldy.core.errors import ToolNotFound
+from wieldy.core.tool import Tool
+
+from .answers import blocks, failed, in_order, in_words
+from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .foreign import field, listed, text
+from .incoming import Tools, make_call
+from .partial import PartialArguments
+from .target import gemini_name
+
+Content = dict[str, Any]
+
+
+def parse_calls(message: Any, box: Tools) -> list[Call]:
+    """The calls in a response (its first candidate), in a content, or in a list of parts."""
+    tools = _Named(box)
+    found = []
+    for part in _parts(message):
+        call = field(part, "function_call", "functionCall")
+        if call is not None:
+            name, sent = text(field(call, "name")), field(call, "args")
+            found.append(make_call(tools, name, sent, text(field(call, "id"))))
+    return found
+
+
+def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Content]:
+    """One user content with a `functionResponse` part per call, in order.
+
+    Gemini pairs by order and name, and by id where it sent one. Pictures, sound
+    and files travel as inline data inside the response. With `calls`, one that
+    has no outcome is answered as interrupted.
+    """
+    parts = [{"functionResponse": _response(outcome)} for outcome in in_order(outcomes, calls)]
+    return [{"role": "user", "parts": parts}] if parts else []
+
+
+class StreamReader:
+    """Reads the chunks of one streamed response. Calls come whole, or in pieces by path."""
+
+    def __init__(self, box: Tools) -> None:
+        self._calls = Assembly(_Named(box))
+        self._partial: dict[int, PartialArguments] = {}
+        self._open: Growing | None = None
+        self._count = 0
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are whole, in order."""
+        return self._calls.calls
+
+    def feed(self, chunk: Any) -> list[Event]:
+        """What one chunk says. A chunk of another shape says nothing."""
+        events: list[Event] = []
+        for part in _parts(chunk):
+            call = field(part, "function_call", "functionCall")
+            words = text(field(part, "text"))
+            if call is not None:
+                events += self._call(call)
+            elif words and field(part, "thought") is not True:
+                events.append(TextDelta(words))
+        candidate = next(iter(listed(field(chunk, "candidates"))), None)
+        reason = text(field(candidate, "finish_reason", "finishReason"))
+        return [*events, *self.close(), Finished(reason)] if reason else events
+
+    def close(self) -> list[Event]:
+        """Complete what is still open, for a stream that was cut."""
+        return [] if self._open is None else self._ended(self._open)
+
+    def _call(self, call: Any) -> list[Event]:
+        name = text(field(call, "name"))
+        events: list[Event] = []
+        if name or self._open is None:
+            events += self.close()
+            self._count += 1
+            events += self._calls.start(self._count, name, text(field(call, "id")))
+            self._open = self._calls.find(self._count)
+        growing = self._open
+        assert growing is not None
+        for piece in listed(field(call, "partial_args", "partialArgs")):
+            arguments = self._partial.setdefault(growing.index, PartialArguments())
+            events += self._calls.grow(growing, arguments.add(piece))
+        if field(call, "will_continue", "willContinue") is True:
+            return events
+        return [*events, *self._ended(growing, field(call, "args"))]
+
+    def _ended(self, growing: Growing, sent: Any = None) -> list[Event]:
+        self._open = None
+        partial = self._partial.pop(growing.index, None)
+        if partial is not None:
+            growing.pieces = []
+            return self._calls.complete(growing, {**partial.value(), **(sent or {})})
+        return self._calls.complete(growing, sent or {})
+
+
+class _Named:
+    """A box that also knows the names that only Gemini sees."""
+
+    def __init__(self, box: Tools) -> None:
+        self._box = box
+
+    def get(self, name: str) -> Tool | None:
+        """The tool, or None."""
+        return self._box.get(name) or (self._box.get(name[1:]) if name[:1] == "_" else None)
+
+
+def _parts(message: Any) -> list[Any]:
+    candidates = field(message, "candidates")
+    if candidates is not None:
+        message = next(iter(listed(candidates)), None)
+    message = field(message, "content") or message
+    return listed(field(message, "parts")) or listed(message)
+
+
+def _response(outcome: Outcome) -> dict[str, Any]:
+    call, shown = outcome.call, blocks(outcome)
+    # A name that no tool has goes back as it came.
+    unknown = isinstance(outcome.error, ToolNotFound)
+    words = "\n".join(in_words(block) for block in shown if _inline(block) is None)
+    key, value = ("error", words) if failed(outcome) else ("output", _output(outcome, shown, words))
+    response: dict[str, Any] = {
+        "name": call.tool if unknown else gemini_name(call.tool),
+        "response": {key: value},
+    }
+    if call.provider_id:
+        response["id"] = call.provider_id
+    media = [part for part in map(_inline, shown) if part is not None]
+    return {**response, "parts": media} if media else response
+
+
+def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
+    """The value itself where the words are its JSON, else the words."""
+    if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
+        return words
+    try:
+        return parse_json(words)
+    except (ValueError, RecursionError):
+        return words
+
+
+def _inline(block: Block) -> dict[str, Any] | None:
+    held = isinstance(block, Image | Audio) or (isinstance(block, Resource) and block.data)
+    if not held or not isinstance(block, Image | Audio | Resource):
+        return None
+    mime_type = block.mime_type or "application/octet-stream"
+    return {"inlineData": {"mimeType": mime_type, "data": block.data}}

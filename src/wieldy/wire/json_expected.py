@@ -1,0 +1,92 @@
+"""What a schema says about how the document starts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
+_ALL = frozenset({"object", "array"}) | _SCALARS
+_NARROWING = {"properties": "object", "required": "object", "items": "array"}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The kinds of value that can be the document, or the first item of it if it is a list."""
+
+    kinds: frozenset[str] = _ALL
+    items: frozenset[str] = _ALL
+    may_be_empty: bool = True
+
+    @property
+    def brackets(self) -> str:
+        """The brackets the document may start with."""
+        return "{" * ("object" in self.kinds) + "[" * ("array" in self.kinds)
+
+    @property
+    def scalars(self) -> bool:
+        """Whether the document may be a string, a number or a literal."""
+        return not self.kinds.isdisjoint(_SCALARS)
+
+    def fits(self, bracket: str, first: str) -> bool:
+        """Whether the container can start with this character after its bracket."""
+        if first in "]}":
+            return self.may_be_empty or first == "]"
+        if bracket == "{" or first in "/#":
+            return True
+        kinds = {"{": {"object"}, "[": {"array"}, '"': {"string"}, "'": {"string"}}
+        return not self.items.isdisjoint(kinds.get(first, _SCALARS - {"string"}))
+
+
+def expected_by(schema: Mapping[str, Any]) -> Expected:
+    """What a JSON Schema expects; everything where it does not say."""
+    parts = list(_alternatives(schema, schema))
+    kinds = frozenset().union(*map(_kinds, parts))
+    items: frozenset[str] = frozenset()
+    for part in parts:
+        if "array" in _kinds(part):
+            inner = part.get("items")
+            found = _alternatives(inner, schema) if isinstance(inner, Mapping) else [{}]
+            items = items.union(*map(_kinds, found))
+    may_be_empty = any("object" in _kinds(part) and not part.get("required") for part in parts)
+    return Expected(kinds or _ALL, items or _ALL, may_be_empty)
+
+
+def _alternatives(
+    part: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The schemas one of which holds at the top of a schema, references followed."""
+    todo, seen = [part], set()
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        inner = [one for word in ("anyOf", "oneOf", "allOf") for one in part.get(word) or ()]
+        if "$ref" in part:
+            inner.append(_follow(part["$ref"], schema))
+        inner = [one for one in inner if isinstance(one, Mapping)]
+        if inner and "type" not in part:
+            todo += inner
+        else:
+            yield part
+
+
+def _follow(reference: Any, schema: Mapping[str, Any]) -> Any:
+    """The part of the schema that a local reference names; an empty one for any other."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return {}
+    part: Any = schema
+    for step in reference[1:].split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        part = part.get(name, {}) if isinstance(part, Mapping) else {}
+    return part
+
+
+def _kinds(part: Mapping[str, Any]) -> frozenset[str]:
+    named = part.get("type")
+    if named is not None:
+        return _ALL & frozenset([named] if isinstance(named, str) else named)
+    for word, kind in _NARROWING.items():
+        if word in part:
+            return frozenset({kind})
+    return _ALL

@@ -1,0 +1,175 @@
+"""From the arguments a model sent back to what the tool's own schema says.
+
+Every form that lowering makes can be told from the tool's schema alone: null
+where null is not allowed, text where text is not, an object whose only property
+is `json_text`. So it does not matter for which provider, or how strictly, a tool
+was described, and a value that fits already is left as it is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.conversion import parse_json
+from wieldy.core.problem import resolve
+from wieldy.core.tool import Tool
+
+from .facts import (
+    JSON_TEXT,
+    accepts,
+    argument_name,
+    kind_of,
+    properties_of,
+    required_of,
+    types_of,
+)
+from .foreign import listed
+
+_NOT_JSON: Any = object()
+_MOST_CHECKS = 500_000
+
+
+def lift(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """A model's arguments as the tool declared them; what can't be lifted stays as sent."""
+    return lift_value(arguments, tool.input_schema)
+
+
+def lift_value(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a schema by itself."""
+    try:
+        lifted = _Lifting(schema).object(dict(arguments), schema)
+    except (RecursionError, _TooMuch):
+        return dict(arguments)
+    return lifted if isinstance(lifted, dict) else dict(arguments)
+
+
+class _TooMuch(Exception):
+    """The schema asks for more comparing than arguments are worth."""
+
+
+class _Lifting:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.left = _MOST_CHECKS
+
+    def value(self, value: Any, schema: Any, taken: bool = False) -> Any:
+        """A value as a schema wants it. Where text is `taken`, text stands for itself."""
+        schema = resolve(schema, self.root)
+        for key in ("anyOf", "oneOf"):
+            if isinstance(schema.get(key), list):
+                return self.choice(value, schema[key], taken)
+        for part in listed(schema.get("allOf")):
+            value = self.value(value, part, taken)
+        if isinstance(value, dict):
+            return self.object(value, schema)
+        if isinstance(value, list):
+            return self.array(value, schema)
+        if isinstance(value, str):
+            return self.text(value, schema, taken)
+        if isinstance(value, float) and value.is_integer() and "integer" in types_of(schema):
+            return int(value)
+        return value
+
+    def choice(self, value: Any, members: list[Any], taken: bool) -> Any:
+        """A value as the first member wants it that it then fits."""
+        taken = taken or any(accepts(member, "string", self.root) for member in members)
+        for member in members:
+            lifted = self.value(value, member, taken)
+            if self.fits(lifted, member):
+                return lifted
+        return value
+
+    def object(self, value: dict[str, Any], schema: Any) -> Any:
+        """An object: names given back, nulls that stand for nothing taken out."""
+        if list(value) == [JSON_TEXT] and JSON_TEXT not in properties_of(schema):
+            decoded = _decoded(value[JSON_TEXT])
+            return value if decoded is _NOT_JSON else decoded
+        schema, members = self._parts(schema)
+        properties, required = properties_of(schema), required_of(schema)
+        shown = {argument_name(name): name for name in properties if name not in value}
+        result: dict[str, Any] = {}
+        for key, inner in value.items():
+            name = key if key in properties else shown.get(key, key)
+            wanted = properties.get(name, schema.get("additionalProperties", {}))
+            unsaid = inner is None and name in properties and name not in required
+            if unsaid and not accepts(wanted, "null", self.root):
+                continue
+            result[name] = self.value(inner, wanted)
+        return self._as_member(result, members) if members else result
+
+    def array(self, value: list[Any], schema: Mapping[str, Any]) -> list[Any]:
+        """An array, item by item."""
+        prefix = listed(schema.get("prefixItems"))
+        rest = schema.get("items", {})
+        return [
+            self.value(item, prefix[n] if n < len(prefix) else rest) for n, item in enumerate(value)
+        ]
+
+    def text(self, value: str, schema: Mapping[str, Any], taken: bool) -> Any:
+        """Text, or the value that it spells where text is not what is wanted."""
+        choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        if isinstance(choices, list):
+            return value if value in choices else _spelled(value, choices)
+        if taken or accepts(schema, "string", self.root):
+            return value
+        decoded = _decoded(value)
+        kind = kind_of(decoded)
+        wanted = kind in ("object", "array") and accepts(schema, kind, self.root)
+        return decoded if decoded is not _NOT_JSON and wanted else value
+
+    def fits(self, value: Any, schema: Any) -> bool:
+        """Whether a value is of the shape that a schema asks for; bounds are not looked at."""
+        self.left -= 1
+        if self.left < 0:
+            raise _TooMuch
+        if isinstance(schema, bool):
+            return schema
+        schema = resolve(schema, self.root)
+        if "const" in schema and schema["const"] != value:
+            return False
+        if isinstance(schema.get("enum"), list) and value not in schema["enum"]:
+            return False
+        for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
+            parts = schema.get(key)
+            if isinstance(parts, list) and not combined(self.fits(value, part) for part in parts):
+                return False
+        types = types_of(schema) if "type" in schema else []
+        kind = kind_of(value)
+        if types and kind not in types and not (kind == "integer" and "number" in types):
+            return False
+        return self._contents_fit(value, schema)
+
+    def _contents_fit(self, value: Any, schema: Mapping[str, Any]) -> bool:
+        if isinstance(value, list):
+            items = schema.get("items", True)
+            return "prefixItems" in schema or all(self.fits(item, items) for item in value)
+        if not isinstance(value, dict):
+            return True
+        properties = properties_of(schema)
+        extra = schema.get("additionalProperties", True)
+        return all(name in value for name in required_of(schema)) and all(
+            self.fits(inner, properties.get(name, extra)) for name, inner in value.items()
+        )
+
+    def _parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
+        """An object schema at the top of a tool may be a union; its members come last."""
+        schema = resolve(schema, self.root)
+        return schema, listed(schema.get("anyOf")) or listed(schema.get("oneOf"))
+
+    def _as_member(self, value: dict[str, Any], members: list[Any]) -> Any:
+        return self.choice(value, members, taken=False)
+
+
+def _decoded(text: Any) -> Any:
+    if not isinstance(text, str):
+        return _NOT_JSON
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError):
+        return _NOT_JSON
+
+
+def _spelled(text: str, choices: list[Any]) -> Any:
+    """The choice that a text spells as JSON, or the text."""
+    decoded = _decoded(text)
+    same = (each for each in choices if type(each) is type(decoded) and each == decoded)
+    return next(same, text)

@@ -1,0 +1,123 @@
+"""OpenAI chat completions: calls out of messages and chunks, answers as messages."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wieldy.core.block import Audio, Block
+from wieldy.core.call import Call, Outcome
+
+from .answers import as_image, blocks, data_url, in_order, in_words
+from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .foreign import field, listed, number, text
+from .incoming import Tools, make_call
+
+Message = dict[str, Any]
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+
+
+def parse_calls(message: Any, box: Tools) -> list[Call]:
+    """The calls in an assistant message, a choice, or a whole completion (its first choice)."""
+    first = next(iter(listed(field(message, "choices"))), None)
+    message = field(message if first is None else first, "message") or message
+    found = []
+    for item in listed(field(message, "tool_calls")):
+        name, arguments = _function(item)
+        if name or arguments:
+            found.append(make_call(box, name, arguments, text(field(item, "id"))))
+    return found
+
+
+def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Message]:
+    """One `tool` message per call, in order, and one `user` message for what they can't hold.
+
+    Tool messages hold text alone, and they must follow the calls without a gap.
+    Pictures and sound therefore come after all of them, each named by its call.
+    With `calls`, one that has no outcome is answered as interrupted.
+    """
+    messages: list[Message] = []
+    media: list[dict[str, Any]] = []
+    for outcome in in_order(outcomes, calls):
+        call_id = outcome.call.provider_id or outcome.call.id
+        words = []
+        for block in blocks(outcome):
+            part = _media_part(block)
+            if part is None:
+                words.append(in_words(block))
+            else:
+                words.append(f"[{block.type} in the next user message]")
+                label = f"From {outcome.call.tool} ({call_id}):"
+                media += [{"type": "text", "text": label}, part]
+        content = "\n".join(words)
+        messages.append({"role": "tool", "tool_call_id": call_id, "content": content})
+    return [*messages, {"role": "user", "content": media}] if media else messages
+
+
+class StreamReader:
+    """Reads the chunks of one streamed completion. Only the first choice is read."""
+
+    def __init__(self, box: Tools) -> None:
+        self._calls = Assembly(box)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are whole, in order: after the last chunk, or after `close`."""
+        return self._calls.calls
+
+    def feed(self, chunk: Any) -> list[Event]:
+        """What one chunk says. A chunk of another shape says nothing."""
+        events: list[Event] = []
+        for choice in listed(field(chunk, "choices")):
+            if number(field(choice, "index")) in (None, 0):
+                events += self._choice(choice)
+        return events
+
+    def close(self) -> list[Event]:
+        """Complete what is still open, for a stream that ends without a finish reason."""
+        return self._calls.finish()
+
+    def _choice(self, choice: Any) -> list[Event]:
+        delta = field(choice, "delta")
+        content = text(field(delta, "content"))
+        events: list[Event] = [TextDelta(content)] if content else []
+        for item in listed(field(delta, "tool_calls")):
+            events += self._piece(item)
+        reason = text(field(choice, "finish_reason"))
+        return [*events, *self._calls.finish(), Finished(reason)] if reason else events
+
+    def _piece(self, item: Any) -> list[Event]:
+        name, arguments = _function(item)
+        provider_id = text(field(item, "id"))
+        key = number(field(item, "index"))
+        growing = self._calls.find(key)
+        events: list[Event] = []
+        if growing is None or _is_another(growing, name, provider_id, key):
+            events += self._calls.start(key, name, provider_id)
+            growing = self._calls.find(key)
+        else:
+            events += self._calls.name(growing, name, provider_id)
+        assert growing is not None
+        if isinstance(arguments, str):
+            return [*events, *self._calls.grow(growing, arguments)]
+        return [*events, *self._calls.complete(growing, arguments)] if arguments else events
+
+
+def _is_another(growing: Growing, name: str, provider_id: str, key: int | None) -> bool:
+    """Whether a piece begins a new call although its index is missing or was used before."""
+    if provider_id and growing.provider_id:
+        return provider_id != growing.provider_id and bool(name)
+    return key is None and bool(name) and bool(growing.name)
+
+
+def _function(item: Any) -> tuple[str, Any]:
+    function = field(item, "function", "custom")
+    return text(field(function, "name")), field(function, "arguments", "input")
+
+
+def _media_part(block: Block) -> dict[str, Any] | None:
+    image = as_image(block)
+    if image is not None:
+        return {"type": "image_url", "image_url": {"url": data_url(image)}}
+    if isinstance(block, Audio) and block.mime_type in _AUDIO:
+        sound = {"data": block.data, "format": _AUDIO[block.mime_type]}
+        return {"type": "input_audio", "input_audio": sound}
+    return None

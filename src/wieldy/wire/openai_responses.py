@@ -1,0 +1,142 @@
+"""OpenAI responses: calls out of output items and events, answers as input items."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wieldy.core.block import Block, Resource
+from wieldy.core.call import Call, Outcome
+
+from .answers import as_image, blocks, data_url, in_order, in_words
+from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .foreign import field, listed, number, text
+from .incoming import Tools, make_call
+
+Item = dict[str, Any]
+_CALL = "function_call"
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
+
+
+def parse_calls(message: Any, box: Tools) -> list[Call]:
+    """The calls in a response, in its list of output items, or in one item."""
+    items = listed(field(message, "output")) or listed(message) or [message]
+    return [
+        make_call(box, text(field(item, "name")), field(item, "arguments"), _call_id(item))
+        for item in items
+        if text(field(item, "type")) == _CALL
+    ]
+
+
+def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item]:
+    """One `function_call_output` item per call, in order.
+
+    The output is text, or a list where there are pictures or files. Sound is not
+    taken here and is named in words. With `calls`, one that has no outcome is
+    answered as interrupted.
+    """
+    return [
+        {
+            "type": "function_call_output",
+            "call_id": outcome.call.provider_id or outcome.call.id,
+            "output": _output(blocks(outcome)),
+        }
+        for outcome in in_order(outcomes, calls)
+    ]
+
+
+class StreamReader:
+    """Reads the events of one streamed response."""
+
+    def __init__(self, box: Tools) -> None:
+        self._calls = Assembly(box)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are whole, in order."""
+        return self._calls.calls
+
+    def feed(self, event: Any) -> list[Event]:
+        """What one event says. Events of other kinds, or of another shape, say nothing."""
+        kind = text(field(event, "type"))
+        if kind == "response.output_text.delta":
+            delta = text(field(event, "delta"))
+            return [TextDelta(delta)] if delta else []
+        if kind == "response.output_item.added":
+            return self._added(event)
+        if kind == "response.output_item.done":
+            return self._done(event)
+        if kind == "response.function_call_arguments.delta":
+            growing = self._meant(event)
+            return [] if growing is None else self._calls.grow(growing, text(field(event, "delta")))
+        if kind == "response.function_call_arguments.done":
+            return self._whole(event, event)
+        if kind in _ENDS:
+            return [*self._calls.finish(), Finished(_reason(event, kind))]
+        return []
+
+    def close(self) -> list[Event]:
+        """Complete what is still open, for a stream that was cut."""
+        return self._calls.finish()
+
+    def _added(self, event: Any) -> list[Event]:
+        item = field(event, "item")
+        if text(field(item, "type")) != _CALL:
+            return []
+        return self._calls.start(_key(event), text(field(item, "name")), _call_id(item))
+
+    def _done(self, event: Any) -> list[Event]:
+        item = field(event, "item")
+        if text(field(item, "type")) != _CALL:
+            return []
+        events = [] if self._meant(event) is not None else self._added(event)
+        return [*events, *self._whole(event, item)]
+
+    def _whole(self, event: Any, source: Any) -> list[Event]:
+        growing = self._meant(event)
+        if growing is None:
+            return []
+        events = self._calls.name(growing, text(field(source, "name")), _call_id(source))
+        if source is event and not growing.provider_id:
+            return [*events, *self._missing(growing, source)]
+        return [*events, *self._calls.complete(growing, field(source, "arguments"))]
+
+    def _missing(self, growing: Growing, source: Any) -> list[Event]:
+        """Arguments in one piece; the item that follows brings the id."""
+        whole = text(field(source, "arguments"))
+        return [] if growing.pieces else self._calls.grow(growing, whole)
+
+    def _meant(self, event: Any) -> Growing | None:
+        key = _key(event)
+        found = self._calls.find(key)
+        return found if found is not None or key is not None else self._calls.find(None)
+
+
+def _key(event: Any) -> int | str | None:
+    index = number(field(event, "output_index"))
+    return index if index is not None else text(field(event, "item_id")) or None
+
+
+def _call_id(item: Any) -> str:
+    return text(field(item, "call_id"))
+
+
+def _reason(event: Any, kind: str) -> str:
+    response = field(event, "response")
+    why = text(field(field(response, "incomplete_details"), "reason"))
+    return why or text(field(response, "status")) or kind.removeprefix("response.")
+
+
+def _output(shown: list[Block]) -> str | list[Item]:
+    parts = [_part(block) for block in shown]
+    if all(part["type"] == "input_text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _part(block: Block) -> Item:
+    image = as_image(block)
+    if image is not None:
+        return {"type": "input_image", "image_url": data_url(image)}
+    if isinstance(block, Resource) and block.data and block.mime_type == "application/pdf":
+        url = f"data:{block.mime_type};base64,{block.data}"
+        return {"type": "input_file", "filename": block.name or "file.pdf", "file_data": url}
+    return {"type": "input_text", "text": in_words(block)}

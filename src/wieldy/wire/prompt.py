@@ -1,0 +1,115 @@
+"""Prompt text: how tools are told to a model that has no other way to hear of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wieldy.core.names import provider_name
+from wieldy.core.problem import resolve
+from wieldy.core.tool import Tool
+
+from .call_text import render_call, scalar_text
+from .examples import example_arguments
+from .result_text import format_result, parse_result
+from .text_dialects import dialect_named
+from .text_values import kinds_of
+
+__all__ = [
+    "example_arguments",
+    "format_result",
+    "kwargs_form",
+    "parse_result",
+    "render_call",
+    "tool_instructions",
+]
+
+Kwargs = dict[str, tuple[Any, str]]
+
+NO_TOOLS = "No tools are available. Answer without calling one."
+
+_HEAD = """## Tools
+
+To use a tool, write a call in exactly the form of its example. The call is run, and its result
+comes back to you in the next message. Text outside of a call is shown to the user.
+"""
+_NOTES = {
+    "xml": """- Put every value in CDATA. Nothing in it needs to be escaped.
+- Write a list as one <item> per entry, and an object as one element per member.
+- Close every tag, and end the call with </tool_call>.""",
+    "hermes": """- The text in the tag is one JSON object with the keys "name" and "arguments".
+- End the call with </tool_call>.""",
+    "qwen": """- Write values as they are. A list or an object is written as JSON.
+- Close every tag, and end the call with </function></tool_call>.""",
+    "invoke": """- Write values as they are. A list or an object is written as JSON.
+- Close every tag, and end with </function_calls>.""",
+}
+_GENERAL = """- Use only the tools above, with the parameters listed there.
+- Give every required parameter. Leave out an optional one to use its default.
+- Several calls may follow one another. Don't make up a result: wait for it."""
+
+
+def tool_instructions(tools: Iterable[Tool], dialect: str = "xml") -> str:
+    """Tell a model which tools there are and how to write a call in its answer."""
+    form = dialect_named(dialect).name
+    described = [_described(tool, form) for tool in tools]
+    if not described:
+        return NO_TOOLS
+    notes = f"Notes:\n{_NOTES.get(form, _NOTES['xml'])}\n{_GENERAL}"
+    return "\n\n".join([_HEAD.rstrip(), *described, notes])
+
+
+def kwargs_form(schema: Mapping[str, Any] | None) -> Kwargs | None:
+    """The arguments of a schema as `{name: (type, "key: value;…")}`; None if it has none.
+
+    A schema without `type` is a `KeyError`, one of another type than object a `TypeError`.
+    """
+    if not schema:
+        return None
+    if schema["type"] != "object":
+        raise TypeError(f"The schema must be of type 'object', not {schema['type']!r}.")
+    form = {name: _pair(declared) for name, declared in (schema.get("properties") or {}).items()}
+    extra = schema.get("additionalProperties", False)
+    if extra is not False and extra is not None:
+        form["<*>"] = _pair(extra)
+    return form or None
+
+
+def _pair(schema: Any) -> tuple[Any, str]:
+    if not isinstance(schema, Mapping):
+        return Any, ""
+    rest = (f"{key}: {schema[key]}" for key in schema if key not in ("type", "title"))
+    return schema.get("type", Any), ";".join(rest)
+
+
+def _described(tool: Tool, dialect: str) -> str:
+    schema = tool.input_schema
+    name = provider_name(tool.name)
+    lines = [f"### {name}", f"Description: {tool.description.strip()}"]
+    parameters = [line for each in schema.get("properties") or {} for line in _lines(each, schema)]
+    lines += ["Parameters:", *parameters] if parameters else ["Parameters: none"]
+    lines += ["Example:", render_call(name, example_arguments(schema), dialect)]
+    return "\n".join(lines)
+
+
+def _lines(name: str, schema: Mapping[str, Any]) -> list[str]:
+    declared = resolve(schema["properties"][name], schema)
+    needed = "required" if name in schema.get("required", ()) else "optional"
+    told = _told(schema["properties"][name], declared)
+    line = f"  - {name}: {_type(declared, schema)} ({needed})" + (f" - {told}" if told else "")
+    default = declared.get("default")
+    return [line] if default is None else [line, f"    Default: {scalar_text(default)}"]
+
+
+def _told(given: Any, declared: Mapping[str, Any]) -> str:
+    """A parameter's description on one line, with the values it may have."""
+    beside = given.get("description") if isinstance(given, Mapping) else None
+    words = " ".join(str(beside or declared.get("description") or "").split())
+    if "enum" not in declared:
+        return words
+    choices = ", ".join(scalar_text(value) for value in declared["enum"])
+    return f"{words} (one of: {choices})".lstrip()
+
+
+def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    kinds = kinds_of(schema, root)
+    named = sorted(kinds - {"null"}) or sorted(kinds)
+    return " or ".join(named) or "any"

@@ -1,0 +1,68 @@
+"""Equal values have equal digests, and only they."""
+
+import json
+from enum import Enum
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wieldy.core.canonical import canonical, digest
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
+)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+def test_values_that_python_calls_equal_but_json_does_not_differ() -> None:
+    alike: list[Any] = [True, 1, 1.0, "1", [1], None, "null", "true", {"1": 1}, {1: 1}, {}, []]
+    alike += [0, False, 0.0, "", Colour.RED, "red", {"!": "x"}, "!", [None], [[]]]
+
+    digests = [digest({"value": each}) for each in alike]
+
+    assert len(set(digests)) == len(alike)
+
+
+@given(st.dictionaries(st.text(), values))
+def test_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
+    turned = dict(reversed(value.items()))
+
+    assert digest(turned) == digest(value)
+
+
+@given(values, values)
+def test_digests_are_equal_just_where_the_json_is(first: Any, second: Any) -> None:
+    same = json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+
+    assert (digest(first) == digest(second)) == same
+
+
+@given(values)
+def test_copy_has_the_same_digest(value: Any) -> None:
+    assert digest(json.loads(json.dumps(value))) == digest(value)
+
+
+def test_hostile_values_have_a_digest_of_their_own() -> None:
+    hostile: list[Any] = ["\ud800", "\0", 10**5000, -(10**5000), float("nan"), float("inf")]
+    hostile += [{"\ud800": 1}, {None: 1}, object(), {1, 2}, b"bytes"]
+
+    assert [digest(each) for each in hostile] == [digest(each) for each in hostile]
+    assert len({digest(each) for each in hostile}) == len(hostile)
+
+
+def test_value_inside_itself_has_a_digest() -> None:
+    loop: dict[str, Any] = {"a": 1}
+    loop["self"] = loop
+
+    assert canonical(loop) == '{"a":1,"self":{"!":"itself"}}'
+
+
+def test_same_value_twice_is_not_a_loop() -> None:
+    shared = {"a": 1}
+
+    assert canonical([shared, shared]) == '[{"a":1},{"a":1}]'

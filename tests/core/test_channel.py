@@ -1,0 +1,143 @@
+"""Pushed items as an async iterator, with a writer that waits for its reader."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wieldy import Context, Text, Toolbox
+
+SOON = 10.0
+
+
+def counting_box() -> tuple[Toolbox, list[int]]:
+    box = Toolbox()
+    produced: list[int] = []
+
+    async def later() -> AsyncIterator[int]:
+        for number in range(1000):
+            produced.append(number)
+            yield number
+
+    def blocking() -> Iterator[int]:
+        for number in range(1000):
+            produced.append(number)
+            yield number
+
+    async def emit(context: Context) -> None:
+        for number in range(1000):
+            produced.append(number)
+            await context.emit(number)
+
+    def emit_blocking(context: Context) -> None:
+        for number in range(1000):
+            produced.append(number)
+            context.emit(number)
+
+    for function in (later, blocking, emit, emit_blocking):
+        box.add(function)
+    return box, produced
+
+
+KINDS = ["later", "blocking", "emit", "emit_blocking"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_slow_reader_holds_the_writer_back_and_misses_nothing(kind: str) -> None:
+    box, produced = counting_box()
+    ahead, shown = 0, []
+
+    async for item in box.stream(kind):
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if isinstance(item, Text):
+            shown.append(item.text)
+            ahead = max(ahead, len(produced) - len(shown))
+
+    assert shown == [str(number) for number in range(1000)]
+    assert ahead < 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_without_a_reader_nobody_waits(kind: str) -> None:
+    box, produced = counting_box()
+
+    outcome = await asyncio.wait_for(box.call(kind), SOON)
+
+    assert len(outcome.content) == len(produced) == 1000
+
+
+async def test_a_writer_that_is_held_back_is_released_when_the_reader_leaves() -> None:
+    ended = threading.Event()
+    box = Toolbox(observers=[lambda o: ended.set() if o.metadata.get("late") else None])
+
+    @box.tool
+    def endless(context: Context) -> None:
+        while True:
+            context.emit("x")
+
+    stream: Any = box.stream("endless")
+    await anext(stream)
+    await asyncio.wait_for(stream.aclose(), SOON)
+
+    assert await asyncio.to_thread(ended.wait, SOON)
+
+
+async def test_two_streams_do_not_mix() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def repeat(word: str) -> AsyncIterator[str]:
+        for _ in range(50):
+            await asyncio.sleep(0)
+            yield word
+
+    async def read(word: str) -> set[str]:
+        return {
+            item.text
+            async for item in box.stream("repeat", {"word": word})
+            if isinstance(item, Text)
+        }
+
+    assert await asyncio.gather(*map(read, "ab")) == [{"a"}, {"b"}]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    items=st.lists(st.text(max_size=5), max_size=200),
+    pauses=st.lists(st.booleans(), min_size=1, max_size=20),
+    blocking=st.booleans(),
+)
+def test_any_items_at_any_pace_arrive_once_and_in_order(
+    items: list[str], pauses: list[bool], blocking: bool
+) -> None:
+    box = Toolbox()
+
+    async def later() -> AsyncIterator[str]:
+        for number, item in enumerate(items):
+            if pauses[number % len(pauses)]:
+                await asyncio.sleep(0)
+            yield item
+
+    def soon() -> Iterator[str]:
+        yield from items
+
+    box.add(soon if blocking else later, "give")
+
+    async def read() -> list[Any]:
+        shown = []
+        async for item in box.stream("give"):
+            shown.append(item)
+            if pauses[len(shown) % len(pauses)]:
+                await asyncio.sleep(0)
+        return shown
+
+    *shown, outcome = asyncio.run(asyncio.wait_for(read(), SOON))
+
+    assert shown == [Text(item) for item in items]
+    assert outcome.content == tuple(shown)
+    assert outcome.value == items

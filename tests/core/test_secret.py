@@ -1,0 +1,231 @@
+"""Secrets appear in no schema, message, receipt or shown text."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
+
+from wieldy import Outcome, Secret, Status, Toolbox
+from wieldy.core.secret import MASK, redact, redact_data, reveal
+
+PASSWORD = "hunter2-hunter2"
+
+
+class Login(BaseModel):
+    user: str
+    password: SecretStr
+
+
+class Checked(BaseModel):
+    password: SecretStr
+
+    @pydantic.model_validator(mode="after")
+    def check(self) -> "Checked":
+        raise ValueError(f"{self.password.get_secret_value()} is too weak")
+
+
+@dataclass(slots=True)
+class Slotted:
+    password: SecretStr
+
+
+@dataclass
+class Plain:
+    password: Secret
+
+
+class Extra(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, SecretStr]
+
+
+def everything(outcome: Outcome) -> str:
+    """All that an outcome shows."""
+    shown = [repr(outcome), outcome.text, json.dumps(outcome.to_dict(), default=repr)]
+    return " ".join([*shown, repr(outcome.call), str(outcome.error), repr(outcome.metadata)])
+
+
+def test_secret_hides_itself_and_gives_itself_when_asked() -> None:
+    secret = Secret(PASSWORD)
+
+    assert (str(secret), repr(secret)) == (MASK, f"Secret('{MASK}')")
+    assert f"{secret} {[secret]}" == f"{MASK} [Secret('{MASK}')]"
+    assert secret.get_secret_value() == PASSWORD
+    assert (secret == Secret(PASSWORD), secret == PASSWORD) == (True, False)
+    assert len({secret, Secret(PASSWORD)}) == 1
+    assert (str(Secret("")), len(secret)) == ("", len(PASSWORD))
+
+
+@pytest.mark.parametrize("kind", [Secret, SecretStr])
+async def test_secret_argument_is_hydrated_and_marked_in_the_schema(kind: Any) -> None:
+    box = Toolbox()
+
+    async def login(password: Any) -> Any:
+        return password
+
+    login.__annotations__["password"] = kind
+    tool = box.add(login)
+
+    assert tool.input_schema["properties"] == {
+        "password": {"type": "string", "format": "password", "writeOnly": True}
+    }
+    for arguments in ({"password": PASSWORD}, json.dumps({"password": PASSWORD})):
+        outcome = await box.call("login", arguments)
+        assert outcome.value == kind(PASSWORD)
+        assert PASSWORD not in everything(outcome)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [
+        (Secret, PASSWORD),
+        (SecretStr, PASSWORD),
+        (SecretBytes, PASSWORD),
+        (SecretStr | None, PASSWORD),
+        (list[SecretStr], [PASSWORD]),
+        (Login, {"user": "u", "password": PASSWORD}),
+        (dict[str, Login], {"a": {"user": "u", "password": PASSWORD}}),
+        (Slotted, {"password": PASSWORD}),
+        (Plain, {"password": PASSWORD}),
+        (Extra, {"password": PASSWORD}),
+        (pydantic.Secret[str], PASSWORD),
+    ],
+)
+async def test_secret_argument_is_covered_in_what_the_tool_raises_and_shows(
+    kind: Any, sent: Any
+) -> None:
+    box = Toolbox()
+
+    async def fail(given: Any) -> None:
+        raise ValueError(f"can't log in with {PASSWORD}")
+
+    async def show(given: Any) -> str:
+        return f"logged in with {PASSWORD}"
+
+    for function in (fail, show):
+        function.__annotations__["given"] = kind
+        box.add(function)
+
+    failed, shown = await box.call("fail", {"given": sent}), await box.call("show", {"given": sent})
+
+    assert failed.text == f"ValueError: can't log in with {MASK}"
+    assert shown.text == f"logged in with {MASK}"
+    assert PASSWORD not in everything(failed) + everything(shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [
+        (Annotated[SecretStr, Field(min_length=99)], PASSWORD),
+        (Annotated[SecretStr, Field(min_length=99)] | None, PASSWORD),
+        (Annotated[SecretStr, Field(max_length=3)] | int, PASSWORD),
+        (Login, f"password={PASSWORD}"),
+        (Login, json.dumps({"password": PASSWORD})),
+        (Login | None, [PASSWORD]),
+        (list[Login], [PASSWORD]),
+        (Checked, {"password": PASSWORD}),
+        (pydantic.Secret[int], PASSWORD),
+        (Secret, [PASSWORD]),
+        (Secret, {"password": PASSWORD}),
+    ],
+)
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_refused_secret_argument_is_not_shown(kind: Any, sent: Any, as_text: bool) -> None:
+    box = Toolbox()
+
+    async def login(given: Any) -> None: ...
+
+    login.__annotations__["given"] = kind
+    box.add(login)
+
+    arguments = {"given": sent}
+    outcome = await box.call("login", json.dumps(arguments) if as_text else arguments)
+
+    assert outcome.status is Status.ERROR
+    assert "given" in outcome.text
+    assert PASSWORD not in everything(outcome)
+
+
+async def test_receipt_of_a_repaired_secret_does_not_show_it() -> None:
+    box = Toolbox()
+
+    async def unlock(pin: pydantic.Secret[int]) -> int:
+        return pin.get_secret_value()
+
+    box.add(unlock)
+    outcome = await box.call("unlock", {"pin": "12345678"})
+
+    assert outcome.metadata["repairs"] == [{"path": "pin", "kind": "integer_from_text"}]
+
+
+async def test_preset_secret_reaches_the_function_as_it_declared_it_and_nobody_else() -> None:
+    box = Toolbox()
+
+    async def plain(key: str, token: Secret, wrapped: SecretStr) -> list[Any]:
+        return [key, token, wrapped]
+
+    async def fail(key: str) -> None:
+        raise ValueError(f"bad key {key!r}")
+
+    presets = {"key": Secret("k-12345678"), "token": Secret("t"), "wrapped": SecretStr("w")}
+    tool = box.add(plain, presets=presets)
+    box.add(fail, presets={"key": "plain-preset"})
+
+    assert (await box.call("plain")).value == ["k-12345678", Secret("t"), SecretStr("w")]
+    assert "12345678" not in json.dumps(tool.input_schema) + repr(tool) + tool.fingerprint
+    assert (await box.call("fail")).text == f"ValueError: bad key '{MASK}'"
+
+
+@pytest.mark.parametrize(
+    ("preset", "text"),
+    [
+        ("1234567", "1234567"),
+        ("12345678", MASK),
+        (Secret("abc"), MASK),
+        ({"headers": ["Bearer 1"]}, f"{{'headers': ['{MASK}']}}"),
+        (12345678, "12345678"),
+    ],
+)
+async def test_preset_string_of_eight_characters_is_a_secret(preset: Any, text: str) -> None:
+    box = Toolbox()
+
+    async def show(key: Any) -> str:
+        return str(reveal(key))
+
+    box.add(show, presets={"key": preset})
+
+    assert (await box.call("show")).text == text
+
+
+async def test_message_about_wrong_arguments_does_not_show_a_preset() -> None:
+    box = Toolbox()
+
+    async def show(key: str, n: int) -> None: ...
+
+    box.add(show, presets={"key": "secret-preset"})
+    outcome = await box.call("show", {"n": "it is secret-preset"})
+
+    assert (
+        outcome.text
+        == f'Invalid arguments for show: n: expected integer, got string "it is {MASK}"'
+    )
+
+
+@given(st.text(st.characters(exclude_characters="*"), min_size=1), st.text(), st.text())
+def test_redacted_text_shows_the_secret_in_no_form(secret: str, left: str, right: str) -> None:
+    for shown in (secret, json.dumps(secret), repr(secret), json.dumps([{"a": secret}])):
+        covered = redact(f"{left}{shown}{right}", [secret])
+        assert secret not in covered
+
+
+def test_redaction_covers_the_longest_first_and_leaves_data_as_it_was() -> None:
+    data = {"a": ["abcdef", "abc", 5, Secret("x")], "abc": None}
+
+    assert redact("abcdef abc", ["abc", "abcdef"]) == f"{MASK} {MASK}"
+    assert redact_data(data, ["abc"]) == {"a": [f"{MASK}def", MASK, 5, MASK], MASK: None}
+    assert data == {"a": ["abcdef", "abc", 5, Secret("x")], "abc": None}

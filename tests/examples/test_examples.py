@@ -1,0 +1,31 @@
+"""Run each example as its reader would, and compare what it prints with what it says it prints."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+
+
+def test_there_are_examples() -> None:
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_the_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
+    lines = example.read_text(encoding="utf-8").splitlines()
+    expected = [line.removeprefix("# > ") for line in lines if line.startswith("# > ")]
+
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8", "-W", "error", str(example)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == expected != []

@@ -1,0 +1,433 @@
+"""Calls in a model's text: found in every dialect, in order, and nothing lost."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from wieldy import Toolbox
+from wieldy.wire.text import TextCallParser, TextEvent
+
+Shape = list[str | tuple[str, Any]]
+
+
+def _weather(
+    city: str,
+    days: int = 1,
+    tags: list[str] | None = None,
+    grid: list[list[int]] | None = None,
+    options: dict[str, int] | None = None,
+    exact: bool = False,
+    ratio: float = 0.5,
+    either: int | str = 0,
+) -> str:
+    """Tell the weather."""
+    return city
+
+
+@pytest.fixture
+def box() -> Toolbox:
+    box = Toolbox()
+    box.add(_weather, "weather")
+    box.add(_weather, "my weather!")
+    return box
+
+
+def _shape(events: Iterable[TextEvent]) -> Shape:
+    """Visible text and calls, in order."""
+    shape: Shape = []
+    for event in events:
+        if event.call is not None:
+            shape.append((event.call.tool, event.call.arguments))
+        elif event.text:
+            last = shape.pop() if shape and isinstance(shape[-1], str) else ""
+            shape.append(f"{last}{event.text}")
+    return shape
+
+
+def _read(text: str, dialect: str = "xml", tools: Toolbox | None = None) -> Shape:
+    events = TextCallParser(dialect, tools).events(text)
+    assert "".join(event.raw_text for event in events) == text
+    return _shape(events)
+
+
+def _call(params: str, name: str = "f") -> str:
+    return f"<tool_call><name>{name}</name><params>{params}</params></tool_call>"
+
+
+SEED = """<tool_call>
+  <name>web_search</name>
+  <params>
+    <query><![CDATA[Python async best practices]]></query>
+    <max_results><![CDATA[10]]></max_results>
+  </params>
+</tool_call>"""
+
+
+def test_the_call_of_the_document_is_read_with_its_block() -> None:
+    [event] = TextCallParser("xml").events(SEED)
+
+    assert event.call is not None and event.text is None
+    assert event.call.tool == "web_search"
+    assert event.call.arguments == {"query": "Python async best practices", "max_results": 10}
+    assert event.raw_text == SEED
+
+
+def test_words_and_calls_come_in_order() -> None:
+    assert _read(f"one {SEED} two {SEED.upper()} three") == [
+        "one ",
+        ("web_search", {"query": "Python async best practices", "max_results": 10}),
+        " two ",
+        ("WEB_SEARCH", {"QUERY": "PYTHON ASYNC BEST PRACTICES", "MAX_RESULTS": 10}),
+        " three",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        ("FALSE", False),
+        ("123", 123),
+        ("-5", -5),
+        ("007", "007"),
+        ("1_000", "1_000"),
+        ("3.14", 3.14),
+        ("1e3", 1000.0),
+        ("inf", "inf"),
+        ("nan", "nan"),
+        ("1e999", "1e999"),
+        ("٣", "٣"),
+        ("9" * 5000, "9" * 5000),
+        ("  padded  ", "padded"),
+        ("a < b && c > d", "a < b && c > d"),
+        ("a &lt; b &amp;&#65;&#x42;&bomb;&#0;&#xD800;", "a < b &AB&bomb;&#0;&#xD800;"),
+        ("<![CDATA[ kept ]]>", " kept "),
+        ("<![CDATA[ 12 ]]>", 12),
+        ("<![CDATA[a &amp; <b>]]>", "a &amp; <b>"),
+        ("<![CDATA[</tool_call>]]>", "</tool_call>"),
+        ("<![CDATA[a]]]]><![CDATA[>b]]>", "a]]>b"),
+        (" x <![CDATA[ y ]]> z ", "x  y  z"),
+        ("<p>hi</p>", "<p>hi</p>"),
+        ("<item>1</item><item>a</item>", [1, "a"]),
+        ("if a <b> then", "if a <b> then"),
+        ("<tool_call>quoted</tool_call>", "<tool_call>quoted</tool_call>"),
+        ("", ""),
+        ("null", "null"),
+    ],
+)
+def test_without_a_schema_plain_rules_hold(text: str, value: Any) -> None:
+    assert _read(_call(f"<q>{text}</q>")) == [("f", {"q": value})]
+    assert _read(f"```\n{_call(f'<q>{text}</q>')}\n```") == [("f", {"q": value})]
+
+
+@pytest.mark.parametrize(
+    ("params", "arguments"),
+    [
+        ("<city>123</city>", {"city": "123"}),
+        ("<city><![CDATA[true]]></city>", {"city": "true"}),
+        ("<City>Rome</City>", {"city": "Rome"}),
+        ("<days>007</days>", {"days": 7}),
+        ("<days>two</days>", {"days": "two"}),
+        ("<exact>True</exact>", {"exact": True}),
+        ("<ratio>2</ratio>", {"ratio": 2}),
+        ("<either>12</either>", {"either": 12}),
+        ("<either>012</either>", {"either": "012"}),
+        ("<tags><item>1</item><item> b </item></tags>", {"tags": ["1", "b"]}),
+        ("<tags><tag>1</tag><tag>2</tag></tags>", {"tags": ["1", "2"]}),
+        ('<tags><![CDATA[["a", "1"]]]></tags>', {"tags": ["a", "1"]}),
+        ("<tags></tags>", {"tags": []}),
+        ("<tags/>", {"tags": []}),
+        ("<tags>null</tags>", {"tags": None}),
+        ("<grid><item><item>1</item></item></grid>", {"grid": [[1]]}),
+        ("<options><a>1</a><b>2</b></options>", {"options": {"a": 1, "b": 2}}),
+        ("<city>a<days>3</days>", {"city": "a", "days": 3}),
+        ("<unknown>5</unknown>", {"unknown": 5}),
+        ('{"city": "Rome"}', {"city": "Rome"}),
+    ],
+)
+def test_the_declared_schema_wins(box: Toolbox, params: str, arguments: Any) -> None:
+    assert _read(_call(params, "weather"), tools=box) == [("weather", arguments)]
+
+
+def test_a_tool_is_known_by_either_name_and_called_by_its_own(box: Toolbox) -> None:
+    shown = box.schemas("openai")[1]["function"]["name"]
+    listed = TextCallParser("xml", list(box))
+
+    for name in (shown, "my weather!"):
+        assert _read(_call("<city>1</city>", name), tools=box) == [("my weather!", {"city": "1"})]
+        [call] = listed.parse(_call("<city>1</city>", name))
+        assert (call.tool, call.arguments) == ("my weather!", {"city": "1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        # A block that is never closed is a call where nothing in it is half written.
+        ("<tool_call><name>f</name><params><q>1</q></params>", [("f", {"q": 1})]),
+        ("<tool_call><name>f</name><params><q>1</q></params></tool_ca", [("f", {"q": 1})]),
+        ("<tool_call><name>f</name><params><q>1</q>", [("f", {"q": 1})]),
+        ("<tool_call><name>f</name><params><q>1", ...),
+        ("<tool_call><name>f</name><params><q><![CDATA[1</q></params></tool_call>", ...),
+        ("<tool_call><name>f</name>", ...),
+        ("<tool_call><name>f", ...),
+        ("<tool_call>", ...),
+        ("<tool_ca", ...),
+        # What is quoted in a half-written call is not run.
+        (f"<tool_call><name>f</name><params><q>{_call('')}", ...),
+        (f"<tool_call><name>f</name><params><q><![CDATA[{_call('')}", ...),
+        # The next block ends one that was not closed.
+        (
+            f"<tool_call><name>f</name><params></params> {_call('')}",
+            [("f", {}), ("f", {})],
+        ),
+        (f"<tool_call><params></params> {_call('')}", ["<tool_call><params></params> ", ("f", {})]),
+        # No name, no call.
+        ("<tool_call><params><q>1</q></params></tool_call>", ...),
+        ("<tool_call><name> </name><params></params></tool_call>", ...),
+        ("<tool_call></tool_call>", ...),
+        ("a <tool_call> tag and </tool_call> its end", ...),
+        # Loose forms.
+        ("<tool_call><name>f</name></tool_call>", [("f", {})]),
+        ("<tool_call><name>f</name><q>1</q></tool_call>", [("f", {"q": 1})]),
+        (
+            "<tool_call id='1'>\n<params><q>1</q></params><name>f</name></tool_call >",
+            [("f", {"q": 1})],
+        ),
+        ("<tool_call><name><![CDATA[f]]></name><params/></tool_call>", [("f", {})]),
+        (_call("<q>1</q><q>2</q>"), [("f", {"q": 2})]),
+        (_call("<q>1"), [("f", {"q": 1})]),
+        ("x <<tool_call>>", ...),
+        ("1 < 2 & 3 > 2 <b>bold</b> &lt; <!-- c --> <?x?>", ...),
+    ],
+)
+def test_malformed_text_is_read_as_far_as_it_goes(text: str, shape: Any) -> None:
+    assert _read(text) == ([text] if shape is ... else shape)
+
+
+def test_document_types_and_bombs_are_text() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+    assert _read(bomb) == [bomb]
+    assert _read(_call(f"<q>{bomb}&b;</q>")) == [("f", {"q": f"{bomb}&b;"})]
+
+
+BROKEN = '<tool_call>{"name": "x}</tool_call>\n'
+
+
+def _json(arguments: str) -> str:
+    return f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'
+
+
+HERMES = '<tool_call>\n{"name": "f", "arguments": {"q": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (f"a {HERMES} b {HERMES}", ["a ", ("f", {"q": 1}), " b ", ("f", {"q": 1})]),
+        ('<tool_call>{"name": "f", "arguments": "{\\"q\\": 1}"}</tool_call>', [("f", {"q": 1})]),
+        ('<tool_call>{"name": "f", "parameters": {}}</tool_call>', [("f", {})]),
+        ('<tool_call>{"name": "f"}</tool_call>', [("f", {})]),
+        ('<tool_call>{"name": "f"}', [("f", {})]),
+        ('<tool_call>[{"name": "f"}, {"name": "g"}]</tool_call>', [("f", {}), ("g", {})]),
+        ('<tool_call>{"name": "f"}\n{"name": "g"}\n</tool_call>', [("f", {}), ("g", {})]),
+        (_json("{'q': \"it's\",}"), [("f", {"q": "it's"})]),
+        (_json("{'q': None, 'r': 'a\"b'}"), [("f", {"q": None, "r": 'a"b'})]),
+        (_json('{"q": "</tool_call>"}'), [("f", {"q": "</tool_call>"})]),
+        (_json('{"q": NaN, "r": 1e999}'), [("f", {"q": "NaN", "r": "1e999"})]),
+        ('<tool_call>{"name": "f", "name": "g"}</tool_call>', [("g", {})]),
+        ('<tool_call>{"name": "f"', ...),
+        ('<tool_call>{"name": "f", "arguments": {"q": "half', ...),
+        ('<tool_call>{"name": "f", "arguments": 3}</tool_call>', ...),
+        ('<tool_call>{"arguments": {}}</tool_call>', ...),
+        ("<tool_call>{nonsense}</tool_call>", ...),
+        (f"<tool_call>{'[' * 9000}</tool_call>", ...),
+        (f"{BROKEN}{HERMES}", [BROKEN, ("f", {"q": 1})]),
+        (f'<tool_call>{{"name": "g"}}\n{HERMES}', [("g", {}), ("f", {"q": 1})]),
+        (SEED, ...),
+    ],
+)
+def test_json_in_a_tag(text: str, shape: Any) -> None:
+    assert _read(text, "hermes") == ([text] if shape is ... else shape)
+
+
+def test_the_id_a_model_gave_is_carried_along() -> None:
+    [call] = TextCallParser("hermes").parse('<tool_call>{"name": "f", "id": "c1"}</tool_call>')
+    assert call.provider_id == "c1"
+
+
+LINES = "<parameter=q>\n1\n</parameter>"
+NESTED = "<function=f><parameter=x>1</parameter></function>"
+
+
+def _qwen(parameters: str, name: str = "f") -> str:
+    return f"<function={name}>\n{parameters}\n</function>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (f"a <tool_call>\n{_qwen(LINES)}\n</tool_call> b", ["a ", ("f", {"q": 1}), " b"]),
+        (_qwen("<parameter=city>\n1\n</parameter>", "weather"), [("weather", {"city": "1"})]),
+        (
+            _qwen("<parameter=city>\n  a\n\n</parameter>", "weather"),
+            [("weather", {"city": "  a\n"})],
+        ),
+        (_qwen('<parameter=tags>["a"]</parameter>', "weather"), [("weather", {"tags": ["a"]})]),
+        (_qwen("<parameter=q>1</parameter>"), ...),
+        (_qwen("<parameter=city>Rome\n", "weather"), [("weather", {"city": "Rome\n"})]),
+        (
+            _qwen("<parameter=city>a<parameter=days>2", "weather"),
+            [("weather", {"city": "a", "days": 2})],
+        ),
+        (
+            _qwen(f"<parameter=city>{NESTED}</parameter>", "weather"),
+            [("weather", {"city": NESTED})],
+        ),
+        (
+            _qwen("<parameter=city>a</function> b</parameter>", "weather"),
+            [("weather", {"city": "a</function> b"})],
+        ),
+        ("<function=weather><parameter=city>a</parameter>", [("weather", {"city": "a"})]),
+        ("<function=weather><parameter=city>a", ...),
+        ("<function=weather>", ...),
+        ("<function=>", ...),
+        (f"<tool_call>{_qwen('')}{_qwen('', 'g')}</tool_call>", [("f", {}), ("g", {})]),
+        (f"<tool_call>{_qwen('')} and {_qwen('')}", [("f", {}), f" and {_qwen('')}"]),
+        (f"<tool_call>{_qwen('')}<tool_call>{_qwen('', 'g')}</tool_call>", [("f", {}), ("g", {})]),
+        ("<tool_call><function=f></tool_call>", [("f", {})]),
+    ],
+)
+def test_functions_and_parameters(box: Toolbox, text: str, shape: Any) -> None:
+    assert _read(text, "qwen", box) == ([text] if shape is ... else shape)
+
+
+def _invoke(parameters: str = "", name: str = "f") -> str:
+    return f'<invoke name="{name}">{parameters}</invoke>'
+
+
+PREFIXED = (
+    '<x:tool_call><x:invoke name="f"><x:parameter name="q">1</x:parameter></x:invoke></x:tool_call>'
+)
+QUERY = '<parameter name="q">1</parameter>'
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (
+            f"a <function_calls>\n{_invoke(QUERY)}\n{_invoke()}\n</function_calls> b",
+            ["a ", ("f", {"q": 1}), ("f", {}), " b"],
+        ),
+        (f"<tool_calls>{_invoke()}</tool_calls>", [("f", {})]),
+        (f"<x:function_calls>{_invoke()}</x:function_calls>", [("f", {})]),
+        (PREFIXED, [("f", {"q": 1})]),
+        (_invoke(QUERY), ...),
+        (_invoke(name="weather"), [("weather", {})]),
+        ("<invoke name='weather'/>", [("weather", {})]),
+        ('<invoke name="my weather!"></invoke>', [("my weather!", {})]),
+        (
+            _invoke('<parameter name="city"> a &lt; </parameter>', "weather"),
+            [("weather", {"city": " a &lt; "})],
+        ),
+        (
+            _invoke('<parameter name="city"><![CDATA[ a ]]></parameter>', "weather"),
+            [("weather", {"city": " a "})],
+        ),
+        (f"<function_calls>prose {_invoke()}</function_calls>", ...),
+        ("<function_calls></function_calls>", ...),
+        ("<invoke>", ...),
+        ('<function_calls><invoke name="f"><parameter name="q">', ...),
+    ],
+)
+def test_invocations(box: Toolbox, text: str, shape: Any) -> None:
+    assert _read(text, "invoke", box) == ([text] if shape is ... else shape)
+
+
+def test_auto_reads_every_dialect(box: Toolbox) -> None:
+    qwen = f"<tool_call>{_qwen('')}</tool_call>"
+    several = f"<tool_calls>{HERMES}{HERMES}</tool_calls>"
+    text = f"{SEED}1{HERMES}2{qwen}3{several}4{_invoke(name='weather')}"
+    assert [part if isinstance(part, str) else part[0] for part in _read(text, "auto", box)] == [
+        "web_search", "1", "f", "2", "f", "3", "f", "f", "4", "weather",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", ["hermes", "qwen", "invoke"])
+def test_a_dialect_reads_no_other(dialect: str) -> None:
+    assert _read(SEED, dialect) == [SEED]
+
+
+CALL = _call("<q>1</q>")
+HIT = ("f", {"q": 1})
+TICKS = "<q><![CDATA[\n```\n]]></q>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (f"a\n```xml\n{CALL}\n```\nb", ["a\n", HIT, "b"]),
+        (f"```\n{CALL}\n\n{CALL}\n```", [HIT, HIT]),
+        (f"~~~~\n{CALL}\n~~~~~  \n", [HIT]),
+        (f"  ```\n  {CALL}\n  ```", ["  ", HIT]),
+        (f"```\r\n{CALL}\r\n```\r\nb", [HIT, "b"]),
+        (f"```\n{CALL}", [HIT]),
+        (f"```\nlook:\n{CALL}\n```\n{CALL}", [f"```\nlook:\n{CALL}\n```\n", HIT]),
+        (f"```\n{CALL}\nlook\n```\n{CALL}", [f"```\n{CALL}\nlook\n```\n", HIT]),
+        (f"````\n```\n{CALL}\n```\n````\n{CALL}", [f"````\n```\n{CALL}\n```\n````\n", HIT]),
+        (f"```\n<tool_call><name>x\n```\n{CALL}", ["```\n<tool_call><name>x\n```\n", HIT]),
+        (f"```\n{CALL[:-12]}\n```\n", [HIT]),
+        (f"```\n{_call(TICKS)}\n```", [("f", {"q": "\n```\n"})]),
+        ("```\n```\n", ...),
+        ("```\n", ...),
+        ("``", ...),
+        (f"a ```\n{CALL}\n```", ["a ```\n", HIT, "\n```"]),
+        (f"```a`b\n{CALL}", ["```a`b\n", HIT]),
+    ],
+)
+def test_a_fence_gives_up_its_calls_only_where_it_holds_nothing_else(text: str, shape: Any) -> None:
+    assert _read(text) == ([text] if shape is ... else shape)
+
+
+def test_a_call_comes_as_soon_as_it_is_complete() -> None:
+    parser = TextCallParser("xml")
+
+    assert _shape(parser.feed("Hello <tool_c")) == ["Hello "]
+    assert _shape(parser.feed(CALL[7:-1])) == []
+    assert _shape(parser.feed(">")) == [HIT]
+    assert _shape(parser.feed(" bye <too")) == [" bye "]
+    assert _shape(parser.feed("l>")) == ["<tool>"]
+    assert parser.close() == []
+
+
+def test_a_fence_is_held_until_it_is_known() -> None:
+    parser = TextCallParser("xml")
+
+    assert _shape(parser.feed(f"a\n```xml\n{CALL}\n")) == ["a\n"]
+    assert _shape(parser.feed("```\nb")) == [HIT, "b"]
+
+
+def test_a_call_in_a_wrapper_does_not_wait_for_the_wrapper() -> None:
+    parser = TextCallParser("invoke")
+    assert _shape(parser.feed(f"<function_calls>{_invoke(QUERY)}")) == [HIT]
+    assert _shape(parser.feed("</function_calls>")) == []
+
+
+def test_a_parser_is_ready_again_after_close_and_parse_leaves_it_alone() -> None:
+    parser = TextCallParser("xml")
+    parser.feed("<tool_call><name>half")
+
+    assert [call.tool for call in parser.parse(CALL)] == ["f"]
+    assert _shape(parser.close()) == ["<tool_call><name>half"]
+    assert _shape(parser.feed(CALL)) == [HIT]
+
+
+def test_events_show_what_they_are() -> None:
+    words, call = TextCallParser("xml").events(f"hi{CALL}")
+    assert repr(words) == "TextEvent('hi')"
+    assert repr(call).startswith("TextEvent(Call(f(q)")
+
+
+def test_an_unknown_dialect_is_refused_with_a_hint() -> None:
+    with pytest.raises(ValueError, match="Did you mean: hermes"):
+        TextCallParser("hermess")

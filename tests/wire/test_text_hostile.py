@@ -1,0 +1,83 @@
+"""Text that is made to be slow: four times as much takes about four times as long."""
+
+from time import process_time
+
+import pytest
+
+from wieldy import Toolbox
+from wieldy.wire.text import TextCallParser
+
+BOX = Toolbox()
+BOX.add(lambda city, tags: city, "known", input_schema={
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "tags": {"type": "array", "items": {"$ref": "#/properties/tags"}},
+    },
+})  # fmt: skip
+
+_OPEN = "<tool_call><name>known</name><params>"
+FLOODS = {
+    "openings": ("", "<tool_call>", ""),
+    "named openings": ("", "<tool_call><name>x</name><params>", ""),
+    "open parameters": ("", "<tool_call><name>x</name><params><a>", ""),
+    "open sections": ("", "<tool_call><name>x</name><![CDATA[", ""),
+    "half names": ("", "<tool_call><name>x", ""),
+    "one long name": ("<tool_call><name>", "x", ""),
+    "angles": ("", "<", ""),
+    "closings": ("", "</tool_call>", ""),
+    "fences": ("", "```\n", ""),
+    "nested fences": ("", "```x\n````\n", ""),
+    "fences with open sections": ("", "```\n<tool_call><name>a</name><![CDATA[\n```\n", ""),
+    "marks": ("", "`", ""),
+    "marks in a line": ("", "``` ", ""),
+    "waves": ("", "~x", ""),
+    "quotes": ("", '<tool_call>{"', ""),
+    "escaped quotes": ("", '<tool_call>{\\"', ""),
+    "open json": ("", '<tool_call>{"a":', ""),
+    "deep json": ("<tool_call>", "[", "</tool_call>"),
+    "commas": ("<tool_call>[", ",   ", "</tool_call>"),
+    "functions": ("", "<function=known>", ""),
+    "functions cut short": ("", "<function=known><parameter=a></function>", ""),
+    "open invocations": ("", '<invoke name="known"><parameter name="a">', ""),
+    "wrappers": ("", "<function_calls>", ""),
+    "prefixes": ("", "<a:", ""),
+    "spaces": ("<tool_call>", " ", ""),
+    "attributes": ("", "<tool_call a", ""),
+    "deep elements": (_OPEN + "<tags>", "<item>", "</tags></params></tool_call>"),
+    "same elements": (_OPEN, "<city>", "</params></tool_call>"),
+    "repeated elements": (_OPEN, "<city>a</city>", "</params></tool_call>"),
+    "sections": (_OPEN + "<city>", "<![CDATA[]]>", "</city></params></tool_call>"),
+    "entities": (_OPEN + "<city>", "&#1;", "</city></params></tool_call>"),
+    "parameters": ("<tool_call><function=known>", "<parameter=a>", "</function></tool_call>"),
+}
+SMALL = 20_000
+
+
+def _seconds(flood: tuple[str, str, str], size: int, chunk: int) -> float:
+    before, repeated, after = flood
+    text = before + repeated * (size // len(repeated)) + after
+    parser = TextCallParser("auto", BOX)
+    started = process_time()
+    raw = 0
+    for at in range(0, len(text), chunk):
+        raw += sum(len(event.raw_text) for event in parser.feed(text[at : at + chunk]))
+    raw += sum(len(event.raw_text) for event in parser.close())
+    assert raw == len(text)
+    return process_time() - started
+
+
+@pytest.mark.parametrize("name", FLOODS)
+@pytest.mark.parametrize("chunk", [7, 1_000_000])
+def test_hostile_text_takes_time_in_step_with_its_length(name: str, chunk: int) -> None:
+    small = min(_seconds(FLOODS[name], SMALL, chunk) for _ in range(2))
+    large = min(_seconds(FLOODS[name], 4 * SMALL, chunk) for _ in range(2))
+    assert large < 10 * small + 0.2
+
+
+@pytest.mark.parametrize("dialect", ["xml", "auto"])
+def test_a_call_after_a_flood_of_openings_is_found(dialect: str) -> None:
+    call = "<tool_call><name>f</name><params><q>1</q></params></tool_call>"
+    for flood in ("<tool_call>", "<tool_call><name>x</name><params> ", "<", "```\n```\n"):
+        calls = TextCallParser(dialect).parse(f"{flood * 10_000}\n{call}")
+        assert calls[-1].tool == "f"

@@ -1,0 +1,217 @@
+"""What holds for every text: any chunking, any dialect, and nothing lost."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wieldy import Toolbox
+from wieldy.core.tool import Tool
+from wieldy.wire.call_text import render_call
+from wieldy.wire.text import TextCallParser, TextEvent
+from wieldy.wire.text_dialects import DIALECTS
+
+
+def _known(city: str, tags: list[str] | None = None) -> str:
+    """A declared tool."""
+    return city
+
+
+BOX = Toolbox()
+BOX.add(_known, "known")
+
+# Pieces of every dialect, so that random texts come near to calls and go wrong in all ways.
+PIECES = [
+    "<tool_call>",
+    "</tool_call>",
+    "<TOOL_CALL>",
+    "<tool_call",
+    'id="1">',
+    "<tool_calls>",
+    "</tool_calls>",
+    "<function_calls>",
+    "</function_calls>",
+    "<name>",
+    "</name>",
+    "<name>f</name><params>",
+    "<name>known</name>",
+    "<params>",
+    "</params>",
+    "<q>",
+    "</q>",
+    "<city>",
+    "</city>",
+    "<tags><item>a</item></tags>",
+    "<![CDATA[",
+    "]]>",
+    "<a/>",
+    '{"name":"f","arguments":{"a":"x"}}',
+    "{",
+    "}",
+    "[",
+    '"',
+    "\\",
+    "<function=f>",
+    "<function=known>",
+    "</function>",
+    "<parameter=a>",
+    "</parameter>",
+    "<invoke",
+    'name="f">',
+    "<invoke",
+    "name='known'>",
+    "<invoke",
+    'name="known"/>',
+    "</invoke>",
+    "<parameter",
+    'name="city">',
+    "<x:invoke",
+    'name="f">',
+    "</x:invoke>",
+    "```",
+    "```xml",
+    "````",
+    "~~~",
+    "`",
+    "``",
+    "~",
+    "<",
+    ">",
+    "&",
+    "&lt;",
+    "/>",
+    "1",
+    "true",
+    "f",
+    "known",
+]
+SPACES = [" ", "\n", "\r\n", "\n```\n", "\n~~~\n", "```xml\n", "\t", "   "]
+WHOLE = [
+    render_call("f", {"q": "1"}, "xml"),
+    render_call("f", {"q": "1"}, "hermes"),
+    render_call("known", {"city": "a"}, "qwen"),
+    render_call("known", {"city": "a"}, "invoke"),
+]
+piece = st.sampled_from([*PIECES, *SPACES, *WHOLE]) | st.text(max_size=4)
+texts = st.lists(piece, max_size=24).map("".join)
+cuts = st.lists(st.integers(1, 30), min_size=1, max_size=40)
+dialects = st.sampled_from(sorted(DIALECTS))
+
+
+def _chunked(text: str, sizes: list[int], dialect: str) -> list[TextEvent]:
+    parser = TextCallParser(dialect, BOX)
+    events: list[TextEvent] = []
+    at = turn = 0
+    while at < len(text):
+        size = sizes[turn % len(sizes)]
+        events += parser.feed(text[at : at + size])
+        at, turn = at + size, turn + 1
+    return events + parser.close()
+
+
+def _story(events: list[TextEvent]) -> list[Any]:
+    """Calls with their blocks, and the visible text before, between and after them."""
+    story: list[Any] = [""]
+    for event in events:
+        if event.call is None:
+            story[-1] += event.text
+        else:
+            story += [(event.call.tool, event.call.arguments, event.raw_text), ""]
+    return story
+
+
+@given(texts, cuts, dialects)
+def test_every_chunking_tells_the_same_story(text: str, sizes: list[int], dialect: str) -> None:
+    whole = _story(TextCallParser(dialect, BOX).events(text))
+
+    assert _story(_chunked(text, sizes, dialect)) == whole
+    assert _story(_chunked(text, [1], dialect)) == whole
+
+
+@given(texts, cuts, dialects)
+def test_nothing_is_lost(text: str, sizes: list[int], dialect: str) -> None:
+    events = _chunked(text, sizes, dialect)
+
+    assert "".join(event.raw_text for event in events) == text
+    for event in events:
+        assert (event.text is None) is (event.call is not None)
+        assert event.text in ("", event.raw_text) or event.call is not None
+
+
+@pytest.mark.parametrize("dialect", ["xml", "hermes", "qwen", "invoke"])
+def test_no_part_of_a_call_is_ever_shown(dialect: str) -> None:
+    call = render_call("known", {"city": "Rome"}, dialect)
+    for text in (call, f"```xml\n{call}\n```"):
+        for cut in range(len(text)):
+            for reader in (dialect, "auto"):
+                events = TextCallParser(reader, BOX).feed(f"before\n{text[:cut]}")
+                assert "".join(event.text or "" for event in events) == "before\n"
+
+
+names = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
+# A model has no way to write these into tags; JSON escapes the rest.
+safe = st.characters(exclude_categories=["Cs"], exclude_characters="\r")
+strings = st.text(safe, max_size=40) | st.sampled_from(["]]>", "</tool_call>", "<![CDATA[", "&lt;"])
+scalars = st.booleans() | st.integers(-(10**6), 10**6) | strings
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
+SCHEMAS: list[tuple[type, dict[str, Any]]] = [
+    (bool, {"type": "boolean"}),
+    (int, {"type": "integer"}),
+    (str, {"type": "string"}),
+]
+
+
+def _schema(value: Any) -> dict[str, Any]:
+    """A schema that says exactly what the value is."""
+    if isinstance(value, list):
+        return {"type": "array", "prefixItems": [_schema(item) for item in value]}
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {k: _schema(v) for k, v in value.items()}}
+    return next(schema for kind, schema in SCHEMAS if isinstance(value, kind))
+
+
+def _tool(name: str, arguments: dict[str, Any]) -> Tool:
+    return Tool(_known, name=name, input_schema=_schema(arguments), validation="describe")
+
+
+@given(names, st.dictionaries(names, values, max_size=4), st.sampled_from(["xml", "auto"]), cuts)
+def test_a_rendered_call_is_read_back(
+    name: str, arguments: dict[str, Any], dialect: str, sizes: list[int]
+) -> None:
+    text = f"before {render_call(name, arguments, dialect)} after"
+    parser = TextCallParser(dialect, [_tool(name, arguments)])
+
+    [call] = parser.parse(text)
+
+    assert (call.tool, call.arguments) == (name, arguments)
+
+
+@given(names, st.dictionaries(st.text(max_size=8), values, max_size=4))
+def test_a_call_as_json_is_read_back_without_a_schema(name: str, arguments: dict[str, Any]) -> None:
+    [call] = TextCallParser("hermes").parse(render_call(name, arguments, "hermes"))
+    assert (call.tool, call.arguments) == (name, arguments)
+
+
+plain_words = st.text(safe, max_size=30).filter(lambda text: "<" not in text)
+plain = st.dictionaries(names, st.booleans() | st.integers() | plain_words, max_size=4)
+
+
+@pytest.mark.parametrize("dialect", ["qwen", "invoke"])
+@given(arguments=plain)
+def test_a_call_with_parameters_is_read_back(dialect: str, arguments: dict[str, Any]) -> None:
+    parser = TextCallParser(dialect, [_tool("f", arguments)])
+    [call] = parser.parse(render_call("f", arguments, dialect))
+    assert call.arguments == arguments
+
+
+@given(st.text(), dialects)
+def test_any_text_at_all_is_taken(text: str, dialect: str) -> None:
+    events = TextCallParser(dialect).events(text)
+    assert "".join(event.raw_text for event in events) == text
+    assert all(json.dumps(event.call.arguments) for event in events if event.call is not None)
