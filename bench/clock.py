@@ -41,8 +41,8 @@ def interleaved_async(rounds: int, *works: AsyncWork) -> tuple[float, ...]:
 def typical(runs: Sequence[Sequence[float]], place: int) -> tuple[float, float]:
     """Ours at this place and the reference at the first, of the run whose ratio is the median.
 
-    How a process happens to lie in memory moves a time of 0.2 µs by a fifth, and it stays
-    so for the life of that process; only other processes show it.
+    The same call can be a fifth faster or slower from one process to the next, and stays so
+    while that process lives; more rounds in one process don't show it.
     """
     ordered = sorted(runs, key=lambda run: run[place] / run[0])
     middle = ordered[len(ordered) // 2]

@@ -29,7 +29,7 @@ from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.rules import Rules
-from wieldy.core.run import Executor, Middleware, Observer, current_run
+from wieldy.core.run import Executor, Extras, Middleware, Observer
 from wieldy.core.search import Index
 from wieldy.core.selection import Selection
 from wieldy.core.size import Spill
@@ -95,6 +95,7 @@ class View:
     ) -> None:
         self._registry = registry
         self._engine = engine
+        self._run = engine.run
         self._index = index
         self._selection = selection
         self._scope = scope
@@ -111,11 +112,10 @@ class View:
 
         `deps` is for this call alone and reaches the tool through its `Context`.
         """
-        if type(call) is str and current_run.get() is None and session is None:
-            made = Call(call, arguments, self._scope)
-        else:
-            made = self._made(call, arguments, session)
-        return self._engine.run(made, deps, None, None, self._selection)
+        if type(call) is str and deps is None and session is None:
+            return self._run(Call(call, arguments, self._scope), self._selection)
+        made = self._made(call, arguments, session)
+        return self._run(made, self._selection, Extras(deps))
 
     def stream(
         self,
@@ -139,7 +139,7 @@ class View:
         pairs = [(each, None) if isinstance(each, Call) else each for each in calls]
         made = [self._made(call, arguments, session) for call, arguments in pairs]
         return await asyncio.gather(
-            *(self._engine.run(call, deps, selection=self._selection) for call in made)
+            *(self._run(call, self._selection, Extras(deps)) for call in made)
         )
 
     def call_sync(
@@ -152,7 +152,7 @@ class View:
     ) -> Outcome:
         """Run one call from blocking code, also inside a tool or beside a running loop."""
         made = self._made(call, arguments, session)
-        return border().wait(lambda home: self._engine.run(made, deps, None, home, self._selection))
+        return border().wait(lambda home: self._run(made, self._selection, Extras(deps, home=home)))
 
     def view(
         self,
@@ -218,14 +218,11 @@ class View:
         return selected and self._registry.active(tool)
 
     def _made(self, call: str | Call, arguments: Arguments, session: str | None) -> Call:
-        """The call to run, with the scope of this view and of the call around it."""
-        parent = current_run.get()
+        """The call to run, with the scope of this view."""
         given = call.scope if isinstance(call, Call) else NO_SCOPE
-        around = NO_SCOPE if parent is None else parent.call.scope
+        own = self._scope
         scope = Scope(
-            given.agent or self._scope.agent or around.agent,
-            session or given.session or self._scope.session or around.session,
-            given.parent or (None if parent is None else parent.call.id),
+            given.agent or own.agent, session or given.session or own.session, given.parent
         )
         if not isinstance(call, Call):
             return Call(call, arguments, scope)

@@ -16,8 +16,8 @@ from .signature import bound_keywords
 from .tool import Tool
 
 # From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
-Validate = Callable[[Mapping[str, Any]], tuple[Any, dict[str, Any]]]
-Read = Callable[[str], tuple[Any, dict[str, Any]]]
+Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
+Read = Callable[[Any], tuple[Any, dict[str, Any]]]
 Accept = Callable[[Run], dict[str, Any]]
 
 
@@ -42,27 +42,18 @@ class Intake:
         self._presets = _ready_presets(tool)
         self._hidden = self._presets.keys() - tool.input_schema["properties"].keys()
         self._validate, self._read = _validators(tool, self._mode)
-        self.accept = self._acceptance()
+        direct = tool.shape is None and not self._presets
+        self.values: Validate = self._validate if direct else self._values_unless_hidden
+        self.read: Read = self._read if direct else _no_text
 
-    def _acceptance(self) -> Accept:
-        direct = self._tool.shape is None and not self._presets
-        values = self._validate if direct else self._values_unless_hidden
-        read = self._read if direct else _no_text
-
-        def accept(run: Run) -> dict[str, Any]:
-            """What the function gets, from what was sent, or raise `InvalidArguments`."""
-            # The short ways, for a dict and for JSON text that fit; all else is looked at twice.
-            sent = run.call.arguments
-            try:
-                if type(sent) is dict:
-                    return values(sent)[1]
-                if type(sent) is str:
-                    return read(sent)[1]
-            except ValueError:
-                pass
+    def accept(self, run: Run) -> dict[str, Any]:
+        """What the function gets, from what was sent, or raise `InvalidArguments`."""
+        # The short ways, for a dict and for JSON text that fit; all else is looked at twice.
+        sent = run.call.arguments
+        try:
+            return (self.values if type(sent) is dict else self.read)(sent)[1]
+        except ValueError:
             return self._accept_slowly(run, sent)
-
-        return accept
 
     def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
         parsed, repairs = self._parse(sent)

@@ -146,7 +146,7 @@ class Outcome:
     why there is no value, `metadata` what happened on the way.
     """
 
-    __slots__ = ("_content", "call", "error", "metadata", "status", "value")
+    __slots__ = ("_content", "_metadata", "call", "error", "seconds", "status", "value")
 
     def __init__(
         self,
@@ -156,13 +156,24 @@ class Outcome:
         error: CallError | None = None,
         content: tuple[Block, ...] | None = None,
         metadata: dict[str, Any] | None = None,
+        seconds: float | None = None,
     ) -> None:
         self.call = call
         self.status = status
         self.value = value
         self.error = error
         self._content = content
-        self.metadata = {} if metadata is None else metadata
+        self._metadata = metadata
+        self.seconds = seconds
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What happened on the way: the duration, repairs, attempts, where a large result went."""
+        if self._metadata is None:
+            self._metadata = {}
+        if self.seconds is not None:
+            self._metadata["duration_ms"] = self.seconds * 1000
+        return self._metadata
 
     @property
     def ok(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -13,14 +14,14 @@ def current_task() -> "asyncio.Task[Any]":
 
 
 class _Current:
-    """The running task as a table of one."""
+    """The running task as a list of one."""
 
-    def values(self) -> "tuple[asyncio.Task[Any]]":
-        return (current_task(),)
+    def __iter__(self) -> "Iterator[asyncio.Task[Any]]":
+        yield current_task()
 
 
 # Before 3.12 asking for the running loop makes a system call, which costs as much as a whole
 # tool call. That asyncio is final, so its own table of running tasks can be read.
 running_tasks: Any = _Current()
 if sys.version_info < (3, 12):
-    running_tasks = vars(asyncio.tasks)["_current_tasks"]
+    running_tasks = vars(asyncio.tasks)["_current_tasks"].values()

@@ -13,6 +13,7 @@ from .errors import AlreadyDecided, CallDenied, CallInterrupted, CallNotFound
 from .permission import decision_on
 from .registry import Registry
 from .repair import Receipt
+from .run import Extras
 
 
 class Desk:
@@ -83,7 +84,7 @@ class Desk:
     async def _run(self, call: Call, repairs: Sequence[Receipt], deps: Any) -> Outcome:
         outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
         try:
-            outcome = await self._engine.run(call, deps)
+            outcome = await self._engine.run(call, extras=Extras(deps))
         finally:
             if repairs:
                 outcome.metadata.setdefault("repairs", list(repairs))

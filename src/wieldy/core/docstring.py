@@ -1,6 +1,7 @@
 """Read a docstring: what the callable does, and what each parameter means."""
 
 import inspect
+from sys import intern
 from typing import Any
 
 
@@ -19,7 +20,7 @@ def read_docstring(function: Any) -> tuple[str, dict[str, str]]:
     parts = [parsed.short_description, parsed.long_description]
     between = "\n\n" if parsed.blank_after_short_description else "\n"
     described = {
-        parameter.arg_name.lstrip("*"): " ".join(parameter.description.split())
+        intern(parameter.arg_name.lstrip("*")): " ".join(parameter.description.split())
         for parameter in parsed.params
         if parameter.description
     }

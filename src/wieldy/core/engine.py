@@ -6,10 +6,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from sys import modules
 from time import perf_counter
+from types import CoroutineType
 from typing import Any
 
 from .block import Block, Progress
-from .call import Call, Outcome, Status
+from .call import Call, Outcome, Scope, Status
 from .channel import Channel
 from .current import current_task
 from .errors import (
@@ -26,7 +27,7 @@ from .names import near
 from .plan import Plan, Planner
 from .registry import Registry
 from .repair import Receipt
-from .run import Executor, Observer, Run, Sink, covered, current_run
+from .run import Extras, Observer, Run, covered, current_run
 from .secret import redact
 from .selection import Selection
 from .sync import border
@@ -60,38 +61,41 @@ class Engine:
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
         self,
         call: Call,
-        deps: Any = None,
-        sink: Sink | None = None,
-        home: Executor | None = None,
         selection: Selection | None = None,
+        extras: Extras | None = None,
     ) -> Outcome:
         """Run a call to its outcome; nothing is raised but the awaiting task's own cancellation."""
         started = perf_counter()
         parent = current_run.get()
-        run = Run(call, parent, self._late)
-        if deps is not None:
-            run.deps = deps
-        if home is not None:
-            run.home = home
-        if sink is not None:
-            run.send_to(sink)
-        token = current_run.set(run)
+        while parent is not None and parent.stopped:
+            parent = parent.parent
+        run = Run(call, parent)
+        if extras is not None:
+            extras.equip(run)
+        current_run.set(run)
         self._running.add(run)
         try:
             plan = self._plans.get(call.tool)
-            if plan is None or plan.bare is None or parent or selection or _TRACING in modules:
-                walk = self._traced_walk if tracing() else self._walk
-                outcome = await walk(run, selection)
+            if plan is None or parent or selection or _TRACING in modules:
+                outcome = await self._walk(run, selection)
+            elif plan.function is None:
+                outcome = await self._enter(run, plan)
             else:
-                # The same walk for a coroutine function with nothing around it, in one frame:
-                # most calls are this, and a frame more is a tenth of what they cost.
-                run.tool = plan.tool
-                values = plan.accept(run)
+                # The same for a function with nothing around it, in one frame: most calls are
+                # this, and a frame more is a tenth of what they cost.
+                arguments = call.arguments
                 try:
-                    value = await plan.bare(**values)
+                    values = (plan.values if type(arguments) is dict else plan.read)(arguments)[1]
+                except ValueError:
+                    values = plan.accept(run)
+                try:
+                    value = plan.function(**values)
+                    if type(value) is CoroutineType:
+                        value = await value
                     if type(value) not in FINAL:
+                        run.late, run.tool = self._late, plan.tool
                         value = await settled(run, value, plan.executor)
-                    outcome = Outcome(call, _OK, value)
+                    outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
                 except BaseException as error:
                     outcome = failed(run, error)
         except Exception as error:
@@ -105,11 +109,8 @@ class Engine:
         finally:
             run.stopped = True
             self._running.discard(run)
-            try:  # noqa: SIM105 - a frame less
-                current_run.reset(token)
-            except ValueError:
-                pass  # A call that is thrown away half-way is unwound in some other context.
-        outcome.metadata["duration_ms"] = (perf_counter() - started) * 1000
+        if outcome.seconds is None:
+            outcome.seconds = perf_counter() - started
         if run.eventful:
             return await self._wind_up(run, outcome)
         if self._observers:
@@ -127,7 +128,7 @@ class Engine:
         Whoever stops reading interrupts the call.
         """
         channel = Channel()
-        task = asyncio.create_task(self.run(call, deps, channel, selection=selection))
+        task = asyncio.create_task(self.run(call, selection, Extras(deps, channel)))
         task.add_done_callback(lambda _: channel.close())
         try:
             async for item in channel:
@@ -140,7 +141,7 @@ class Engine:
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt]]:
         """The arguments as they would be accepted and their repairs, or raise why not."""
-        run = Run(call, None, self._late)
+        run = Run(call, None)
         plan = self._find(run, None)
         run.tool = plan.tool
         plan.accept(run)
@@ -189,16 +190,22 @@ class Engine:
 
     async def _walk(self, run: Run, selection: Selection | None) -> Outcome:
         """Find the tool, accept the arguments, and go through its middleware."""
-        plan = self._find(run, selection)
-        run.tool = plan.tool
-        run.values = plan.accept(run)
-        return await plan.handler(run)
+        if run.parent is not None:
+            run.call = _nested(run.call, run.parent.call)
+        if tracing():
+            return await self._traced(run, selection)
+        return await self._enter(run, self._find(run, selection))
 
-    async def _traced_walk(self, run: Run, selection: Selection | None) -> Outcome:
+    def _enter(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
+        run.late, run.tool = self._late, plan.tool
+        run.values = plan.accept(run)
+        return plan.handler(run)
+
+    async def _traced(self, run: Run, selection: Selection | None) -> Outcome:
         outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
         with open_span(run) as span:
             try:
-                outcome = await self._walk(run, selection)
+                outcome = await self._enter(run, self._find(run, selection))
             except Exception as error:
                 outcome = _refused(run, error)
             finally:
@@ -208,8 +215,6 @@ class Engine:
     def _find(self, run: Run, selection: Selection | None) -> Plan:
         """The plan of the tool that this caller means, or raise why there is none."""
         name = run.call.tool
-        if run.parent is None and selection is None and name in self._plans:
-            return self._plans[name]
         if run.depth > _DEEPEST:
             raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
         tool = self._registry.find(name) if isinstance(name, str) else None
@@ -230,7 +235,7 @@ class Engine:
         for observer in self._observers:
             try:
                 waiting = observer(outcome)
-                if inspect.isawaitable(waiting):
+                if waiting is not None and inspect.isawaitable(waiting):
                     left = await _heard(waiting) or left
             except (Exception, asyncio.CancelledError):
                 # Observers are other people's code and can't change what happened.
@@ -263,6 +268,13 @@ class Engine:
             pass  # It was closed in this moment.
         # The loop of the call has ended before its function.
         border().submit(telling)
+
+
+def _nested(call: Call, around: Call) -> Call:
+    """The call with what it inherits from the one it is made in."""
+    own, outer = call.scope, around.scope
+    scope = Scope(own.agent or outer.agent, own.session or outer.session, own.parent or around.id)
+    return call.replace(scope=scope)
 
 
 async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:

@@ -2,9 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from functools import partial
-from types import GeneratorType
+from types import CoroutineType, GeneratorType
 from typing import Any
 
 from .call import Outcome, Status
@@ -24,10 +24,11 @@ _ENDS = (KeyboardInterrupt, GeneratorExit)
 FINAL = frozenset({str, int, float, bool, bytes, dict, list, tuple, type(None)})
 
 
-def bare_function(tool: Tool) -> Callable[..., Awaitable[Any]] | None:
-    """The coroutine function itself, where a call is that and nothing more."""
+def bare_function(tool: Tool) -> Callable[..., Any] | None:
+    """The function itself, where a call is that and nothing more, on the loop."""
     signature = tool.signature
-    bare = inspect.iscoroutinefunction(tool.function) and tool.postprocess is None
+    on_loop = inspect.iscoroutinefunction(tool.function) or tool.limits.isolation == "inline"
+    bare = on_loop and tool.postprocess is None
     return tool.function if bare and not signature.context and not signature.positional else None
 
 
@@ -44,6 +45,8 @@ def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
     async def invoke_here(run: Run) -> Outcome:
         try:
             value = enter(run)
+            if type(value) is CoroutineType:
+                value = await value
             if type(value) not in FINAL or tool.postprocess is not None:
                 value = await settled(run, value, executor)
             return Outcome(run.call, _OK, value)

@@ -12,7 +12,7 @@ from .call import Decision, Outcome, Status
 from .canonical import digest
 from .errors import CallDenied
 from .names import provider_name
-from .rules import Rule, Rules, Verdict
+from .rules import Rules, Verdict
 from .run import Handler, Middleware, Run
 from .tool import Permission, Tool
 
@@ -23,6 +23,8 @@ _VERDICTS = {
     Verdict.ASK: Permission.CONFIRM,
     Verdict.ALLOW: Permission.AUTO,
 }
+Judge = Callable[[Run], tuple[Permission, str]]
+_AUTO = Permission.AUTO
 _log = logging.getLogger("wieldy")
 
 
@@ -49,15 +51,15 @@ class Permits:
 
     def guard(self, tool: Tool) -> Middleware | None:
         """The middleware that this tool needs, or None if its calls always run."""
-        rules = self.rules.concerning((tool.name, provider_name(tool.name)))
-        if not rules and _settled(tool, self.mode) is Permission.AUTO:
+        judge = _judge(tool, self.rules, self.mode)
+        if judge is None:
             return None
 
         async def require_permission(run: Run, proceed: Handler) -> Outcome:
-            permission, reason = _judge(run, rules, self.mode)
-            run.permission = permission
-            if permission is Permission.AUTO:
+            permission, reason = judge(run)
+            if permission is _AUTO:
                 return await proceed(run)
+            run.permission = permission
             if permission is Permission.DENY:
                 return _denied(run, reason)
             if run.call.decision is not None:
@@ -137,19 +139,33 @@ async def _decided(run: Run, proceed: Handler) -> Outcome:
     return await proceed(run)
 
 
-def _judge(run: Run, rules: list[Rule], mode: str) -> tuple[Permission, str]:
-    """The tool's own DENY, then deny, ask and allow rules, then the tool's own permission."""
-    settled = _settled(run.tool, mode)
+def _judge(tool: Tool, rules: Rules, mode: str) -> Judge | None:
+    """What says whether a call may run, or None where every call may.
+
+    The tool's own DENY counts first, then deny, ask and allow rules, then the
+    tool's own permission.
+    """
+    settled = _settled(tool, mode)
     if settled is Permission.DENY:
-        own = run.tool.permission is Permission.DENY
-        return settled, "the tool is switched off" if own else "only read-only tools may run"
-    for rule in rules:
-        if rule.matches(run.values, run.tool.own_names):
-            permission = _VERDICTS[rule.verdict]
-            if permission is Permission.CONFIRM and mode == "bypass":
-                continue
-            return permission, rule.reason or f"the rule {rule.verdict.value} {rule.pattern!r}"
-    return settled, "the tool asks for confirmation"
+        own = tool.permission is Permission.DENY
+        reason = "the tool is switched off" if own else "only read-only tools may run"
+        return lambda run: (settled, reason)
+    verdicts = [
+        (rule.matches, _VERDICTS[rule.verdict], rule.reason or f"the rule {rule}")
+        for rule in rules.concerning((tool.name, provider_name(tool.name)))
+        if not (mode == "bypass" and rule.verdict is Verdict.ASK)
+    ]
+    if not verdicts and settled is _AUTO:
+        return None
+    own_names = tool.own_names
+
+    def judge(run: Run) -> tuple[Permission, str]:
+        for matches, permission, reason in verdicts:
+            if matches(run.values, own_names):
+                return permission, reason
+        return settled, "the tool asks for confirmation"
+
+    return judge
 
 
 def _settled(tool: Tool, mode: str) -> Permission:

@@ -1,5 +1,6 @@
 """Work out once per tool how its calls go: the middleware it needs, folded."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -26,21 +27,23 @@ from .tool import Tool
 class Plan:
     """What depends only on the tool and its box.
 
-    `accept` gives what the function gets, from what was sent. `handler` is the
-    folded stack; where that is nothing but a coroutine function, `bare` is it.
+    `accept` gives what the function gets, from what was sent; `values` and `read`
+    are its short ways for a dict and for text. `handler` is the folded stack; where
+    that is nothing but a function that runs on the loop, `function` is it.
     """
 
-    __slots__ = ("accept", "bare", "executor", "handler", "tool")
+    __slots__ = ("accept", "executor", "function", "handler", "read", "tool", "values")
 
     def __init__(
         self, tool: Tool, intake: Intake, stack: Sequence[Middleware], executor: Executor | None
     ) -> None:
         self.tool = tool
         self.executor = executor
-        self.bare = None if stack else bare_function(tool)
+        self.function = None if stack else bare_function(tool)
         self.handler: Handler = reduce(_around, reversed(stack), invoker(tool, executor))
-        self.accept = intake.accept
+        self.accept, self.values, self.read = intake.accept, intake.values, intake.read
         if tool.secrets or _mentions_secret(tool.input_schema):
+            self.function = None
             self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
 
 
@@ -58,6 +61,8 @@ class Planner:
         spill: Spill | None = None,
     ) -> None:
         self.plans: dict[str, Plan] = {}
+        self._changes = 0
+        self._lock = threading.Lock()
         self._registry = registry
         self._permits = permits
         self._executors = executors
@@ -75,17 +80,23 @@ class Planner:
         if tool is not None and tool.limits.exclusive and not self._gated:
             self._gated = True
             name = None
-        if name is None:
-            self.plans.clear()
-        else:
-            self.plans.pop(name, None)
+        with self._lock:
+            self._changes += 1
+            if name is None:
+                self.plans.clear()
+            else:
+                self.plans.pop(name, None)
 
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
+        before = self._changes
         intake = Intake(tool, self._validation)
         plan = Plan(tool, intake, self._stack(tool), self._executor(tool))
-        if self._registry.find(tool.name) is tool and self._registry.active(tool):
-            self.plans[tool.name] = plan
+        current = self._registry.find(tool.name) is tool and self._registry.active(tool)
+        with self._lock:
+            # A rule made meanwhile must not be forgotten by a plan made without it.
+            if current and before == self._changes:
+                self.plans[tool.name] = plan
         return plan
 
     def _stack(self, tool: Tool) -> list[Middleware]:

@@ -13,6 +13,7 @@ from .secret import reveal
 Matcher = str | int | float | bool | None | list[Any] | Callable[[Any], bool]
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _MISSING: Any = object()
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def _any_depth(step: str) -> bool:
@@ -36,7 +37,7 @@ class Rule:
     be read in two ways, never slips past a denial nor into a permission.
     """
 
-    __slots__ = ("_name", "_where", "pattern", "reason", "verdict", "where")
+    __slots__ = ("_name", "_restricts", "_where", "pattern", "reason", "verdict", "where")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Rule:
         reason: str | None = None,
     ) -> None:
         self.verdict = verdict
+        self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern
         self.where = dict(where or {})
         self.reason = reason
@@ -61,12 +63,18 @@ class Rule:
 
         `own_names` are the function's names of arguments that the model sees under others.
         """
-        across = all if self.verdict is Verdict.ALLOW else any
-        for (first, *rest), match in self._where:
-            readings = list(_readings(_at(values, [own_names.get(first, first), *rest])))
-            if not readings or not across(_holds(match, each, across is any) for each in readings):
+        restricts = self._restricts
+        for path, match in self._where:
+            value = _at(values, path, own_names)
+            # A plain value can be read in one way only.
+            readings = [value] if type(value) in _PLAIN else [*_readings(value)]
+            held = [_holds(match, each, restricts) for each in readings]
+            if not held or not (any(held) if restricts else all(held)):
                 return False
         return True
+
+    def __str__(self) -> str:
+        return f"{self.verdict.value} {self.pattern!r}"
 
     def __repr__(self) -> str:
         where = f", where={self.where!r}" if self.where else ""
@@ -120,9 +128,9 @@ class Rules:
         return rule
 
 
-def _at(values: Mapping[str, Any], path: list[str]) -> Any:
-    here: Any = values
-    for step in path:
+def _at(values: Mapping[str, Any], path: list[str], own_names: Mapping[str, str]) -> Any:
+    here: Any = values.get(own_names.get(path[0], path[0]), _MISSING)
+    for step in path[1:]:
         if isinstance(here, Mapping):
             here = here.get(step, _MISSING)
         else:

@@ -60,8 +60,10 @@ class Run:
     `arguments` are the plain arguments as accepted, `values` what the function gets.
     """
 
-    # What most calls never set stays on the class.
+    # What every call sets has a slot; what most never set stays on the class.
+    __slots__ = ("__dict__", "call", "cancels_before", "eventful", "parent", "stopped", "task")
     tool: Tool
+    late: "Late"
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
     permission: Permission = Permission.AUTO
@@ -75,18 +77,17 @@ class Run:
     secrets: tuple[str, ...] = ()
     attempts: int = 1
     streamed: bool = False
-    stopped: bool = False
     exclusive: bool = False
     slots: object = None
 
-    def __init__(self, call: Call, parent: "Run | None", late: "Late") -> None:
+    def __init__(self, call: Call, parent: "Run | None") -> None:
         self.call = call
         self.parent = parent
-        self.late = late
+        self.stopped = False
         task: asyncio.Task[Any]
         try:
             # One entry is this thread's own: something is running here.
-            (task,) = running_tasks.values()
+            (task,) = running_tasks
         except ValueError:
             task = current_task()
         self.task = task
@@ -221,10 +222,32 @@ def covered(block: Block, secrets: tuple[str, ...]) -> Block:
     return Text(redact(block.text, secrets)) if isinstance(block, Text) else block
 
 
+class Extras:
+    """What most calls come without: things for the tool, a reader, and a thread that waits."""
+
+    __slots__ = ("deps", "home", "sink")
+
+    def __init__(
+        self, deps: Any = None, sink: Sink | None = None, home: Executor | None = None
+    ) -> None:
+        self.deps = deps
+        self.sink = sink
+        self.home = home
+
+    def equip(self, run: Run) -> None:
+        """Give a run what its call came with."""
+        run.deps = self.deps
+        run.home = self.home
+        if self.sink is not None:
+            run.send_to(self.sink)
+
+
 Handler = Callable[[Run], Awaitable[Outcome]]
 Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
 Observer = Callable[[Outcome], Any]
 Late = Callable[[Run, Any, BaseException | None], None]
 
+# The call that this code runs in. It is not set back when the call ends: whoever reads it
+# passes over calls that have stopped.
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
 held_places: ContextVar[tuple[Place, ...]] = ContextVar("wieldy_places", default=())
