@@ -1,14 +1,14 @@
 """Content blocks, and how any value becomes one."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from wieldy import Audio, Block, Image, Progress, Resource, Text, Toolbox
+from wieldy import Audio, Block, Image, Outcome, Progress, Resource, Status, Text, Toolbox
 from wieldy.core.block import join_text, to_blocks, to_text
 
 DATA = base64.b64encode(b"\x00\x01").decode()
@@ -147,3 +147,17 @@ def test_text_of_blocks_is_joined_and_the_rest_left_out() -> None:
 
     assert join_text(blocks) == "ab"
     assert to_text("as it is") == "as it is"
+
+
+class Trap(list[int]):
+    def __iter__(self) -> Iterator[int]:
+        raise RuntimeError("not today")
+
+
+async def test_a_value_that_can_not_be_iterated_is_still_an_outcome() -> None:
+    box = Toolbox()
+    box.add(lambda: Trap([1]), name="trap")
+    items = [item async for item in box.stream("trap")]
+    assert isinstance(items[-1], Outcome)
+    assert items[-1].status is Status.OK
+    assert items[-1].text != ""

@@ -1,12 +1,18 @@
 """Equal values have equal digests, and only they."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
+from wieldy import Secret
 from wieldy.core.canonical import canonical, digest
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -66,3 +72,34 @@ def test_same_value_twice_is_not_a_loop() -> None:
     shared = {"a": 1}
 
     assert canonical([shared, shared]) == '[{"a":1},{"a":1}]'
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Plain:
+    def __repr__(self) -> str:
+        return "Plain()"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Secret("a"), Secret("b")),
+        (SecretStr("a"), SecretStr("b")),
+        (Point(1), Point(2)),
+        (Point(1), Point(True)),
+        ({1}, {True}),
+        (Plain(), Plain()),
+        (Decimal("1.0"), Decimal("1.00")),
+    ],
+)
+def test_values_that_only_look_alike_differ(one: object, other: object) -> None:
+    assert digest({"t": one}) != digest({"t": other})
+
+
+@pytest.mark.parametrize("make", [lambda: Secret("a"), lambda: Point(1), lambda: {1, 2, 3}])
+def test_values_that_hold_the_same_are_the_same(make: Callable[[], object]) -> None:
+    assert digest({"t": make()}) == digest({"t": make()})

@@ -92,6 +92,17 @@ async def test_every_kind_of_callable_gives_its_value(
     assert outcome.value == "hello ann"
 
 
+async def test_a_gap_among_positional_only_parameters_keeps_its_default() -> None:
+    def act(a: int = 1, b: int = 2, c: int = 3, /) -> list[int]:
+        return [a, b, c]
+
+    for validation in ("repair", "describe"):
+        box = Toolbox(validation=validation)
+        box.add(act)
+        assert (await box.call("act", {"b": 5})).value == [1, 5, 3]
+        assert (await box.call("act", {})).value == [1, 2, 3]
+
+
 async def test_positional_only_parameters_are_passed_by_position() -> None:
     outcome = await call(greet_positionally, {"word": "hi", "name": "ann"})
 

@@ -13,7 +13,11 @@ from pydantic import BaseModel, Field
 from wieldy import Argument, Status, Toolbox
 
 RELATIVE = os.path.relpath("/etc/shadow")
-normal = os.path.abspath
+
+
+def normal(path: str) -> str:
+    # A leading "//" is "/" to a rule, and not to abspath.
+    return "/" + os.path.abspath(path).lstrip("/")
 
 
 def box_with(function: Any, **options: Any) -> Toolbox:

@@ -132,7 +132,8 @@ def to_blocks(value: Any) -> tuple[Block, ...]:
         return ()
     if isinstance(value, Block):
         return (value,)
-    if isinstance(value, list | tuple) and value and all(isinstance(v, Block) for v in value):
+    # Exactly these: a class of its own may do anything when it is iterated.
+    if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)
     return (Text(to_text(value)),)
 

@@ -3,8 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import is_dataclass
+from enum import Enum
 from typing import Any
 
+# Modules of values whose `repr` says all there is to say.
+_TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
 # Python refuses to write longer numbers in decimal.
 _MOST_BITS = 10_000
 
@@ -15,7 +19,10 @@ def digest(value: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys; what JSON does not know stands as its type and `repr`."""
+    """JSON with sorted keys. What JSON does not know stands as its type and what it holds.
+
+    An object that does not tell what it holds stands for itself alone.
+    """
     return json.dumps(_tagged(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -32,7 +39,19 @@ def _tagged(value: Any, above: tuple[int, ...]) -> Any:
         return {_key(key): _tagged(item, path) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_tagged(item, path) for item in value]
-    return {"!": f"{type(value).__qualname__}:{value!r}"}
+    return {"!": type(value).__qualname__, "holds": _tagged(_held(value), path)}
+
+
+def _held(value: Any) -> Any:
+    if hasattr(value, "get_secret_value"):
+        return value.get_secret_value()
+    if hasattr(value, "__pydantic_fields_set__") or is_dataclass(value):
+        slots = {field: getattr(value, field, None) for field in getattr(value, "__slots__", ())}
+        return {**slots, **getattr(value, "__dict__", {})}
+    if isinstance(value, set | frozenset):
+        return sorted(map(canonical, value))
+    told = isinstance(value, Enum) or type(value).__module__ in _TELLING
+    return repr(value) if told else id(value)
 
 
 def _key(key: Any) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
 from functools import partial
 from types import CoroutineType, GeneratorType
 from typing import Any
@@ -123,13 +123,19 @@ def _entrance(tool: Tool) -> Enter:
         values = run.values
         if context is not None:
             values = {**values, context: Context(run)}
-        if not positional:
-            return function(**values)
-        ordered = [values[name] for name in positional if name in values]
-        named = {name: value for name, value in values.items() if name not in positional}
-        return function(*ordered, **named)
+        return function(**values) if not positional else _by_place(function, values, positional)
 
     return enter
+
+
+def _by_place(function: Callable[..., Any], values: dict[str, Any], names: Sequence[str]) -> Any:
+    """Call a function some of whose parameters have no names for its callers."""
+    given = [name in values for name in names]
+    last = len(names) - given[::-1].index(True) if True in given else 0
+    defaults = inspect.signature(function).parameters
+    ordered = [values.get(name, defaults[name].default) for name in names[:last]]
+    named = {name: value for name, value in values.items() if name not in names}
+    return function(*ordered, **named)
 
 
 async def settled(run: Run, value: Any, place: Executor | None) -> Any:
