@@ -8,6 +8,8 @@ from .row import Subject
 from .schema import schema
 from .search import search
 from .startup import startup
+from .structured import structured
+from .text import text
 
 # Calls come first: what ran before leaves objects behind that the collector looks at.
 ROWS: dict[str, Subject] = {
@@ -19,4 +21,6 @@ ROWS: dict[str, Subject] = {
     "schema": schema,
     "catalog": catalog,
     "search": search,
+    "structured": structured,
+    "text": text,
 }

@@ -12,6 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import fields
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 
@@ -189,7 +190,7 @@ class View:
     def search(self, query: str, limit: int = 8) -> list[Tool]:
         """The visible tools that fit the words best."""
         found = (self.get(name) for name in self._index.search(query))
-        return [tool for tool in found if tool is not None][:limit]
+        return list(islice((tool for tool in found if tool is not None), limit))
 
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""

@@ -4,6 +4,8 @@ import math
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from heapq import heapify, heappop
 
 from .registry import Registry
 from .tool import Tool
@@ -11,6 +13,8 @@ from .tool import Tool
 _WORD = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME_WEIGHT = 3.0
+# A word in more tools than this, and in a fifth of all, tells little about any.
+_COMMON = 500
 _SMALL = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on"}
     | {"or", "that", "the", "to", "with"}
@@ -29,19 +33,33 @@ class Index:
         self._started = False
         registry.watch(self._changed)
 
-    def search(self, query: str) -> list[str]:
+    def search(self, query: str) -> Iterator[str]:
         """The names of tools that share words with the query, the best first."""
         with self._lock:
             self._catch_up()
-            scores: dict[str, float] = {}
-            total = len(self._known) + 1
-            for word in set(_words(query)):
-                found = self._weights.get(word, {})
-                rarity = math.log(1 + total / (1 + len(found)))
+            scores = self._scores(query)
+            place = {name: number for number, name in enumerate(self._registry.names())}
+        ranked = [(-score, place.get(name, len(place)), name) for name, score in scores.items()]
+        # A heap, because few of many are asked for.
+        heapify(ranked)
+        while ranked:
+            yield heappop(ranked)[2]
+
+    def _scores(self, query: str) -> dict[str, float]:
+        """How well each tool fits, looking at the rarest words first."""
+        total = len(self._known) + 1
+        common = max(_COMMON, total / 5)
+        scores: dict[str, float] = {}
+        for found in sorted((self._weights.get(word, {}) for word in set(_words(query))), key=len):
+            rarity = math.log(1 + total / (1 + len(found)))
+            if scores and len(found) > common:
+                # A word that is nearly everywhere only ranks what rarer ones have found.
+                for name in scores:
+                    scores[name] += found.get(name, 0.0) * rarity
+            else:
                 for name, weight in found.items():
                     scores[name] = scores.get(name, 0.0) + weight * rarity
-            order = {name: place for place, name in enumerate(self._registry.names())}
-        return sorted(scores, key=lambda name: (-scores[name], order.get(name, total)))
+        return scores
 
     def _changed(self, name: str | None) -> None:
         with self._lock:
