@@ -1,12 +1,15 @@
 """The first five minutes: a function, a box, a call."""
 
 import asyncio
+import gc
+import weakref
+from functools import partial
 from typing import Any
 
 import pytest
 
 import wieldy
-from wieldy import DefinitionError, Outcome, Status, Text, Toolbox
+from wieldy import DefinitionError, Outcome, Permission, Status, Text, Toolbox
 
 
 def add(a: int, b: int = 2) -> int:
@@ -117,6 +120,39 @@ def test_a_place_to_run_that_is_not_there_is_refused_at_once() -> None:
 def test_objects_that_are_no_toolkits_are_refused(instance: object) -> None:
     with pytest.raises(DefinitionError, match="class of yours"):
         Toolbox().add_object(instance)
+
+
+@pytest.mark.parametrize(
+    "options", [{"threads": 0}, {"approval_ttl": 0}, {"approval_ttl": -1.0}, {"validation": "no"}]
+)
+def test_a_box_refuses_settings_that_can_not_work(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Toolbox(**options)
+
+
+async def test_many_calls_are_pairs_or_records() -> None:
+    with pytest.raises(TypeError, match="not bare names"):
+        await Toolbox().call_many(["add"])  # type: ignore[list-item]
+
+
+def test_a_tool_is_not_changed_after_it_is_made() -> None:
+    tool = Toolbox().add(add)
+    with pytest.raises(AttributeError, match="replace"):
+        tool.permission = Permission.DENY
+
+
+async def test_tools_that_come_and_go_leave_nothing_behind() -> None:
+    box = Toolbox()
+    gone = []
+    for number in range(20):
+        function = partial(add, b=number)
+        gone.append(weakref.ref(function))
+        box.add(function, name=f"add{number}", timeout=5)
+        await box.call(f"add{number}", {"a": 1})
+        box.remove(f"add{number}")
+    del function
+    gc.collect()
+    assert [reference for reference in gone if reference() is not None][1:] == []
 
 
 async def test_many_calls_come_back_in_order_each_with_its_own_call() -> None:

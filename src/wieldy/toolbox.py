@@ -137,7 +137,10 @@ class View:
         session: str | None = None,
     ) -> list[Outcome]:
         """Run calls at the same time; the outcomes come in the order of the calls."""
-        pairs = [(each, None) if isinstance(each, Call) else each for each in calls]
+        listed = list(calls)
+        if any(isinstance(each, str) for each in listed):
+            raise TypeError("call_many takes Calls and (name, arguments) pairs, not bare names")
+        pairs = [(each, None) if isinstance(each, Call) else each for each in listed]
         made = [self._made(call, arguments, session) for call, arguments in pairs]
         return await asyncio.gather(
             *(self._run(call, self._selection, Extras(deps)) for call in made)
@@ -222,11 +225,12 @@ class View:
         """The call to run, with the scope of this view."""
         given = call.scope if isinstance(call, Call) else NO_SCOPE
         own = self._scope
+        # A view speaks for its agent, whatever a call says of itself.
         scope = Scope(
-            given.agent or own.agent, session or given.session or own.session, given.parent
+            own.agent or given.agent, session or own.session or given.session, given.parent
         )
         if not isinstance(call, Call):
-            return Call(call, arguments, scope)
+            return Call(call if isinstance(call, str) else str(call), arguments, scope)
         # A decision counts only where it was made: a call that comes back is asked about anew.
         return call.replace(scope=scope, decision=None)
 
@@ -253,6 +257,10 @@ class Toolbox(View):
     ) -> None:
         if validation not in VALIDATIONS:
             raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
+        if approval_ttl is not None and not approval_ttl > 0:
+            raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
+        if threads < 1:
+            raise ValueError(f"threads must be 1 or more, not {threads!r}")
         registry = Registry()
         approvals = Approvals()
         self.rules = Rules(changed=lambda: planner.forget())

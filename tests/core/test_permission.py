@@ -211,8 +211,67 @@ async def test_the_decision_of_one_run_cannot_be_used_for_another(
     outcome = await box.approve(parked.call.id)
     again = await box.call(outcome.call)
     edited = await box.call(outcome.call.replace(arguments={"path": "b"}))
-    assert [again.status, edited.status] == [Status.PENDING, Status.PENDING]
+    assert [again.status, edited.status] == [Status.DENIED, Status.DENIED]
     assert wiper.wiped == ["a"]
+
+
+async def test_a_parked_call_cannot_be_exchanged_for_another_of_its_id(
+    box: Toolbox, wiper: Wiper
+) -> None:
+    parked = await box.call("wipe", {"path": "a"})
+    other = await box.call(parked.call.replace(arguments={"path": "/"}))
+    assert other.status is Status.DENIED
+    assert [waiting.arguments for waiting in await box.pending()] == [{"path": "a"}]
+    await box.approve(parked.call.id)
+    assert wiper.wiped == ["a"]
+
+
+async def test_what_the_approver_saw_is_what_runs() -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def approver(parked: Parked) -> bool:
+        asked.set()
+        await go.wait()
+        return True
+
+    box = Toolbox(approver=approver)
+
+    @box.tool(permission="confirm")
+    async def run(command: Any) -> Any:
+        return command
+
+    arguments = {"command": ["ls"]}
+    task = asyncio.create_task(box.call("run", arguments))
+    await asyncio.wait_for(asked.wait(), 10)
+    arguments["command"].append("; rm -rf /")
+    go.set()
+    assert (await task).value == ["ls"]
+
+
+async def test_an_approved_call_that_nobody_can_run_ends_when_its_time_is_up(
+    wiper: Wiper,
+) -> None:
+    told: list[Outcome] = []
+    box = Toolbox(approval_ttl=0.05, observers=[told.append])
+    box.add(wiper.wipe, permission="confirm")
+    parked = await box.call("wipe", {"path": "a"})
+    box.remove("wipe")
+    assert (await box.approve(parked.call.id)).status is Status.PENDING
+    while told[-1].status is Status.PENDING:
+        await asyncio.sleep(0.01)
+        await box.pending()
+    assert (told[-1].status, told[-1].metadata["expired"]) == (Status.DENIED, True)
+    assert await box.pending() == []
+
+
+async def test_an_approval_waits_for_an_inactive_group(box: Toolbox) -> None:
+    box.groups.create("web", active=True)
+    box.add(lambda: "ran", name="fetch", group="web", permission="confirm")
+    parked = await box.call("fetch")
+    box.groups.deactivate("web")
+    assert (await box.approve(parked.call.id)).status is Status.PENDING
+    box.groups.activate("web")
+    assert (await box.approve(parked.call.id)).value == "ran"
 
 
 @pytest.mark.parametrize(

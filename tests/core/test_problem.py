@@ -6,7 +6,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from wieldy import InvalidArguments, Toolbox
+from wieldy import InvalidArguments, Status, Toolbox
 
 
 class Line(BaseModel):
@@ -244,3 +244,39 @@ async def test_message_is_short_whatever_was_sent(make: Any, foreign: bool) -> N
 
     assert outcome.text.startswith(f"Invalid arguments for {outcome.call.tool}: ")
     assert len(outcome.text) < 1000
+
+
+async def test_many_kinds_that_refer_to_each_other_take_bounded_time() -> None:
+    kinds = {
+        f"k{number}": {
+            "type": "object",
+            "properties": {
+                "kind": {"const": f"k{number}"},
+                "left": {"$ref": "#/$defs/any"},
+                "right": {"$ref": "#/$defs/any"},
+            },
+            "required": ["kind", "left", "right"],
+        }
+        for number in range(12)
+    }
+    choices = [{"$ref": f"#/$defs/{name}"} for name in kinds]
+    schema = {
+        "type": "object",
+        "properties": {"e": {"$ref": "#/$defs/any"}},
+        "$defs": {**kinds, "any": {"anyOf": [*choices, {"type": "integer"}]}},
+    }
+    box = Toolbox()
+    box.add(lambda e: e, name="evaluate", input_schema=schema)
+    outcome = await box.call("evaluate", {"e": {"kind": "k0", "left": 1}})
+    assert outcome.status is Status.ERROR
+
+
+async def test_choices_within_choices_take_bounded_time() -> None:
+    levels: dict[str, object] = {"d0": {"type": "integer"}}
+    for number in range(25):
+        array = {"type": "array", "items": {"$ref": f"#/$defs/d{number}"}}
+        levels[f"d{number + 1}"] = {"anyOf": [array, dict(array)]}
+    schema = {"type": "object", "properties": {"n": {"$ref": "#/$defs/d25"}}, "$defs": levels}
+    box = Toolbox()
+    box.add(lambda n: n, name="nest", input_schema=schema)
+    assert (await box.call("nest", {"n": 5})).status is Status.ERROR

@@ -1,16 +1,24 @@
 """Standing rules: by name, by argument, and which of them counts."""
 
+import asyncio
 import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, HttpUrl, RootModel
 
-from wieldy import Argument, Status, Toolbox
+from wieldy import Argument, Handler, Outcome, Run, Status, Toolbox
 
 RELATIVE = os.path.relpath("/etc/shadow")
 
@@ -130,7 +138,11 @@ async def test_a_rule_may_use_the_name_that_providers_see() -> None:
         ("/workspace/[!ab].txt", "/workspace/b.txt", False),
         ("https://api.example/*", "https://api.example/users", True),
         ("https://api.example/*", "https://api.example/users/1", False),
-        ("https://api.example/**", "https://api.example/a/../../evil.example/x", False),
+        ("https://api.example/v1/**", "https://api.example/v1/../admin", False),
+        ("https://api.example/v1/**", "https://api.example/v1/%2e%2e/admin", False),
+        ("https://api.example/v1/**", "HTTPS://API.example/v1/users", True),
+        ("/etc/", "/etc/passwd", True),
+        ("/etc/**", "file:///etc/passwd", False),
         ("https://api.example/*", "https://api.example.evil/users", False),
     ],
 )
@@ -225,6 +237,130 @@ async def test_argument_matchers(where: dict[str, Any], expected: str) -> None:
     box = box_with(act)
     box.rules.deny("act", where=where)
     assert await status(box, count=1, level="high", order={"amount": 99}) == expected
+
+
+class Edit(BaseModel):
+    path: str
+    target: str = Field("", alias="filePath")
+
+
+@dataclass
+class Move:
+    source: str
+
+
+class Name(RootModel[str]):
+    pass
+
+
+def denied_cases() -> list[Any]:  # noqa: C901 - one small function for each type
+    async def url(it: HttpUrl) -> None: ...
+    async def edits(it: list[Edit]) -> None: ...
+    async def edit(it: Edit) -> None: ...
+    async def move(it: Move) -> None: ...
+    async def ident(it: UUID) -> None: ...
+    async def raw(it: bytes) -> None: ...
+    async def root(it: Name) -> None: ...
+    async def queue(it: deque[str]) -> None: ...
+    async def once(it: Iterable[str]) -> None: ...
+    async def amount(it: float) -> None: ...
+    async def exact(it: Decimal) -> None: ...
+    async def table(it: dict[str, str]) -> None: ...
+    async def text(it: str) -> None: ...
+
+    number = "12345678-1234-5678-1234-567812345678"
+    return [
+        (url, {"it": "https://internal.corp/**"}, "https://internal.corp/x"),
+        (url, {"it": "https://internal.corp/**"}, "HTTPS://Internal.corp/x"),
+        (edits, {"it.path": "/etc/**"}, [{"path": "/tmp/a"}, {"path": "/etc/passwd"}]),
+        (edits, {"it": "/etc/**"}, [{"path": "/etc/passwd"}]),
+        (edit, {"it.filePath": "/etc/**"}, {"path": "", "filePath": "/etc/x"}),
+        (edit, {"it.target": "/etc/**"}, {"path": "", "filePath": "/etc/x"}),
+        (move, {"it.source": "/etc/**"}, {"source": "/etc/x"}),
+        (ident, {"it": "12345678-*"}, number),
+        (raw, {"it": "/etc/**"}, "/etc/x"),
+        (root, {"it": "/etc/**"}, "/etc/x"),
+        (queue, {"it": "/etc/**"}, ["/tmp/a", "/etc/x"]),
+        (once, {"it": "/etc/**"}, ["/tmp/a", "/etc/x"]),
+        (amount, {"it": 100}, 100.0),
+        (exact, {"it": 100}, "100.0"),
+        (table, {"it": "/etc/**"}, {"a": "/tmp/x", "b": "/etc/x"}),
+        (text, {"it": "/etc/"}, "/etc/x"),
+        (text, {"it": "/etc/**"}, "/etc"),
+        (text, {"it": "/etc/**"}, "file:///etc/passwd"),
+        (text, {"it": "https://x.y/a/**"}, "https://x.y/b/%2e%2e/a/c"),
+    ]
+
+
+@pytest.mark.parametrize(("function", "where", "value"), denied_cases())
+async def test_a_denial_holds_whatever_type_the_argument_has(
+    function: Any, where: dict[str, Any], value: Any
+) -> None:
+    box = box_with(function)
+    box.rules.deny("act", where=where)
+    outcome = await box.call("act", {"it": value})
+    assert outcome.status is Status.DENIED, outcome
+
+
+async def test_a_home_pattern_means_the_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    box = box_with(touch)
+    box.rules.deny("act", where={"path": "~/.ssh/**"})
+    assert await status(box, path="/home/me/.ssh/id") == "denied"
+    assert await status(box, path="~/.ssh/id") == "denied"
+    assert await status(box, path="/home/me/notes") == "ok"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"validation": "describe"},
+        {"input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}},
+    ],
+)
+async def test_a_default_counts_also_where_arguments_are_not_hydrated(
+    options: dict[str, Any],
+) -> None:
+    box = box_with(touch, **options)
+    box.rules.deny("act", where={"path": "/etc/*"})
+    assert await status(box) == "denied"
+
+
+@pytest.mark.parametrize("bound", [partial(touch, "/etc/x"), partial(touch, path="/etc/x")])
+async def test_what_a_partial_binds_counts(bound: Any) -> None:
+    box = box_with(bound)
+    box.rules.deny("act", where={"path": "/etc/*"})
+    assert await status(box) == "denied"
+
+
+async def test_a_rule_made_while_a_call_waits_in_middleware_counts() -> None:
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(run: Run, proceed: Handler) -> Outcome:
+        reached.set()
+        await go.wait()
+        return await proceed(run)
+
+    box = Toolbox(middleware=[wait])
+    box.add(touch, name="act")
+    task = asyncio.create_task(status(box))
+    await asyncio.wait_for(reached.wait(), 10)
+    box.rules.deny("act")
+    go.set()
+    assert await task == "denied"
+
+
+def test_rules_made_from_another_thread_are_never_missed() -> None:
+    async def race() -> None:
+        for _ in range(200):
+            box = box_with(touch)
+            denying = threading.Thread(target=box.rules.deny, args=("act",))
+            denying.start()
+            await status(box)
+            denying.join(10)
+            assert await status(box) == "denied"
+
+    asyncio.run(race())
 
 
 async def test_a_failing_matcher_never_allows() -> None:

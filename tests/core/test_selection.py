@@ -2,7 +2,7 @@
 
 import pytest
 
-from wieldy import Context, Outcome, Status, Toolbox
+from wieldy import Call, Context, Outcome, Scope, Status, Toolbox
 
 
 @pytest.fixture
@@ -51,6 +51,16 @@ def test_a_view_may_be_made_of_the_names_that_providers_see(box: Toolbox) -> Non
     box.add(lambda: "ran", name="look it up!")
     shown = box.schemas("mcp")[-1]["name"]
     assert box.view(names=[shown]).names == ["look it up!"]
+
+
+async def test_a_call_cannot_speak_for_another_agent_than_its_view(box: Toolbox) -> None:
+    def who(context: Context) -> str | None:
+        return context.scope.agent
+
+    box.add(who)
+    call = Call("who", scope=Scope(agent="admin"))
+    assert (await box.view(agent="guest").call(call)).value == "guest"
+    assert (await box.call(call)).value == "admin"
 
 
 def test_a_view_is_live(box: Toolbox) -> None:

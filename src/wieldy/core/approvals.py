@@ -92,10 +92,13 @@ class Approvals:
         self._decided: OrderedDict[str, _Decided] = OrderedDict()
         self._lock = threading.Lock()
 
-    async def park(self, parked: Parked) -> None:
-        """Keep a call until it is decided."""
+    async def park(self, parked: Parked) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
         with self._lock:
+            if parked.id in self._parked or parked.id in self._decided:
+                return False
             self._parked[parked.id] = parked
+            return True
 
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
@@ -137,6 +140,8 @@ class Approvals:
         with self._lock:
             known = self._known(call_id)
         if not known.ended.done():
+            # What a call came with is kept only while it waits.
+            known.parked.deps = None
             known.ended.set_result(outcome)
 
     async def outcome(self, call_id: str) -> Outcome:

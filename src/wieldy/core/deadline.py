@@ -1,12 +1,16 @@
 """End a call that takes too long."""
 
 import asyncio
+from contextvars import Context
 from time import monotonic
 
 from .call import Outcome, Status
 from .cancellation import Cancellation
 from .errors import CallTimeout
 from .run import Handler, Middleware, Run
+
+# A timer would otherwise keep the call that armed it, and its arguments, until it rings.
+_NO_CONTEXT = Context()
 
 
 def deadline(seconds: float) -> Middleware:
@@ -66,7 +70,7 @@ class _Clock:
         self._running[cancellation] = monotonic() + self._seconds
         if not self._armed:
             self._armed = True
-            self._loop.call_later(self._seconds, self._ring)
+            self._loop.call_later(self._seconds, self._ring, context=_NO_CONTEXT)
 
     def stop(self, cancellation: Cancellation) -> None:
         self._running.pop(cancellation, None)
@@ -77,7 +81,7 @@ class _Clock:
         for cancellation, due in list(self._running.items()):
             if due > now:
                 self._armed = True
-                self._loop.call_later(due - now, self._ring)
+                self._loop.call_later(due - now, self._ring, context=_NO_CONTEXT)
                 return
             del self._running[cancellation]
             cancellation.fire()

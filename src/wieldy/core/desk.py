@@ -51,7 +51,8 @@ class Desk:
         decision = decision_on(parked, True, agreed, by)
         call = await self._approvals.decide(call_id, decision, accepted)
         tool = self._registry.find(call.tool)
-        if tool is None or tool.fingerprint != parked.fingerprint:
+        here = tool is not None and self._registry.active(tool)
+        if tool is None or not here or tool.fingerprint != parked.fingerprint:
             reason = "approved, but the tool is not here as it was when the call was parked"
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
         if not await self._approvals.claim(call_id):
@@ -65,9 +66,14 @@ class Desk:
 
     async def expire(self, call_id: str) -> None:
         """End a parked call that nobody decided in time, unless somebody just did."""
-        with suppress(AlreadyDecided, CallNotFound):
+        with suppress(CallNotFound):
             parked = await self._approvals.find(call_id)
-            await self._refuse(parked, None, "nobody decided in time", {"expired": True})
+            try:
+                await self._refuse(parked, None, "nobody decided in time", {"expired": True})
+            except AlreadyDecided:
+                # Approved, and nobody with the tool came to run it.
+                if await self._approvals.claim(call_id):
+                    await self._end(parked.call, "nobody ran it in time", {"expired": True})
 
     def overdue(self, call_id: str) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
@@ -98,8 +104,11 @@ class Desk:
         call = await self._approvals.decide(parked.id, decision, parked.call.arguments)
         if not await self._approvals.claim(parked.id):
             return await self._approvals.outcome(parked.id)
+        return await self._end(call, reason, metadata)
+
+    async def _end(self, call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
         error = CallDenied(call.tool, reason)
         outcome = Outcome(call, Status.DENIED, error=error, metadata=metadata)
-        await self._approvals.finish(parked.id, outcome)
+        await self._approvals.finish(call.id, outcome)
         await self._engine.report(outcome)
         return outcome

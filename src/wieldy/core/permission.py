@@ -14,6 +14,7 @@ from .errors import CallDenied
 from .names import provider_name
 from .rules import Rules, Verdict
 from .run import Handler, Middleware, Run
+from .signature import known_values
 from .tool import Permission, Tool
 
 Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
@@ -49,13 +50,24 @@ class Permits:
         self.ttl = ttl
         self.overdue: Callable[[str], None] | None = None
 
-    def guard(self, tool: Tool) -> Middleware | None:
-        """The middleware that this tool needs, or None if its calls always run."""
+    def guard(self, tool: Tool, always: bool = False) -> Middleware | None:
+        """The middleware that this tool needs, or None if its calls always run.
+
+        With `always` there is one in any case: something in front of it may wait,
+        and a rule made meanwhile counts.
+        """
+        edition = self.rules.edition
         judge = _judge(tool, self.rules, self.mode)
-        if judge is None:
+        if judge is None and not always:
             return None
 
         async def require_permission(run: Run, proceed: Handler) -> Outcome:
+            nonlocal edition, judge
+            if edition != self.rules.edition:
+                edition = self.rules.edition
+                judge = _judge(tool, self.rules, self.mode)
+            if judge is None:
+                return await proceed(run)
             permission, reason = judge(run)
             if permission is _AUTO:
                 return await proceed(run)
@@ -71,6 +83,8 @@ class Permits:
     async def _ask(self, run: Run, proceed: Handler, reason: str) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
+        # What is asked about is what runs, whatever becomes of what the caller sent.
+        run.values = _snapshot(run.values)
         parked = Parked(
             run.call.replace(arguments=_snapshot(run.arguments)),
             run.tool.fingerprint,
@@ -84,7 +98,8 @@ class Permits:
             return await proceed(run)
         if answer is False:
             return _denied(run, "the approver said no")
-        await self.approvals.park(parked)
+        if not await self.approvals.park(parked):
+            return _denied(run, "a call with this id waits already, or was decided")
         if self.ttl is not None and self.overdue is not None:
             # Whoever looks at an overdue call ends it; the timer is for when nobody looks.
             run.loop.call_later(self.ttl, self.overdue, parked.id)
@@ -104,13 +119,17 @@ def decision_on(
     )
 
 
-def _snapshot(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _snapshot(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments apart from the caller, who may go on changing what it sent."""
+    return {name: _copied(value) for name, value in arguments.items()}
+
+
+def _copied(value: Any) -> Any:
     try:
-        return copy.deepcopy(arguments)
+        return copy.deepcopy(value)
     except Exception:
         # What can't be copied is still held to its digest.
-        return dict(arguments)
+        return value
 
 
 async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
@@ -158,10 +177,15 @@ def _judge(tool: Tool, rules: Rules, mode: str) -> Judge | None:
     if not verdicts and settled is _AUTO:
         return None
     own_names = tool.own_names
+    known = known_values(tool.function)
 
     def judge(run: Run) -> tuple[Permission, str]:
+        values = run.values
+        if not known.keys() <= values.keys():
+            # What the function fills in by itself counts like what was sent.
+            values = {**known, **values}
         for matches, permission, reason in verdicts:
-            if matches(run.values, own_names):
+            if matches(values, own_names):
                 return permission, reason
         return settled, "the tool asks for confirmation"
 

@@ -86,6 +86,9 @@ class Planner:
                 self.plans.clear()
             else:
                 self.plans.pop(name, None)
+            for known in [name] if name else list(self._limiters):
+                if self._registry.find(known) is None:
+                    self._limiters.pop(known, None)
 
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
@@ -101,7 +104,7 @@ class Planner:
 
     def _stack(self, tool: Tool) -> list[Middleware]:
         """The middleware of a tool, the outermost first."""
-        guard = self._permits.guard(tool)
+        guard = self._permits.guard(tool, always=bool(self._middleware))
         stack = [*self._middleware]
         if stack:
             stack.insert(0, _expect_outcome)
@@ -116,7 +119,8 @@ class Planner:
         known = self._limiters.get(tool.name)
         if known is None or known[0] is not tool:
             known = (tool, _limiters(tool, self._spill, self._gate))
-            self._limiters[tool.name] = known
+            if known[1]:
+                self._limiters[tool.name] = known
         return known[1]
 
     def _executor(self, tool: Tool) -> Executor | None:

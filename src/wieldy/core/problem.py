@@ -139,16 +139,22 @@ def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
     return [*first[:count], *[items] * (count - len(first))]
 
 
-def mentions_secret(part: Any, root: Mapping[str, Any], seen: tuple[int, ...] = ()) -> bool:
+def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
     """Whether a part of a schema speaks of a secret, itself or further in."""
-    if isinstance(part, list):
-        return any(mentions_secret(each, root, seen) for each in part)
-    if not isinstance(part, Mapping) or id(part) in seen:
-        return False
-    if part.get("writeOnly") is True or part.get("format") == "password":
-        return True
-    inner = [*part.values(), resolve(part, root)] if "$ref" in part else [*part.values()]
-    return any(mentions_secret(each, root, (*seen, id(part))) for each in inner)
+    seen: set[int] = set()
+    waiting = [part]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, list):
+            waiting.extend(here)
+        elif isinstance(here, Mapping) and id(here) not in seen:
+            if here.get("writeOnly") is True or here.get("format") == "password":
+                return True
+            seen.add(id(here))
+            waiting.extend(here.values())
+            if "$ref" in here:
+                waiting.append(resolve(here, root))
+    return False
 
 
 def _step(schema: Mapping[str, Any], step: Any, root: Mapping[str, Any], depth: int = 0) -> Any:

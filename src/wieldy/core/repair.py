@@ -20,6 +20,8 @@ Path = tuple[Any, ...]
 _LONGEST_NAME = 100
 _MOST_UNKNOWN = 50
 _MOST_HOPELESS = 1000
+# The event loop stands still meanwhile, so this is a fraction of a second.
+_MOST_STEPS = 50_000
 
 
 class _GiveUp(Exception):
@@ -41,8 +43,12 @@ class _Repair:
         self.root = root
         self.receipts: list[Receipt] = []
         self.hopeless = 0
+        self.steps = 0
 
     def value(self, value: Any, schema: Any, path: Path) -> Any:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise _GiveUp
         schema = resolve(schema, self.root)
         for part in schema.get("allOf", ()):
             value = self.value(value, part, path)

@@ -1,24 +1,12 @@
 """Standing rules: which calls are allowed, asked about or denied, by name and arguments."""
 
 import fnmatch
-import os.path
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from pathlib import PurePath
 from typing import Any
 
-from .secret import reveal
-
-Matcher = str | int | float | bool | None | list[Any] | Callable[[Any], bool]
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
-_MISSING: Any = object()
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
-
-def _any_depth(step: str) -> bool:
-    """Stands for `**` among the steps of a pattern."""
-    return True
+from .matching import PLAIN, Matcher, compile_matcher, holds, readings
 
 
 class Verdict(Enum):
@@ -52,7 +40,9 @@ class Rule:
         self.where = dict(where or {})
         self.reason = reason
         self._name = re.compile(fnmatch.translate(pattern)).match
-        self._where = [(name.split("."), _compile(matcher)) for name, matcher in self.where.items()]
+        self._where = [
+            (name.split("."), compile_matcher(matcher)) for name, matcher in self.where.items()
+        ]
 
     def concerns(self, names: Iterable[str]) -> bool:
         """Whether the rule can speak about a tool known by these names."""
@@ -64,11 +54,15 @@ class Rule:
         `own_names` are the function's names of arguments that the model sees under others.
         """
         restricts = self._restricts
-        for path, match in self._where:
-            value = _at(values, path, own_names)
-            # A plain value can be read in one way only.
-            readings = [value] if type(value) in _PLAIN else [*_readings(value)]
-            held = [_holds(match, each, restricts) for each in readings]
+        for (first, *rest), match in self._where:
+            first = own_names.get(first, first)
+            value = values.get(first)
+            if not rest and type(value) in PLAIN and first in values:
+                # A plain value can be read in one way only.
+                held = [holds(match, value, restricts)]
+            else:
+                found = readings(values, (first, *rest))
+                held = [holds(match, each, restricts) for each in found]
             if not held or not (any(held) if restricts else all(held)):
                 return False
         return True
@@ -87,6 +81,8 @@ class Rules:
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._rules: list[Rule] = []
         self._changed = changed
+        # Counts the changes, for whoever has worked something out from the rules before.
+        self.edition = 0
 
     def allow(self, pattern: str, where: Mapping[str, Matcher] | None = None) -> Rule:
         """Let matching calls run without asking."""
@@ -107,6 +103,7 @@ class Rules:
     def remove(self, rule: Rule) -> None:
         """Take a rule back; `ValueError` if it is not here."""
         self._rules.remove(rule)
+        self.edition += 1
         self._changed()
 
     def concerning(self, names: Iterable[str]) -> list[Rule]:
@@ -116,7 +113,7 @@ class Rules:
         rules = [rule for rule in self._rules if rule.concerns(known)]
         return sorted(rules, key=lambda rule: order.index(rule.verdict))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Rule]:
         return iter(tuple(self._rules))
 
     def __len__(self) -> int:
@@ -124,112 +121,6 @@ class Rules:
 
     def _add(self, rule: Rule) -> Rule:
         self._rules.append(rule)
+        self.edition += 1
         self._changed()
         return rule
-
-
-def _at(values: Mapping[str, Any], path: list[str], own_names: Mapping[str, str]) -> Any:
-    here: Any = values.get(own_names.get(path[0], path[0]), _MISSING)
-    for step in path[1:]:
-        if isinstance(here, Mapping):
-            here = here.get(step, _MISSING)
-        else:
-            here = getattr(here, step, _MISSING)
-    return here
-
-
-def _readings(value: Any) -> Iterable[Any]:
-    """The plain values that an argument stands for: each item of a list, text for a path."""
-    if value is _MISSING:
-        return
-    value = reveal(value)
-    if isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _readings(item)
-    elif isinstance(value, Enum):
-        yield value.value
-    elif isinstance(value, PurePath):
-        yield str(value)
-    else:
-        yield value
-
-
-def _holds(match: Callable[[Any, bool], bool], value: Any, restricts: bool) -> bool:
-    try:
-        return bool(match(value, restricts))
-    except Exception:
-        # Other people's matcher: when it fails, the cautious answer.
-        return restricts
-
-
-def _compile(matcher: Matcher) -> Callable[[Any, bool], bool]:
-    """A function of a value and of whether any of its readings is enough."""
-    if callable(matcher):
-        return lambda value, _: matcher(value)
-    if isinstance(matcher, list | tuple | set | frozenset):
-        parts = [_compile(part) for part in matcher]
-        return lambda value, restricts: any(part(value, restricts) for part in parts)
-    if isinstance(matcher, str) and "/" in matcher:
-        return _path_matcher(matcher)
-    if isinstance(matcher, str):
-        match = re.compile(fnmatch.translate(matcher)).match
-        return lambda value, _: isinstance(value, str) and bool(match(value))
-    return lambda value, _: type(value) is type(matcher) and value == matcher
-
-
-def _path_matcher(pattern: str) -> Callable[[Any, bool], bool]:
-    """`*` stays within one folder, `**` crosses; paths are normalised before they are compared."""
-    folders = _folders(_normal(pattern))
-    absolute = os.path.isabs(pattern)
-
-    def matches(value: Any, restricts: bool) -> bool:
-        if not isinstance(value, str):
-            return False
-        across = any if restricts else all
-        return across(_below(folders, path.split("/")) for path in _paths(value, absolute))
-
-    return matches
-
-
-def _folders(pattern: str) -> list[Callable[[str], Any]]:
-    """What each step of a path must be. A `**` at the end stands for at least one step."""
-    steps = pattern.split("/")
-    if steps[-1] == "**":
-        steps.append("*")
-    return [_any_depth if s == "**" else re.compile(fnmatch.translate(s)).match for s in steps]
-
-
-def _below(folders: list[Callable[[str], Any]], steps: list[str]) -> bool:
-    """Compare step by step; only the last `**` is ever tried again, so the time is bounded."""
-    at = step = resumed = 0
-    crossing = -1
-    while step < len(steps):
-        if at < len(folders) and folders[at] is _any_depth:
-            crossing, resumed = at, step
-            at += 1
-        elif at < len(folders) and folders[at](steps[step]):
-            at, step = at + 1, step + 1
-        elif crossing >= 0:
-            resumed += 1
-            at, step = crossing + 1, resumed
-        else:
-            return False
-    return all(rest is _any_depth for rest in folders[at:])
-
-
-def _paths(value: str, absolute: bool) -> list[str]:
-    """The ways in which a tool may read a path."""
-    paths = [value]
-    if absolute and not _SCHEME.match(value):
-        paths = [os.path.abspath(value.replace("\0", ""))]
-        if value.startswith("~"):
-            paths.append(os.path.expanduser(value))
-    return [_normal(path) for path in paths]
-
-
-def _normal(path: str) -> str:
-    scheme = _SCHEME.match(path)
-    start = scheme.group() if scheme else ""
-    rest = os.path.normpath(path[len(start) :].replace(os.sep, "/")) if path[len(start) :] else ""
-    # A leading "//" is "/" here, and normpath keeps it.
-    return start + ("/" + rest.lstrip("/") if rest.startswith("/") else rest)

@@ -126,6 +126,27 @@ def bound_keywords(function: Any) -> dict[str, Any]:
     return bound
 
 
+def known_values(function: Any) -> dict[str, Any]:
+    """What the function gets for parameters that nobody passes: bound by a partial, or defaults."""
+    bound_first: tuple[Any, ...] = ()
+    bound: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        bound_first = (*function.args, *bound_first)
+        bound = {**function.keywords, **bound}
+        function = function.func
+    try:
+        arguments = inspect.signature(function).bind_partial(*bound_first, **bound)
+    except (TypeError, ValueError):
+        return bound
+    arguments.apply_defaults()
+    spread = {
+        name
+        for name, parameter in arguments.signature.parameters.items()
+        if parameter.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD)
+    }
+    return {name: value for name, value in arguments.arguments.items() if name not in spread}
+
+
 def local_names(function: Any) -> dict[str, Any] | None:
     """The names around a nested function whose annotations are text, while they can be had.
 

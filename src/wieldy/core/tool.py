@@ -99,6 +99,11 @@ class Tool:
         self._cache: dict[Hashable, Any] = {}
         _check(self, input_schema)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "_cache"):
+            raise AttributeError(f"A tool is not changed after it is made: replace({name}=…)")
+        super().__setattr__(name, value)
+
     def replace(self, **changes: Any) -> "Tool":
         """The same tool with other facts; the names are those of the constructor."""
         facts = {name: getattr(self, name) for name in self.__slots__ if name[0] != "_"}
@@ -107,7 +112,7 @@ class Tool:
         )
         facts.update(changes)
         other = Tool(facts.pop("function"), **facts)
-        other._names = other._names or self._names
+        object.__setattr__(other, "_names", other._names or self._names)
         return other
 
     def derive(
