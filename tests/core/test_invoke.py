@@ -333,3 +333,126 @@ async def test_an_emit_after_the_end_of_another_call_is_only_that_tools_failure(
     outcome = await asyncio.wait_for(box.call("misuse"), SOON)
 
     assert outcome.status is Status.ERROR
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(1)
+
+
+class Unshowable:
+    def __repr__(self) -> str:
+        raise SystemExit(1)
+
+
+async def test_what_raises_when_it_is_shown_does_not_leave_the_engine() -> None:
+    heard: list[Outcome] = []
+    box = Toolbox(observers=[heard.append])
+
+    @box.tool
+    async def speak() -> None:
+        raise Wordless
+
+    @box.tool
+    async def show() -> Any:
+        return Unshowable()
+
+    spoken, shown = await box.call("speak"), await box.call("show")
+    assert spoken.text == "Wordless: (its message can't be shown)"
+    assert shown.text == '"<Unshowable that can\'t be shown>"'
+    assert heard == [spoken, shown]
+
+
+@pytest.mark.parametrize("presets", [{}, {"key": "12345678"}])
+async def test_a_block_that_is_none_is_an_error_that_observers_hear(presets: Any) -> None:
+    heard: list[Outcome] = []
+    box = Toolbox(observers=[heard.append])
+
+    @box.tool(presets=presets)
+    async def made(key: str = "") -> Any:
+        return Text(5)  # type: ignore[arg-type]
+
+    @box.tool(presets={"key": "12345678"})
+    async def changed(key: str = "") -> Any:
+        text = Text("")
+        text.text = 5  # type: ignore[assignment]
+        return text
+
+    first, second = await box.call("made"), await box.call("changed")
+    assert first.text == "TypeError: the text of a Text must be text, not int"
+    assert second.status is Status.ERROR
+    assert isinstance(second.error, ToolFailed)
+    assert isinstance(second.error.original, AttributeError)
+    assert heard == [first, second]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_tool_that_raises_generator_exit_has_failed(blocking: bool) -> None:
+    box = Toolbox()
+
+    def leave() -> None:
+        raise GeneratorExit("now")
+
+    async def leave_later() -> None:
+        await asyncio.sleep(0)
+        leave()
+
+    box.add(leave if blocking else leave_later, name="leave")
+    assert (await box.call("leave")).text == "GeneratorExit: now"
+
+
+def test_a_call_that_is_closed_with_its_loop_goes_down_quietly() -> None:
+    heard: list[Outcome] = []
+    box = Toolbox(observers=[heard.append])
+
+    @box.tool
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    calling = box.call("forever")
+
+    async def begin() -> None:
+        task = asyncio.get_running_loop().create_task(calling)
+        await asyncio.sleep(0.01)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    calling.close()
+    loop.close()
+    assert [outcome.status for outcome in heard] == [Status.INTERRUPTED]
+
+
+async def test_an_outcome_that_a_tool_returns_becomes_its_own() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def count() -> AsyncIterator[str]:
+        yield "one"
+        yield "two"
+
+    @box.tool
+    async def fail() -> None:
+        raise ValueError("no such thing")
+
+    @box.tool(permission="deny")
+    async def denied() -> None: ...
+
+    @box.tool(presets={"key": "12345678"})
+    async def secret(key: str) -> str:
+        return key
+
+    @box.tool
+    async def pass_on(name: str) -> Any:
+        return await box.call(name)
+
+    counted = await box.call("pass_on", {"name": "count"})
+    assert (counted.value, counted.content) == (["one", "two"], (Text("one"), Text("two")))
+    failed = await box.call("pass_on", {"name": "fail"})
+    assert (failed.status, failed.text) == (Status.ERROR, "ValueError: no such thing")
+    with pytest.raises(ValueError, match="no such thing"):
+        failed.unwrap()
+    refused = await box.call("pass_on", {"name": "denied"})
+    assert refused.status is Status.ERROR
+    assert "CallDenied: The call of denied was denied" in refused.text
+    assert "12345678" not in (await box.call("pass_on", {"name": "secret"})).text

@@ -1,8 +1,14 @@
 """Secrets appear in no schema, message, receipt or shown text."""
 
+import asyncio
+import functools
 import json
+import threading
+import traceback
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, quote_plus
 
 import pydantic
 import pytest
@@ -10,7 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
 
-from wieldy import Outcome, Secret, Status, Toolbox
+from wieldy import (
+    Context,
+    InvalidArguments,
+    Outcome,
+    Progress,
+    Resource,
+    Secret,
+    Status,
+    Text,
+    Toolbox,
+    ToolFailed,
+)
 from wieldy.core.secret import MASK, redact, redact_data, reveal
 
 PASSWORD = "hunter2-hunter2"
@@ -229,3 +246,157 @@ def test_redaction_covers_the_longest_first_and_leaves_data_as_it_was() -> None:
     assert redact("abcdef abc", ["abc", "abcdef"]) == f"{MASK} {MASK}"
     assert redact_data(data, ["abc"]) == {"a": [f"{MASK}def", MASK, 5, MASK], MASK: None}
     assert data == {"a": ["abcdef", "abc", 5, Secret("x")], "abc": None}
+
+
+async def test_an_abandoned_function_that_ends_late_tells_no_secret() -> None:
+    heard: list[Outcome] = []
+    let_go, ended = threading.Event(), threading.Event()
+
+    def observe(outcome: Outcome) -> None:
+        heard.append(outcome)
+        if outcome.metadata.get("late"):
+            ended.set()
+
+    box = Toolbox(observers=[observe])
+
+    @box.tool(presets={"key": PASSWORD}, timeout=0.01)
+    def slow(key: str) -> str:
+        let_go.wait(10)
+        return f"the key is {key}"
+
+    assert (await box.call("slow")).status is Status.TIMEOUT
+    let_go.set()
+    assert await asyncio.to_thread(ended.wait, 10)
+    assert heard[-1].text == f"the key is {MASK}"
+    assert PASSWORD not in "".join(map(everything, heard))
+
+
+async def test_resources_and_progress_tell_no_secret() -> None:
+    box = Toolbox()
+
+    @box.tool(presets={"key": PASSWORD})
+    async def read(ctx: Context, key: str) -> Resource:
+        await ctx.progress(1, message=f"with {key}")
+        return Resource(f"http://{key}/", text=f"a {key}", name=f"of {key}")
+
+    shown = [item async for item in box.stream("read")]
+    assert [item.message for item in shown if isinstance(item, Progress)] == [f"with {MASK}"]
+    resource = Resource(f"http://{MASK}/", text=f"a {MASK}", name=f"of {MASK}")
+    assert [item for item in shown if isinstance(item, Resource)] == [resource]
+    assert isinstance(shown[-1], Outcome)
+    assert shown[-1].content == (resource,)
+
+
+def _cause(key: str) -> None:
+    raise RuntimeError("failed") from ValueError(f"for {key}")
+
+
+def _context(key: str) -> None:
+    try:
+        raise ValueError(f"for {key}")
+    except ValueError:
+        raise RuntimeError("failed")  # noqa: B904 - the point of the test
+
+
+def _note(key: str) -> None:
+    error = RuntimeError("failed")
+    error.add_note(f"for {key}")
+    raise error
+
+
+def _group(key: str) -> None:
+    raise ExceptionGroup("failed", [ValueError(f"for {key}")])
+
+
+@pytest.mark.parametrize("fails", [_cause, _context, _note, _group])
+async def test_an_exception_chained_to_one_with_a_secret_is_not_raised(
+    fails: Callable[[str], None],
+) -> None:
+    box = Toolbox()
+    box.add(fails, name="fails", presets={"key": PASSWORD})
+
+    with pytest.raises(ToolFailed, match="failed") as caught:
+        (await box.call("fails")).unwrap()
+    assert PASSWORD not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.original is not None
+
+
+@dataclass
+class Deps:
+    token: Secret
+
+
+@pytest.mark.parametrize(
+    "deps", [Secret(PASSWORD), {"token": Secret(PASSWORD)}, Deps(Secret(PASSWORD))]
+)
+async def test_a_secret_in_deps_is_covered(deps: Any) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def use(ctx: Context) -> str:
+        return f"with {PASSWORD}"
+
+    assert (await box.call("use", deps=deps)).text == f"with {MASK}"
+
+
+async def test_a_nested_call_covers_the_secrets_of_the_call_around_it() -> None:
+    heard: list[Outcome] = []
+    box = Toolbox(observers=[heard.append])
+
+    @box.tool
+    async def inner(text: str) -> str:
+        return f"got {text}"
+
+    @box.tool(presets={"key": PASSWORD})
+    async def outer(key: str) -> str:
+        return (await box.call("inner", {"text": key})).text
+
+    assert (await box.call("outer")).text == f"got {MASK}"
+    assert [outcome.text for outcome in heard] == [f"got {MASK}"] * 2
+
+
+def test_a_secret_in_a_url_is_covered() -> None:
+    secret = "p/ss w&rd+1"
+    for form in (quote(secret), quote(secret, safe=""), quote_plus(secret)):
+        assert redact(f"http://host/?key={form}", [secret]) == f"http://host/?key={MASK}"
+
+
+async def test_a_secret_split_over_chunks_is_covered_in_the_outcome() -> None:
+    box = Toolbox()
+
+    @box.tool(presets={"key": PASSWORD})
+    async def spell(key: str) -> AsyncIterator[str]:
+        for letter in f"<{key}>":
+            yield letter
+
+    outcome = await box.call("spell")
+    assert outcome.content == (Text(f"<{MASK}>"),)
+    assert PASSWORD not in everything(outcome)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+async def test_a_secret_sent_twice_is_not_echoed_where_it_does_not_fit(as_text: bool) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def enter(login: Login, others: list[Secret], times: int, kind: Literal["a"]) -> None: ...
+
+    arguments = {
+        "login": {"user": "me", "password": PASSWORD},
+        "others": ["second-secret"],
+        "times": PASSWORD,
+        "kind": "second-secret",
+    }
+    outcome = await box.call("enter", json.dumps(arguments) if as_text else arguments)
+    assert isinstance(outcome.error, InvalidArguments)
+    assert PASSWORD not in everything(outcome)
+    assert "second-secret" not in everything(outcome)
+
+
+async def test_what_a_partial_binds_is_covered_like_a_preset() -> None:
+    def tell(first: str, key: str) -> str:
+        return f"{first} {key}"
+
+    box = Toolbox()
+    box.add(functools.partial(functools.partial(tell, "first-secret"), key="other-secret"))
+    assert (await box.call("tell")).text == f"{MASK} {MASK}"

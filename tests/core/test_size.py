@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wieldy import Call, Context, Image, Outcome, Secret, Text, Toolbox
+from wieldy import Call, Context, Image, Outcome, Resource, Secret, Text, Toolbox
 
 
 class Shelf:
@@ -83,14 +83,51 @@ async def test_when_spilling_fails_the_whole_value_stays() -> None:
     assert "cut" not in outcome.metadata
 
 
-async def test_an_error_is_not_cut() -> None:
+async def test_the_text_of_an_error_is_cut_and_the_error_itself_is_not() -> None:
     box = Toolbox()
 
-    @box.tool(max_result=5)
+    @box.tool(max_result=12)
     async def fail() -> None:
         raise ValueError("a long message, longer than that")
 
-    assert (await box.call("fail")).text == "ValueError: a long message, longer than that"
+    @box.tool
+    async def fail_at_length() -> None:
+        raise ValueError("z" * 1_000_000)
+
+    outcome = await box.call("fail")
+    assert outcome.text == "ValueError: \n[cut: 12 of 44 characters shown]"
+    with pytest.raises(ValueError, match="longer than that"):
+        outcome.unwrap()
+    endless = await box.call("fail_at_length")
+    assert endless.text.endswith("\n[cut: 20,000 of 1,000,012 characters shown]")
+    assert len(endless.text) < 20_100
+
+
+async def test_what_a_failed_call_has_shown_is_cut() -> None:
+    box = Toolbox()
+
+    @box.tool(max_result=15)
+    async def fail() -> AsyncIterator[str]:
+        for _ in range(100):
+            yield "0123456789"
+        raise ValueError("no")
+
+    outcome = await box.call("fail")
+    preview = "012345678901234\n[cut: 15 of 1,000 characters shown]\n"
+    assert outcome.content == (Text(preview), Text("ValueError: no"))
+
+
+async def test_the_text_of_a_resource_counts_and_its_address_stays() -> None:
+    box = Toolbox()
+
+    @box.tool(max_result=5)
+    async def read() -> Resource:
+        return Resource("file:///log", text="0123456789")
+
+    outcome = await box.call("read")
+    preview = "01234\n[cut: 5 of 10 characters shown, the rest was not kept]"
+    assert outcome.content == (Text(preview), Resource("file:///log"))
+    assert outcome.text == preview
 
 
 async def test_streamed_content_is_cut_in_the_outcome_and_shown_once() -> None:

@@ -1,13 +1,18 @@
 """So many calls at once, per tool and per key."""
 
 import asyncio
+import gc
+import os
 import random
+import subprocess
+import sys
 import threading
+import weakref
 from typing import Any
 
 import pytest
 
-from wieldy import Context, Limits, Status, Toolbox
+from wieldy import Context, Limits, Outcome, Status, Toolbox
 
 SOON = 10.0
 
@@ -300,3 +305,174 @@ async def test_a_limit_outlives_a_change_of_the_rules() -> None:
     await asyncio.wait_for(asyncio.gather(first, second), SOON)
 
     assert meter.most == 1
+
+
+def test_the_slot_of_a_call_whose_loop_was_closed_is_free_again() -> None:
+    box = Toolbox()
+
+    @box.tool(concurrency=1)
+    async def hold(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    async def begin() -> "asyncio.Task[Outcome]":
+        task = asyncio.create_task(box.call("hold", {"seconds": 1000}))
+        await asyncio.sleep(0.01)
+        return task
+
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(begin())
+    loop.close()
+
+    async def again() -> Outcome:
+        return await asyncio.wait_for(box.call("hold", {"seconds": 0}), 10)
+
+    assert asyncio.run(again()).text == "done"
+    left._log_destroy_pending = False  # type: ignore[attr-defined]
+    assert asyncio.run(box.interrupt("nobody")) is False
+    seen = weakref.ref(left)
+    del left
+    gc.collect()
+    assert seen() is None
+
+
+def test_an_exclusive_call_does_not_wait_for_one_whose_loop_was_closed() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def hold() -> None:
+        await asyncio.sleep(1000)
+
+    @box.tool(exclusive=True)
+    async def alone() -> str:
+        return "done"
+
+    async def begin() -> "asyncio.Task[Outcome]":
+        task = asyncio.create_task(box.call("hold"))
+        await asyncio.sleep(0.01)
+        return task
+
+    loop = asyncio.new_event_loop()
+    left = loop.run_until_complete(begin())
+    loop.close()
+
+    async def again() -> Outcome:
+        return await asyncio.wait_for(box.call("alone"), 10)
+
+    assert asyncio.run(again()).text == "done"
+    left._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+async def test_a_blocking_call_that_stops_the_holder_of_its_slot_fails_and_says_so() -> None:
+    box = Toolbox()
+
+    @box.tool(concurrency=1)
+    async def fetch(u: str) -> str:
+        await asyncio.sleep(0.01)
+        return u
+
+    @box.tool
+    async def report() -> Any:
+        return box.call_sync("fetch", {"u": "b"}).value
+
+    @box.tool
+    async def text() -> Any:
+        return box.call_sync("fetch", {"u": "b"}).text
+
+    held, said = await asyncio.wait_for(
+        asyncio.gather(box.call("fetch", {"u": "a"}), box.call("text")), 10
+    )
+    assert held.text == "a"
+    assert said.text == (
+        "RuntimeError: the slot of fetch is held by a call on the event loop that this blocking "
+        "call stops; await box.call instead"
+    )
+    assert (await box.call("report")).text == "b"
+
+
+async def test_a_blocking_call_that_stops_an_exclusive_call_fails_and_says_so() -> None:
+    box = Toolbox()
+    inside = asyncio.Event()
+
+    @box.tool(exclusive=True)
+    async def alone() -> str:
+        inside.set()
+        await asyncio.sleep(0.01)
+        return "alone"
+
+    @box.tool
+    async def other() -> str:
+        return "other"
+
+    async def blocks() -> str:
+        await inside.wait()
+        return box.call_sync("other").text
+
+    held, said = await asyncio.wait_for(asyncio.gather(box.call("alone"), blocks()), 10)
+    assert held.text == "alone"
+    assert "the event loop that this blocking call stops" in said
+
+
+async def test_an_exclusive_blocking_call_that_stops_another_call_fails_and_says_so() -> None:
+    box = Toolbox()
+    inside = asyncio.Event()
+
+    @box.tool(exclusive=True)
+    async def alone() -> str:
+        return "alone"
+
+    @box.tool
+    async def other() -> str:
+        inside.set()
+        await asyncio.sleep(0.01)
+        return "other"
+
+    async def blocks() -> str:
+        await inside.wait()
+        return box.call_sync("alone").text
+
+    held, said = await asyncio.wait_for(asyncio.gather(box.call("other"), blocks()), 10)
+    assert held.text == "other"
+    assert "the event loop that this blocking call stops" in said
+
+
+_FORKED = """
+import asyncio, os, sys, threading
+from wieldy import Toolbox
+
+box = Toolbox()
+inside, go = threading.Event(), threading.Event()
+
+@box.tool(concurrency=1)
+def hold(wait: bool) -> str:
+    if wait:
+        inside.set()
+        go.wait(20)
+    return "done"
+
+@box.tool(exclusive=True)
+def alone(wait: bool) -> str:
+    return hold(wait)
+
+for name in ("hold", "alone"):
+    inside.clear(), go.clear()
+    thread = threading.Thread(target=box.call_sync, args=(name, {"wait": True}))
+    thread.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        answer = box.call_sync(name, {"wait": False}).text
+        os._exit(0 if answer == "done" else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, (name, status)
+    go.set()
+    thread.join(10)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_forked_while_a_slot_is_held_has_slots_of_its_own() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert ended.returncode == 0, ended.stderr

@@ -29,10 +29,17 @@ SCALARS = st.one_of(
     st.just({}),
     st.just({"type": "object"}),
     st.just({"type": "object", "additionalProperties": {"type": "integer"}}),
+    st.just({"type": "object", "additionalProperties": {"type": "string"}}),
     st.just({"type": "array"}),
     st.sampled_from(["Leaf", "Node"]).map(lambda name: {"$ref": f"#/$defs/{name}"}),
     st.just({"$ref": "#/$defs/Leaf", "description": "A leaf."}),
 )
+
+# A value of the second kind looks to the first as if null stood for nothing.
+NULL_LAST: list[Schema] = [
+    {"type": "object", "properties": {"a": {"type": "integer"}}},
+    {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}, "required": ["a"]},
+]
 
 
 @st.composite
@@ -54,6 +61,7 @@ def _containers(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
         members.map(lambda items: {"anyOf": items}),
         members.map(lambda items: {"oneOf": items, "description": "One of them."}),
         members.map(lambda items: {"allOf": items[:1]}),
+        st.sampled_from([NULL_LAST, NULL_LAST[::-1]]).map(lambda items: {"anyOf": items}),
         objects(inner).map(lambda item: {"allOf": [item, {"type": "object", "required": ["a"]}]}),
     )
 
@@ -111,6 +119,11 @@ def _object_values(draw: st.DrawFn, schema: Schema, root: Mapping[str, Any], dep
     for name, inner in (schema.get("properties") or {}).items():
         if name in required or (depth < 5 and draw(st.booleans())):
             result[name] = draw(values(inner, root, depth + 1))
+    extra = schema.get("additionalProperties", {})
+    free = "properties" not in schema and extra in ({}, True, {"type": "string"})
+    if free and draw(st.booleans()):
+        # As lowering writes JSON text, and yet an object of this kind.
+        return {"json_text": "[1]"}
     return result
 
 

@@ -1,5 +1,6 @@
 """Gemini: calls whole and in pieces, answers paired by order, name and id."""
 
+import re
 from typing import Any
 
 import pytest
@@ -113,3 +114,30 @@ def test_answers_carry_values_failures_and_pictures_in_order() -> None:
         {"name": "slow", "response": {"error": "slow did not finish within 5 s."}},
         {"name": "a.b", "response": {"error": "There is no tool named 'a.b'."}},
     ]
+
+
+def test_names_that_must_change_stay_apart_short_and_are_given_back() -> None:
+    box = Toolbox()
+    names = ["1abc", "_1abc", "1" * 64, "1" * 63 + "2", "-x", "9 lives", "ok"]
+    for name in names:
+        box.add(lambda: None, name=name, input_schema={"type": "object"})
+
+    shown = [each["name"] for each in box.schemas("gemini")]
+
+    assert len({*shown}) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", name) for name in shown)
+    calls = gemini.parse_calls([call(name=name, args={}) for name in shown], box)
+    assert [each.tool for each in calls] == names
+
+
+@pytest.mark.parametrize("args", ["x", [1], 3, None])
+@pytest.mark.parametrize(
+    "path", ["$.a", "$", "", "$[0]", "$.a[" + "9" * 5000 + "]", "$.a[0].b", "$..", 7]
+)
+def test_odd_pieces_of_arguments_break_nothing(box: Toolbox, path: Any, args: Any) -> None:
+    pieces = [{"jsonPath": path, "stringValue": "x"}, {"jsonPath": path, "numberValue": [1]}, 5]
+    reader = gemini.StreamReader(box)
+
+    reader.feed(answer(call(name="add", partialArgs=pieces, args=args)))
+
+    assert [each.tool for each in reader.calls] == ["add"]

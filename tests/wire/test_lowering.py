@@ -1,6 +1,7 @@
 """Schemas on their way to a provider and arguments on their way back."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -537,3 +538,110 @@ def test_the_report_names_tools_changes_and_the_limit_of_the_whole() -> None:
 def test_an_unknown_provider_is_named() -> None:
     with pytest.raises(ValueError, match="Did you mean: gemini"):
         lower({}, "gemni")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_numbers_that_json_does_not_have_are_left_out_and_reported(
+    provider: str, strict: bool
+) -> None:
+    box = Toolbox()
+
+    @box.tool
+    def pick(limit: float = math.inf, share: float = math.nan) -> None: ...
+
+    inner: Schema = {
+        "a": {
+            "type": "number",
+            "minimum": -math.inf,
+            "enum": [1.5, math.inf],
+            "default": [math.nan],
+        },
+        "default": {"const": math.nan, "examples": [math.inf]},
+        "c": {"anyOf": [{"type": "array", "items": {"maximum": math.inf}}, {"type": "null"}]},
+    }
+    schema = {"type": "object", "properties": inner, "$defs": {"enum": {"default": math.inf}}}
+    box.add(lambda **_: None, name="outside", input_schema=schema)
+
+    described = json.dumps(box.schemas(provider, strict=strict), allow_nan=False)
+
+    assert "Default: infinity." in described
+    lines = "\n".join(report(box, provider, strict).lines())
+    assert "limit: changed: default is told in words" in lines
+    assert "a: lost: enum lists fewer values (JSON has no such number)" in lines
+    assert "default: lost: const was left out" in lines
+
+
+@pytest.mark.parametrize("types", [["null", "array"], ["string", "array"], "array"])
+def test_openai_gets_items_in_every_array_of_several_types(types: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": types}}}
+
+    assert lower(schema, "openai").schema["properties"]["a"] == {"type": types, "items": {}}
+
+
+@pytest.mark.parametrize(
+    ("inner", "sent"),
+    [
+        ({"type": "string", "enum": ["a", 1]}, {"type": "string", "enum": ["a"]}),
+        ({"type": "string", "enum": ["x", "x"]}, {"type": "string", "enum": ["x"]}),
+        ({"type": ["string", "string"]}, {"type": "string"}),
+        ({"type": "STRING"}, {"type": "string"}),
+    ],
+    ids=str,
+)
+def test_choices_and_types_are_sent_once_and_as_they_can_be(inner: Schema, sent: Schema) -> None:
+    schema = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+
+    lowered = lower(schema, "openai", strict=True)
+
+    assert lowered.schema["properties"]["a"] == sent
+    assert lowered.changes and not lowered.lost
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_type_that_json_does_not_have_is_left_out_and_reported(provider: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "file"}}}
+
+    lowered = lower(schema, provider)
+
+    assert "file" not in json.dumps(lowered.schema).lower()
+    assert "a: lost: type was left out (JSON has no such type)" in map(str, lowered.changes)
+
+
+ANY_LIMIT = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+NULL_LIMIT = {
+    "type": "object", "properties": {"limit": {"type": ["integer", "null"]}}, "required": ["limit"],
+}  # fmt: skip
+WORDS = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("inner", "value"),
+    [
+        ({"anyOf": [ANY_LIMIT, NULL_LIMIT]}, {"limit": None}),
+        (WORDS, {"json_text": "[1]"}),
+        (WORDS, {"json_text": '{"a": "b"}'}),
+        ({"anyOf": [WORDS, {"type": "string"}]}, {"json_text": "[1]"}),
+        ({"allOf": [WORDS, {"description": "Words."}]}, {"json_text": "[1]"}),
+        ({"type": "object"}, {"deep": {"json_text": "[1]"}}),
+        ({"anyOf": [{"prefixItems": [{"const": 1}]}, {"items": ANY_LIMIT}]}, [{"limit": 1}]),
+    ],
+    ids=str,
+)
+def test_a_value_that_fits_as_it_stands_is_left_alone(inner: Schema, value: Any) -> None:
+    schema = {"type": "object", "properties": {"v": inner}}
+
+    assert lift_value({"v": value}, schema) == {"v": value}
+
+
+def test_a_tool_that_takes_any_argument_can_be_sent_one_called_json_text() -> None:
+    def log(**fields: Any) -> None: ...
+
+    for sent in ({"json_text": "[1]"}, {"json_text": "{}"}, {"a": {"json_text": "[1]"}}):
+        assert lift(sent, made(log)) == sent
+
+
+def test_json_text_is_still_read_where_any_value_is_taken() -> None:
+    def save(value: Any) -> None: ...
+
+    assert lift({"value": {"json_text": "[1]"}}, made(save)) == {"value": [1]}

@@ -258,3 +258,24 @@ def test_pictures_and_sound_follow_in_a_user_message() -> None:
             ],
         },
     ]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("id", [None, "c"])
+@pytest.mark.parametrize("index", [None, 0])
+def test_whole_calls_that_share_index_and_id_stay_apart(
+    box: Toolbox, index: int | None, id: str | None, apart: bool
+) -> None:
+    first = piece('{"a": 1}', "add", index, id)
+    second = piece('{"a": 2}', "add", index, id)
+    chunks = [chunk(first), chunk(second)] if apart else [chunk(first, second)]
+
+    assert read(box, *chunks) == [(id, "add", {"a": 1}), (id, "add", {"a": 2})]
+
+
+def test_a_name_and_an_id_that_are_repeated_with_every_piece_are_one_call(box: Toolbox) -> None:
+    texts = ["", '{"a": {', "}", "}", ""]
+
+    found = read(box, *(chunk(piece(each, "add", 0, "c")) for each in texts))
+
+    assert found == [("c", "add", {"a": {}})]

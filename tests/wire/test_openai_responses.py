@@ -128,3 +128,16 @@ def test_pictures_and_files_are_part_of_the_output_and_sound_is_named() -> None:
         },
         {"type": "function_call_output", "call_id": "ours", "output": "3"},
     ]
+
+
+@pytest.mark.parametrize("index", [None, 0])
+@pytest.mark.parametrize("ids", [("c", "d"), ("", "")])
+def test_whole_items_that_share_an_index_stay_apart(
+    box: Toolbox, ids: tuple[str, str], index: int | None
+) -> None:
+    reader = responses.StreamReader(box)
+    for n, call_id in enumerate(ids):
+        done = item(f'{{"a": {n}}}', call_id=call_id)
+        reader.feed(event("output_item.done", output_index=index, item=done))
+
+    assert [call.arguments for call in reader.calls] == [{"a": 0}, {"a": 1}]

@@ -2,11 +2,12 @@
 
 import json
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, RootModel, field_validator
 
 from tests.wire.streaming import completions, joined, pieces, read, story, value_of
 from wieldy.core.errors import WieldyError
@@ -345,3 +346,63 @@ def test_events_show_what_they_are() -> None:
         "<Event '[0]' 'y' complete>",
         "<Event '' '' complete>",
     ]
+
+
+def test_a_finished_item_is_checked_once_however_often_the_model_is_read() -> None:
+    checked: list[int] = []
+
+    class Item(BaseModel):
+        id: int
+
+        @field_validator("id")
+        @classmethod
+        def _seen(cls, id: int) -> int:
+            checked.append(id)
+            return id
+
+    class Items(BaseModel):
+        items: list[Item]
+
+    stream = StructuredStream(Items)
+    shown: Any = None
+    for chunk in ['{"items": [', *(f'{{"id": {n}}}, ' for n in range(300)), '{"id": "x"}, {}']:
+        stream.feed(chunk)
+        shown = stream.partial()
+        if stream.value["items"]:
+            assert [each.id for each in getattr(shown, "items", ())] in (
+                list(range(len(stream.value["items"]))), [],
+            )  # fmt: skip
+
+    # Once as the last item, and once when the next one has come.
+    assert len(checked) <= 2 * 300
+    # An item that is not valid, and is not the last, spoils its list.
+    assert not hasattr(shown, "items")
+
+
+def test_a_list_that_comes_twice_is_read_anew() -> None:
+    class Items(BaseModel):
+        items: list[int] | None
+
+    stream = StructuredStream(Items)
+    stream.feed('{"items": [1, 2, 3, 4], ')
+    assert stream.partial().items == [1, 2, 3, 4]
+
+    stream.feed('"items": [9, 2, "x", 4, 5, 6')
+    assert not hasattr(stream.partial(), "items")
+
+    stream.feed('], "items": [7, 8]}')
+    assert stream.partial().items == [7, 8]
+
+
+def test_memory_grows_with_the_text_and_not_faster() -> None:
+    def most(items: int) -> int:
+        text = json.dumps([{"id": n, "name": "x" * 20} for n in range(items)])
+        tracemalloc.start()
+        stream = StructuredStream()
+        for place in range(0, len(text), 50):
+            stream.feed(text[place : place + 50])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    assert most(4000) < 8 * most(1000)

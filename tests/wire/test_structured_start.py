@@ -1,5 +1,6 @@
 """Where in a model's text the JSON starts."""
 
+import json
 from typing import Any
 
 import pytest
@@ -135,3 +136,42 @@ def test_what_could_be_prose_is_held_back_until_the_end() -> None:
 def test_a_document_with_long_space_or_numbers_still_starts() -> None:
     for text in ("{" + " " * 3000 + '"a": 1}', "[" + "\n" * 3000 + "1]", "[" + "1" * 3000 + "]"):
         assert read(pieces(text, 7))[0].complete, text[:9]
+
+
+@pytest.mark.parametrize(
+    "fence", ["{}", "```json\n{}\n```", "```\n{}\n```", "So:\n```json\n{}```\nOK."]
+)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("integer", "42"), ("integer", "-7"), ("number", "4.5"), ("string", '"hi"'),
+        ("boolean", "true"), ("boolean", "false"), ("null", "null"), (["integer", "array"], "3"),
+    ],
+)  # fmt: skip
+def test_a_scalar_that_the_schema_asks_for_is_found(kind: Any, text: str, fence: str) -> None:
+    whole = fence.format(text)
+    for chunks in ([whole], list(whole)):
+        stream, _ = read(chunks, {"type": kind})
+        assert stream.value == json.loads(text) and stream.complete
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        ({"type": "integer"}, '```json\n"hi"\n```\n```json\n3\n```', 3),
+        ({"type": "string"}, "```python\nx\n```\nNone.", None),
+        ({"type": ["string", "object"]}, '```python\nx = {"a": 1}\n```', {"a": 1}),
+        ({"type": ["string", "object"]}, '```json\n{"a": 1}\n```', {"a": 1}),
+    ],
+)
+def test_fences_of_another_kind_are_passed_over(schema: Any, text: str, value: Any) -> None:
+    for chunks in ([text], list(text)):
+        stream, _ = read(chunks, schema)
+        assert stream.value == value
+
+
+@pytest.mark.parametrize("text", ["[0." + "1" * 6000 + "]", "[1e" + "0" * 9000 + "1, 2]"])
+def test_a_number_longer_than_what_is_looked_at_still_starts(text: str) -> None:
+    for chunks in ([text], [text[n : n + 100] for n in range(0, len(text), 100)]):
+        stream, _ = read(chunks)
+        assert stream.value == json.loads(text)

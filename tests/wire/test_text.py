@@ -205,6 +205,62 @@ def test_malformed_text_is_read_as_far_as_it_goes(text: str, shape: Any) -> None
     assert _read(text) == ([text] if shape is ... else shape)
 
 
+NAMED = "<tool_call><name>weather</name>"
+_NEXT = {
+    "xml": f"{NAMED}<params></params></tool_call>",
+    "qwen": "<function=weather></function>",
+    "invoke": '<invoke name="weather"></invoke>',
+}
+MENTIONS = [
+    # Cut by the next call: without parameters, or with words between its parts.
+    ("qwen", "Tag <function=weather> starts a call. Bye.\n", _NEXT["qwen"]),
+    ("qwen", "<function=weather>\n", _NEXT["qwen"]),
+    ("qwen", "<function=weather><parameter=city>a</parameter> Bye.\n", _NEXT["qwen"]),
+    ("invoke", 'Tag <invoke name="weather"> starts a call. ', _NEXT["invoke"]),
+    ("xml", "Start with <tool_call><name>NAME</name> and fill it. ", _NEXT["xml"]),
+    ("xml", "<tool_call><name>NAME</name>\n", _NEXT["xml"]),
+    ("xml", "<tool_call><name>NAME</name><params> go here. ", _NEXT["xml"]),
+    ("xml", "<tool_call><name>NAME</name><params></params> and so on. ", _NEXT["xml"]),
+    # The same at the end of the text.
+    ("qwen", "<function=weather><parameter=city>a</parameter> Bye.", ""),
+    ("qwen", "<function=weather><parameter=city>a</parameter><parameter=da", ""),
+    ("xml", "<tool_call><name>NAME</name><params><q>1</q></params> Bye.", ""),
+    ("xml", "<tool_call><name>NAME</name><params><q>1</q><da", ""),
+    # Closed, but around words alone.
+    ("qwen", "<function=weather> words </function>", _NEXT["qwen"]),
+    ("qwen", "<tool_call><function=f> words </tool_call>", ""),
+    ("invoke", '<invoke name="weather"> words </invoke>', _NEXT["invoke"]),
+    ("xml", "<tool_call><name>NAME</name> words </tool_call>", _NEXT["xml"]),
+    ("xml", "<tool_call><name>NAME</name><q>1</q> words </tool_call>", _NEXT["xml"]),
+    # Cut by the end of its fence in the middle of a value.
+    ("qwen", "```\n<function=weather><parameter=city>half\n```\n", _NEXT["qwen"]),
+    ("xml", "```\n<tool_call><name>f</name><params><q>half\n```\n", _NEXT["xml"]),
+]
+
+
+@pytest.mark.parametrize(("dialect", "mention", "after"), MENTIONS)
+def test_a_mention_of_a_call_is_text_and_the_call_after_it_runs(
+    box: Toolbox, dialect: str, mention: str, after: str
+) -> None:
+    called: Shape = [("weather", {})] if after else []
+    assert _read(mention + after, dialect, box) == [mention, *called]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "arguments"),
+    [
+        ("qwen", "<function=weather><parameter=city>a</parameter></func", {"city": "a"}),
+        ("xml", f'{NAMED}<params>{{"city": "a"}}</params>\n', {"city": "a"}),
+        ("xml", f"{NAMED}<params>the <city>a</city></params> words </tool_call>", {"city": "a"}),
+        ("xml", f"{NAMED}<city>a</city></params></tool_call>", {"city": "a"}),
+    ],
+)
+def test_a_call_that_is_not_quite_whole_still_runs(
+    box: Toolbox, dialect: str, text: str, arguments: Any
+) -> None:
+    assert _read(text, dialect, box) == [("weather", arguments)]
+
+
 def test_document_types_and_bombs_are_text() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
     assert _read(bomb) == [bomb]
@@ -249,6 +305,11 @@ HERMES = '<tool_call>\n{"name": "f", "arguments": {"q": 1}}\n</tool_call>'
 )
 def test_json_in_a_tag(text: str, shape: Any) -> None:
     assert _read(text, "hermes") == ([text] if shape is ... else shape)
+
+
+def test_null_for_what_may_be_left_out_is_left_out(box: Toolbox) -> None:
+    sent = '{"name": "weather", "arguments": {"city": "a", "days": null}}'
+    assert _read(f"<tool_call>{sent}</tool_call>", "hermes", box) == [("weather", {"city": "a"})]
 
 
 def test_the_id_a_model_gave_is_carried_along() -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wieldy import Toolbox
@@ -86,8 +86,20 @@ PIECES = [
     "true",
     "f",
     "known",
+    " words ",
+    "'",
+    "{'name': 'f'}",
+    # Tags that go on over lines, and fences in them.
+    "<tool_call\n",
+    "<tool_call\n```\n>",
+    "<invoke\n",
+    "<a\n",
+    "<a\n```\n>",
+    "<function=\n~~~\n",
+    "\n>",
 ]
-SPACES = [" ", "\n", "\r\n", "\n```\n", "\n~~~\n", "```xml\n", "\t", "   "]
+INDENTS = [" " * 8, " " * 16, " " * 17, "\t" * 9, f"\n{' ' * 16}```\n", f"\n{' ' * 17}```\n"]
+SPACES = [" ", "\n", "\r\n", "\n```\n", "\n~~~\n", "```xml\n", "\t", "   ", *INDENTS]
 WHOLE = [
     render_call("f", {"q": "1"}, "xml"),
     render_call("f", {"q": "1"}, "hermes"),
@@ -128,6 +140,64 @@ def test_every_chunking_tells_the_same_story(text: str, sizes: list[int], dialec
 
     assert _story(_chunked(text, sizes, dialect)) == whole
     assert _story(_chunked(text, [1], dialect)) == whole
+
+
+# Few pieces, so that fences, indents and tags over lines meet often.
+HEADS = [
+    "",
+    "<tool_call",
+    "<tool_call>{",
+    "```\n<tool_call><name>known</name>",
+    "```\n<tool_call><name>known</name><params>",
+    "```\n<function=known>",
+]
+MIDDLES = ["```\n", "\n```\n", "\n", " " * 9, " " * 17, "<a", "<tool_call", '"', ">"]
+TAILS = [
+    "",
+    "\n```\n",
+    "<function=known></function>",
+    "<name>known</name><params></params></tool_call>",
+    WHOLE[1],
+]
+middles = st.lists(st.sampled_from(MIDDLES), max_size=5).map("".join)
+
+
+@given(st.sampled_from(HEADS), middles, st.sampled_from(TAILS))
+@settings(max_examples=600, deadline=None)
+def test_fences_and_tags_that_meet_tell_the_same_story_cut_anywhere(
+    head: str, middle: str, tail: str
+) -> None:
+    text = head + middle + tail
+    whole = _story(TextCallParser("auto", BOX).events(text))
+    for size in (1, 2, 5, 11):
+        assert _story(_chunked(text, [size], "auto")) == whole
+
+
+MENTION = "<tool_call\n```\n><name>known</name><params></params></tool_call>"
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{' ' * 17}```\n<function=known></function>\nx",
+        f"a\n{' ' * 16}```\n<function=known></function>\nx",
+        f"{' ' * 9}\t\t{' ' * 9}~~~\n{MENTION}",
+        MENTION,
+        f"```\n{MENTION}\n```\n",
+        '<tool_call>{<tool_call a="1>\n' + WHOLE[1],
+        "```\n<tool_call><name>known</name><a\n```\n>",
+        "```\n<tool_call><name>known</name><params></params><a\n```\n>",
+        "```\n<function=known><parameter=a\n```\n>",
+        "```\n<invoke name='known'><parameter\n```\nname='a'>",
+    ],
+)
+def test_every_single_cut_tells_the_same_story(text: str, dialect: str) -> None:
+    whole = _story(TextCallParser(dialect, BOX).events(text))
+    for cut in range(1, len(text)):
+        parser = TextCallParser(dialect, BOX)
+        events = [*parser.feed(text[:cut]), *parser.feed(text[cut:]), *parser.close()]
+        assert _story(events) == whole
 
 
 @given(texts, cuts, dialects)
@@ -207,6 +277,22 @@ plain = st.dictionaries(names, st.booleans() | st.integers() | plain_words, max_
 def test_a_call_with_parameters_is_read_back(dialect: str, arguments: dict[str, Any]) -> None:
     parser = TextCallParser(dialect, [_tool("f", arguments)])
     [call] = parser.parse(render_call("f", arguments, dialect))
+    assert call.arguments == arguments
+
+
+written = st.dictionaries(names, st.sampled_from(PIECES) | texts, max_size=3)
+
+
+@pytest.mark.parametrize("dialect", ["qwen", "invoke"])
+@given(arguments=written)
+def test_a_call_that_would_not_be_read_back_is_refused(
+    dialect: str, arguments: dict[str, Any]
+) -> None:
+    try:
+        text = render_call("f", arguments, dialect)
+    except ValueError:
+        assume(False)
+    [call] = TextCallParser(dialect, [_tool("f", arguments)]).parse(text)
     assert call.arguments == arguments
 
 

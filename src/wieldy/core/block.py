@@ -35,7 +35,7 @@ class Text(Block):
     type = "text"
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = _checked(text, "the text of a Text")
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": "text", "text": self.text}
@@ -89,11 +89,11 @@ class Resource(Block):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        self.uri = uri
-        self.text = text
+        self.uri = _checked(uri, "the uri of a Resource")
+        self.text = None if text is None else _checked(text, "the text of a Resource")
         self.data = base64.b64encode(data).decode("ascii") if isinstance(data, bytes) else data
         self.mime_type = mime_type
-        self.name = name
+        self.name = None if name is None else _checked(name, "the name of a Resource")
 
     def to_dict(self) -> dict[str, Any]:
         facts = {"uri": self.uri, "mimeType": self.mime_type}
@@ -146,7 +146,10 @@ def to_text(value: Any) -> str:
         return to_json(
             value, fallback=_fallback, bytes_mode="base64", inf_nan_mode="strings"
         ).decode()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # Other people's values, which may raise anything when they are looked at.
         return _safe_repr(value)
 
 
@@ -157,6 +160,12 @@ def join_text(blocks: Sequence[Block]) -> str:
     )
 
 
+def _checked(text: Any, what: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be text, not {type(text).__name__}")
+    return text
+
+
 def _fallback(value: Any) -> Any:
     return value.to_dict() if isinstance(value, Block) else _safe_repr(value)
 
@@ -164,7 +173,9 @@ def _fallback(value: Any) -> Any:
 def _safe_repr(value: Any) -> str:
     try:
         return repr(value)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return f"<{type(value).__name__} that can't be shown>"
 
 

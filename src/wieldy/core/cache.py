@@ -18,7 +18,8 @@ def keep_results(seconds: float) -> Middleware:
     """A middleware that reuses an ok outcome of the same arguments for so many seconds.
 
     A tool that takes a `Context` may depend on who calls: its results are kept
-    per agent and session, and not at all for a call with `deps`.
+    per agent and session, and not at all for a call with `deps`. A tool that reads
+    context variables must take what they hold as arguments: they are not looked at.
     """
     kept: OrderedDict[str, tuple[float, Any]] = OrderedDict()
     lock = threading.Lock()

@@ -27,10 +27,11 @@ from .names import near
 from .plan import Plan, Planner
 from .registry import Registry
 from .repair import Receipt
-from .run import Extras, Observer, Run, covered, current_run
-from .secret import redact
+from .run import Extras, Observer, Run, covered_content, current_run
+from .secret import redact, sent_secrets
 from .selection import Selection
 from .sync import border
+from .tool import Tool
 from .tracing import close_span, open_span, tracing
 
 _DEEPEST = 50
@@ -144,7 +145,10 @@ class Engine:
         run = Run(call, None)
         plan = self._find(run, None)
         run.tool = plan.tool
-        plan.accept(run)
+        try:
+            plan.accept(run)
+        except InvalidArguments as error:
+            raise _discreet(run, error) from None
         return run.arguments, run.noted("repairs", [])
 
     async def report(self, outcome: Outcome) -> None:
@@ -156,7 +160,10 @@ class Engine:
 
         False means that no such call is running here. Safe from any thread.
         """
-        run = next((run for run in tuple(self._running) if run.call.id == call_id), None)
+        running = tuple(self._running)
+        # Nobody else forgets those whose loop was closed under them.
+        self._running.difference_update([run for run in running if run.loop.is_closed()])
+        run = next((run for run in running if run.call.id == call_id), None)
         if run is None:
             return False
 
@@ -176,7 +183,7 @@ class Engine:
 
     async def _wind_up(self, run: Run, outcome: Outcome) -> Outcome:
         """End a call on whose way something happened: events, an interruption, a cancellation."""
-        outcome = _with_events(run, outcome)
+        outcome = _wound_up(run, outcome)
         left, run.unwinding = run.unwinding, None
         if run.interruption is not None:
             if left is None:
@@ -191,6 +198,8 @@ class Engine:
     async def _walk(self, run: Run, selection: Selection | None) -> Outcome:
         """Find the tool, accept the arguments, and go through its middleware."""
         if run.parent is not None:
+            if run.parent.secrets:
+                run.keep_secret(run.parent.secrets)
             run.call = _nested(run.call, run.parent.call)
         if tracing():
             return await self._traced(run, selection)
@@ -255,9 +264,13 @@ class Engine:
 
     def _tell_late(self, run: Run, value: Any, error: BaseException | None) -> None:
         """Tell the observers that a function left behind has ended. Called on its own thread."""
+        # A closed loop can't end it, and then nobody else forgets it.
+        self._running.discard(run)
         if not self._observers:
             return
         outcome = Outcome(run.call, Status.OK, value) if error is None else failure(run, error)
+        if run.secrets:
+            outcome = _covered(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
         telling = self._tell(outcome)
         try:
@@ -308,6 +321,28 @@ def _with_events(run: Run, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _wound_up(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome with its events, or with the error of whatever can't be shown."""
+    try:
+        return _with_events(run, outcome)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # Other people's blocks, which may raise anything when they are looked at.
+        broken = failure(run, error)
+        broken.metadata.update(run.metadata or {})
+        broken.seconds = outcome.seconds
+        return broken
+
+
+def _covered(run: Run, outcome: Outcome) -> Outcome:
+    try:
+        content = covered_content(outcome.content, run.secrets)
+    except Exception as error:
+        return failure(run, error)
+    return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
+
+
 def _interrupted(run: Run) -> Outcome:
     outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
     return _with_events(run, outcome)
@@ -316,8 +351,10 @@ def _interrupted(run: Run) -> Outcome:
 def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
     rest = () if run.streamed and ended_well else outcome.content
+    content = (*shown, *rest)
     if run.secrets:
-        rest = tuple(covered(block, run.secrets) for block in rest)
+        rest = covered_content(rest, run.secrets)
+        content = covered_content(content, run.secrets)
     if run.sink is not None and ended_well:
         for block in rest:
             run.sink.push(block)
@@ -326,7 +363,7 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
         outcome.status,
         outcome.value,
         outcome.error,
-        (*shown, *rest),
+        content,
         outcome.metadata,
     )
 
@@ -335,7 +372,17 @@ def _refused(run: Run, error: Exception) -> Outcome:
     """What kept the call from reaching its function, as an outcome."""
     if not isinstance(error, CallError):
         return failed(run, error)
-    if isinstance(error, InvalidArguments) and run.secrets:
-        error = InvalidArguments(error.tool, [redact(each, run.secrets) for each in error.problems])
+    if isinstance(error, InvalidArguments):
+        error = _discreet(run, error)
     status = _STATUSES.get(type(error), Status.ERROR)
     return Outcome(run.call, status, error=error)
+
+
+def _discreet(run: Run, error: InvalidArguments) -> InvalidArguments:
+    """The error with every secret covered, also those that were sent and not yet accepted."""
+    tool: Tool | None = getattr(run, "tool", None)
+    sent = () if tool is None else sent_secrets(run.accepted, tool.input_schema)
+    secrets = (*run.secrets, *sent)
+    if not secrets:
+        return error
+    return InvalidArguments(error.tool, [redact(each, secrets) for each in error.problems])

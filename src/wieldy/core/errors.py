@@ -130,12 +130,17 @@ class CallUnknown(CallError):
 
 
 class ToolFailed(CallError):
-    """The tool's function raised; `original` is the exception itself."""
+    """The tool's function raised; `original` is the exception itself.
 
-    def __init__(self, original: BaseException, message: str | None = None) -> None:
+    `redacted` says that the original tells a secret, itself or by what it is chained to.
+    """
+
+    def __init__(
+        self, original: BaseException, message: str | None = None, redacted: bool | None = None
+    ) -> None:
         super().__init__(describe(original) if message is None else message)
         self.original = original
-        self.redacted = message is not None
+        self.redacted = message is not None if redacted is None else redacted
         if not self.redacted:
             self.__cause__ = original
 
@@ -144,7 +149,9 @@ def describe(exception: BaseException) -> str:
     """Say what an exception says, with its class, whatever its `__str__` does."""
     try:
         text = str(exception)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         text = "(its message can't be shown)"
     name = type(exception).__name__
     return f"{name}: {text}" if text else name

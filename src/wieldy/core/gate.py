@@ -1,11 +1,15 @@
 """Let an exclusive tool run alone."""
 
 import asyncio
+import os
 import threading
+import weakref
 from collections import deque
 
 from .call import Outcome
 from .run import Handler, Run, stand_in_queue
+from .signature import is_async
+from .sync import refuse_standstill
 
 
 class Gate:
@@ -19,6 +23,11 @@ class Gate:
     """
 
     def __init__(self) -> None:
+        self.renew()
+        _gates.add(self)
+
+    def renew(self) -> None:
+        """Start anew; in a forked child the calls of its parent never leave."""
         self._lock = threading.Lock()
         self._inside: set[Run] = set()
         self._outside: set[Run] = set()
@@ -56,9 +65,15 @@ class Gate:
 
     async def _enter(self, waiter: "_Waiter") -> None:
         with self._lock:
-            if self._admits(waiter) and (waiter.ahead or not self._waiting):
+            if self._may_pass(waiter):
                 self._admit(waiter)
                 return
+            self._drop_dead()
+            if self._may_pass(waiter):
+                self._admit(waiter)
+                return
+            for run in self._in_the_way(waiter):
+                refuse_standstill(waiter.run, [run], "the gate of exclusive tools")
             waiter.turn = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             # The ancestors of this one stand still now, which may let another in.
@@ -81,6 +96,29 @@ class Gate:
                 self._alone = _holder(run.parent, self._inside)
             self._open()
 
+    def _may_pass(self, waiter: "_Waiter") -> bool:
+        return self._admits(waiter) and (waiter.ahead or not self._waiting)
+
+    def _drop_dead(self) -> None:
+        """Forget calls whose loop was closed under them: they never leave."""
+        for run in [run for run in (*self._inside, *self._outside) if run.loop.is_closed()]:
+            self._inside.discard(run)
+            self._outside.discard(run)
+            if self._alone is run:
+                self._alone = _holder(run.parent, self._inside)
+        self._open()
+
+    def _in_the_way(self, waiter: "_Waiter") -> list[Run]:
+        """Calls each of which must leave before this one may enter, as far as that is certain."""
+        alone = self._alone
+        if alone is not None and alone not in _above(waiter.run):
+            return [alone]
+        if not waiter.alone:
+            return []
+        standing = self._standing(waiter)
+        # A blocking function may yet come to a queue on another loop, and stand still there.
+        return [run for run in self._inside - standing if is_async(run.tool.function)]
+
     def _admits(self, waiter: "_Waiter") -> bool:
         """Whether everything that runs now stands above this run, or may run beside it."""
         above = _above(waiter.run)
@@ -88,10 +126,14 @@ class Gate:
             return False
         if not waiter.alone:
             return True
-        standing = set(above)
+        return self._inside <= self._standing(waiter)
+
+    def _standing(self, waiter: "_Waiter") -> set[Run]:
+        """The calls that stand still: a call nested in them is this one, or waits."""
+        standing = set(_above(waiter.run))
         for still in (*self._outside, *(other.run for other in self._waiting)):
             standing.update(_above(still))
-        return all(run in standing for run in self._inside)
+        return standing
 
     def _admit(self, waiter: "_Waiter") -> None:
         self._inside.add(waiter.run)
@@ -148,3 +190,15 @@ def _holder(run: Run | None, inside: set[Run]) -> Run | None:
 def _wake(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+_gates: "weakref.WeakSet[Gate]" = weakref.WeakSet()
+
+
+def _renew_gates() -> None:
+    for gate in list(_gates):
+        gate.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_gates)

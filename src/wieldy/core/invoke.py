@@ -2,11 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from functools import partial
 from types import CoroutineType, GeneratorType
 from typing import Any
 
+from .block import to_blocks, to_text
 from .call import Outcome, Status
 from .context import Context
 from .errors import ToolFailed, describe
@@ -18,8 +19,8 @@ from .tool import Tool
 Enter = Callable[[Run], Any]
 
 _OK = Status.OK
-# What goes on through everything: somebody at the keyboard, or the loop, ends more than a call.
-_ENDS = (KeyboardInterrupt, GeneratorExit)
+# What an exception may say to a model where the tool has no limit of its own.
+_LONGEST_ERROR = 20_000
 # Values that need no further look: nothing to await and nothing to iterate.
 FINAL = frozenset({str, int, float, bool, bytes, dict, list, tuple, type(None)})
 
@@ -97,20 +98,54 @@ class _Stopped:
 def failed(run: Run, error: BaseException) -> Outcome:
     """What a tool raised, as a value; a cancellation that was asked for goes on.
 
-    A tool that exits does not end the process.
+    A tool that exits does not end the process. Somebody at the keyboard, or the
+    loop that ends, ends more than a call.
     """
     asked_for = isinstance(error, asyncio.CancelledError) and run.cancel_requested()
-    if asked_for or isinstance(error, _ENDS):
+    closed = isinstance(error, GeneratorExit) and not _goes_on(run)
+    if asked_for or closed or isinstance(error, KeyboardInterrupt):
         raise error
     return failure(run, error)
 
 
+def _goes_on(run: Run) -> bool:
+    """Whether the call's task takes a step now; a coroutine that is closed is in none."""
+    try:
+        return asyncio.current_task() is run.task
+    except RuntimeError:
+        return False
+
+
 def failure(run: Run, error: BaseException) -> Outcome:
-    """The outcome that an exception makes, its secrets covered."""
+    """The outcome that an exception makes, its secrets covered and its text not endless."""
     message = describe(error)
-    covered = redact(message, run.secrets) if run.secrets else message
-    reason = ToolFailed(error, None if covered == message else covered)
-    return Outcome(run.call, Status.ERROR, error=reason)
+    redacted = False
+    if run.secrets:
+        message = redact(message, run.secrets)
+        redacted = any(redact(said, run.secrets) != said for said in _all_said(error))
+    # A function with nothing around it has no limits, and its run need not know its tool.
+    tool: Tool | None = getattr(run, "tool", None)
+    most = (tool and tool.limits.max_result) or _LONGEST_ERROR
+    if len(message) > most:
+        message = f"{message[:most]}\n[cut: {most:,} of {len(message):,} characters shown]"
+    return Outcome(run.call, Status.ERROR, error=ToolFailed(error, message, redacted))
+
+
+def _all_said(error: BaseException) -> Iterator[str]:
+    """What an exception, its notes and all those that it is chained to say."""
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        each = rest.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield describe(each)
+        notes = getattr(each, "__notes__", ())
+        yield from map(to_text, notes if isinstance(notes, list | tuple) else [notes])
+        rest += [each.__cause__, each.__context__]
+        if isinstance(each, BaseExceptionGroup):
+            rest += each.exceptions
 
 
 def _entrance(tool: Tool) -> Enter:
@@ -147,11 +182,27 @@ async def settled(run: Run, value: Any, place: Executor | None) -> Any:
     elif isinstance(value, GeneratorType):
         drain = partial(_drain_blocking, stream=value)
         value = drain(run) if place is None else await place.execute(run, drain)
+    if isinstance(value, Outcome):
+        value = _taken_over(run, value)
     postprocess = run.tool.postprocess
     if postprocess is not None:
         value = postprocess(value)
         if inspect.isawaitable(value):
             value = await value
+    return value
+
+
+def _taken_over(run: Run, inner: Outcome) -> Any:
+    """What another call gave, where a tool gives that call's outcome as its own result.
+
+    Its value is the value and what it showed is shown here; what it failed with is
+    raised.
+    """
+    value = inner.unwrap()
+    if inner.content != to_blocks(value):
+        run.begin_stream()
+        for block in inner.content:
+            run.show(block)
     return value
 
 

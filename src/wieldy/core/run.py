@@ -1,17 +1,17 @@
 """One call under way: what the engine and its middleware know about it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from .block import Block, Progress, Text, to_blocks
+from .block import Block, Progress, Resource, Text, join_text, to_blocks, to_text
 from .call import Call, Outcome
 from .cancellation import Cancellation
 from .current import current_task, running_tasks
-from .secret import redact
+from .secret import held_secrets, redact
 from .tool import Permission, Tool
 
 
@@ -143,8 +143,8 @@ class Run:
         self.eventful = True
 
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
-        """Cover these strings in all that the call shows."""
-        self.secrets = secrets
+        """Cover these strings too in all that the call shows."""
+        self.secrets = tuple(dict.fromkeys((*self.secrets, *secrets)))
         self.blocks = self.blocks or []
         self.eventful = True
 
@@ -165,10 +165,17 @@ class Run:
         self.blocks = self.blocks or []
 
     def show(self, item: Any) -> Awaitable[None] | None:
-        """Emit without waiting; gives something to wait for when the reader is behind."""
+        """Emit without waiting; gives something to wait for when the reader is behind.
+
+        Secrets are covered block by block: a reader may see one that is split over
+        two of them. In the outcome it is covered.
+        """
         if self.stopped:
             return None
         if isinstance(item, Progress):
+            if self.secrets and item.message is not None:
+                message = redact(to_text(item.message), self.secrets)
+                item = Progress(item.done, item.total, message)
             return self._push(item)
         waiting = None
         for block in to_blocks(item):
@@ -218,8 +225,29 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 
 
 def covered(block: Block, secrets: tuple[str, ...]) -> Block:
-    """The block with every secret in its text covered."""
-    return Text(redact(block.text, secrets)) if isinstance(block, Text) else block
+    """The block with every secret in its text, its address and its name covered."""
+    if isinstance(block, Text):
+        return Text(redact(block.text, secrets))
+    if isinstance(block, Resource):
+        return Resource(
+            redact(block.uri, secrets),
+            text=None if block.text is None else redact(block.text, secrets),
+            data=block.data,
+            mime_type=block.mime_type,
+            name=None if block.name is None else redact(block.name, secrets),
+        )
+    return block
+
+
+def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:
+    """The blocks with every secret covered, also one that is split over several texts."""
+    each = tuple(covered(block, secrets) for block in blocks)
+    whole = join_text(each)
+    if redact(whole, secrets) == whole:
+        return each
+    text = "".join(block.text for block in each if isinstance(block, Text))
+    others = (block for block in each if not isinstance(block, Text))
+    return (Text(redact(text, secrets)), *others)
 
 
 class Extras:
@@ -236,7 +264,11 @@ class Extras:
 
     def equip(self, run: Run) -> None:
         """Give a run what its call came with."""
-        run.deps = self.deps
+        if self.deps is not None:
+            run.deps = self.deps
+            secrets = held_secrets(self.deps)
+            if secrets:
+                run.keep_secret(secrets)
         run.home = self.home
         if self.sink is not None:
             run.send_to(self.sink)

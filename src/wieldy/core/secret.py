@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -60,9 +61,37 @@ def reveal(value: Any) -> Any:
     return value.get_secret_value() if hasattr(value, "get_secret_value") else value
 
 
-def preset_secrets(presets: Mapping[str, Any]) -> list[str]:
+def preset_secrets(presets: Mapping[str, Any] | list[Any]) -> list[str]:
     """The strings among hidden arguments that must appear nowhere."""
     return [text for text, marked in _strings(presets) if marked or len(text) >= _SHORTEST_PLAIN]
+
+
+def held_secrets(deps: Any) -> tuple[str, ...]:
+    """The secrets that a thing is, or holds as its values or attributes."""
+    held = deps.values() if isinstance(deps, dict) else getattr(deps, "__dict__", {}).values()
+    fields = getattr(type(deps), "__dataclass_fields__", ())
+    found = [deps, *held, *(getattr(deps, name, None) for name in fields)]
+    # The class is asked, because things for a tool may answer to every name.
+    marked = (each for each in found if hasattr(type(each), "get_secret_value"))
+    return tuple(_as_text(each.get_secret_value()) for each in marked)
+
+
+def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
+    """The strings that stand in plain arguments where the schema says `writeOnly`."""
+    found: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    rest: list[tuple[Any, Any]] = [(arguments, schema)]
+    while rest:
+        value, place = rest.pop()
+        # Kinds that refer to each other come to the same value on many ways.
+        if not isinstance(place, Mapping) or (id(value), id(place)) in seen:
+            continue
+        seen.add((id(value), id(place)))
+        if place.get("writeOnly") is True:
+            found += [text for text, _ in _strings(value)]
+        else:
+            rest += _places(value, place, schema)
+    return found
 
 
 def argument_secrets(arguments: Mapping[str, Any]) -> list[str]:
@@ -71,13 +100,16 @@ def argument_secrets(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Cover every secret in a text, also where it stands escaped as JSON or `repr` would."""
+    """Cover every secret in a text, also escaped as in JSON, in a `repr` or in a URL."""
     for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
         for form in {
             secret,
             json.dumps(secret)[1:-1],
             json.dumps(secret, ensure_ascii=False)[1:-1],
             repr(secret)[1:-1],
+            quote(secret, errors="surrogatepass"),
+            quote(secret, safe="", errors="surrogatepass"),
+            quote_plus(secret, errors="surrogatepass"),
         }:
             text = text.replace(form, MASK)
     return text
@@ -115,6 +147,25 @@ def _strings(value: Any, marked: bool = False, depth: int = 0) -> Iterator[tuple
             yield from _strings(item, marked, depth + 1)
     else:
         yield from _strings(list(_fields(value)), marked, depth + 1)
+
+
+def _places(
+    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> Iterator[tuple[Any, Any]]:
+    """What a schema says about a value and its parts, one level down."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        yield value, root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+    for choice in ("anyOf", "oneOf", "allOf"):
+        yield from ((value, each) for each in schema.get(choice, ()))
+    if isinstance(value, Mapping):
+        named = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        yield from ((inner, named.get(name, others)) for name, inner in value.items())
+    elif isinstance(value, list | tuple):
+        first = schema.get("prefixItems", ())
+        yield from zip(value, first, strict=False)
+        yield from ((inner, schema.get("items")) for inner in value[len(first) :])
 
 
 def _fields(value: Any) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from .block import Text, to_text
+from .block import Block, Resource, Text, join_text, to_text
 from .call import Call, Outcome, Status
 from .errors import describe
 from .run import Handler, Middleware, Run
@@ -21,9 +21,10 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
     async def cut(run: Run, proceed: Handler) -> Outcome:
         outcome = await proceed(run)
         if outcome.status is not Status.OK:
+            _cut_shown(run, most)
             return outcome
         blocks = (*(run.blocks or ()), *(() if run.streamed else outcome.content))
-        whole = "".join(block.text for block in blocks if isinstance(block, Text))
+        whole = join_text(blocks)
         if len(whole) <= most:
             return outcome
         whole = redact(whole, run.secrets)
@@ -39,7 +40,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         if handle is not None:
             run.note("spilled", handle)
         shown = whole[:most] + marker
-        others = [block for block in blocks if not isinstance(block, Text)]
+        others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
         if run.blocks:
             # A reader has seen them; the preview is for the outcome.
             run.blocks, run.streamed, run.sink = [], False, None
@@ -49,3 +50,22 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         )
 
     return cut
+
+
+def _cut_shown(run: Run, most: int) -> None:
+    """Leave a preview of what a call has shown that then failed."""
+    blocks = run.blocks or []
+    whole = join_text(blocks)
+    if len(whole) <= most:
+        return
+    whole = redact(whole, run.secrets)
+    marker = f"\n[cut: {most:,} of {len(whole):,} characters shown]\n"
+    others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
+    run.blocks = [Text(whole[:most] + marker), *others]
+
+
+def _without_text(block: Block) -> Block:
+    """A resource without the text that the preview has; its address stays."""
+    if not isinstance(block, Resource) or block.text is None:
+        return block
+    return Resource(block.uri, data=block.data, mime_type=block.mime_type, name=block.name)

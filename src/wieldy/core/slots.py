@@ -1,7 +1,9 @@
 """Let only so many calls run at once, from whichever event loop they come."""
 
 import asyncio
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -9,57 +11,105 @@ from typing import Any
 from .call import Outcome
 from .gate import Gate
 from .run import Handler, Middleware, Run, stand_in_queue
+from .sync import refuse_standstill
 
 
 class Slots:
     """A first-come-first-served semaphore that callers on different loops can share."""
 
-    __slots__ = ("_free", "_lock", "_waiting")
+    __slots__ = ("_free", "_holders", "_lock", "_waiting")
 
     def __init__(self, count: int) -> None:
         self._free = count
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._holders: set[Run] = set()
+        self._waiting: deque[tuple[asyncio.Future[None], Run]] = deque()
         self._lock = threading.Lock()
 
-    def take_free(self) -> bool:
+    def take_free(self, run: Run) -> bool:
         """Take a slot if one is free."""
         with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return True
-            return False
+            return self._take_free(run)
 
-    async def take(self) -> None:
-        """Wait for a slot."""
+    async def take(self, run: Run) -> None:
+        """Wait for a slot, or raise if that would be forever."""
         with self._lock:
-            if self._free > 0:
-                self._free -= 1
+            self._drop_dead()
+            if self._take_free(run):
                 return
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
+            refuse_standstill(run, self._holders, f"the slot of {run.tool.name}")
+            waiter = (asyncio.get_running_loop().create_future(), run)
+            self._waiting.append(waiter)
         try:
-            await stand_in_queue(future)
+            await stand_in_queue(waiter[0])
         except asyncio.CancelledError:
             with self._lock:
-                handed_over = future not in self._waiting
+                handed_over = waiter not in self._waiting
                 if not handed_over:
-                    self._waiting.remove(future)
+                    self._waiting.remove(waiter)
             if handed_over:
-                self.give()
+                self.give(run)
             raise
 
-    def give(self) -> None:
+    def give(self, run: Run) -> None:
         """Give a slot back, to the one who has waited longest."""
         with self._lock:
-            while self._waiting:
-                future = self._waiting.popleft()
-                try:
-                    future.get_loop().call_soon_threadsafe(_wake, future)
-                except RuntimeError:
-                    # Its loop was closed while it waited; the next one.
-                    continue
-                return
+            if run in self._holders:
+                self._holders.discard(run)
+                self._free += 1
+                self._hand_over()
+
+    def _take_free(self, run: Run) -> bool:
+        if self._free > 0:
+            self._free -= 1
+            self._holders.add(run)
+            return True
+        return False
+
+    def _drop_dead(self) -> None:
+        """Take back the slots of calls whose loop was closed under them: they never end."""
+        for run in [run for run in self._holders if run.loop.is_closed()]:
+            self._holders.discard(run)
             self._free += 1
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._free > 0 and self._waiting:
+            future, run = self._waiting.popleft()
+            try:
+                future.get_loop().call_soon_threadsafe(_wake, future)
+            except RuntimeError:
+                # Its loop was closed while it waited; the next one.
+                continue
+            self._take_free(run)
+
+
+class _Pool:
+    """The slots of one tool, by key. A key that nobody uses is forgotten."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.renew()
+        _pools.add(self)
+
+    def renew(self) -> None:
+        """Start anew; in a forked child nobody gives back what its parent's calls hold."""
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, tuple[Slots, int]] = {(None, None): (Slots(self._count), 1)}
+
+    def enter(self, name: Hashable) -> Slots:
+        with self._lock:
+            slots, users = self._kept.get(name) or (Slots(self._count), 0)
+            self._kept[name] = (slots, users + 1)
+            return slots
+
+    def leave(self, name: Hashable, slots: Slots) -> None:
+        with self._lock:
+            kept, users = self._kept.get(name, (None, 0))
+            if kept is not slots:
+                return  # They are from before a fork.
+            del self._kept[name]
+            if users > 1:
+                self._kept[name] = (slots, users - 1)
 
 
 def limit_concurrency(
@@ -70,31 +120,18 @@ def limit_concurrency(
     Calls nested in an exclusive call have slots of their own: while that runs,
     nobody else does, and who holds the others may be waiting for it to end.
     """
-    kept: dict[Hashable, tuple[Slots, int]] = {(None, None): (Slots(count), 1)}
-    lock = threading.Lock()
-
-    def enter(name: Hashable) -> Slots:
-        with lock:
-            slots, users = kept.get(name) or (Slots(count), 0)
-            kept[name] = (slots, users + 1)
-            return slots
-
-    def leave(name: Hashable) -> None:
-        with lock:
-            slots, users = kept.pop(name)
-            if users > 1:
-                kept[name] = (slots, users - 1)
+    pool = _Pool(count)
 
     async def take_slot(run: Run, proceed: Handler) -> Outcome:
         name = (_alone_above(run), None if key is None else key(run.values))
-        slots = enter(name)
+        slots = pool.enter(name)
         try:
             if _held_above(run, slots):
                 return await proceed(run)
             outside = False
-            if not slots.take_free():
+            if not slots.take_free(run):
                 outside = gate.step_out(run)
-                await slots.take()
+                await slots.take(run)
             run.slots = slots
             try:
                 if outside:
@@ -102,9 +139,9 @@ def limit_concurrency(
                 return await proceed(run)
             finally:
                 run.slots = None
-                slots.give()
+                slots.give(run)
         finally:
-            leave(name)
+            pool.leave(name, slots)
 
     return take_slot
 
@@ -130,3 +167,15 @@ def _held_above(run: Run, slots: Slots) -> bool:
 def _wake(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)
+
+
+_pools: "weakref.WeakSet[_Pool]" = weakref.WeakSet()
+
+
+def _renew_pools() -> None:
+    for pool in list(_pools):
+        pool.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_pools)

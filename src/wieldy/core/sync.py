@@ -10,7 +10,7 @@ import contextvars
 import os
 import queue
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -161,13 +161,20 @@ class Border:
         home = Home()
         answer: Future[T] = Future()
         answer.add_done_callback(lambda _: home.close())
+        in_loop = _in_loop()
+        standstill = Standstill() if in_loop else None
+        before = _standstill.set(standstill)
         try:
-            loop.submit(start(None if _in_loop() else home), answer)
+            work = start(None if in_loop else home)
+            loop.submit(work if standstill is None else standstill.until(work), answer)
             home.serve()
         except BaseException:
             answer.cancel()
             raise
         finally:
+            _standstill.reset(before)
+            if standstill is not None:
+                standstill.task = None
             if here is not None:
                 here.blocked = False
             if loop is not self._main:
@@ -187,6 +194,51 @@ class Border:
             loop = LoopThread("wieldy-border-nested")
             self._loops.append(loop)
             return loop
+
+
+class Standstill:
+    """An event loop that a blocking call on it stops until a task elsewhere has ended."""
+
+    __slots__ = ("loop", "outer", "stopped", "task")
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.outer = _standstill.get()
+        self.stopped = asyncio.current_task()
+        self.task: asyncio.Task[Any] | None = None
+
+    async def until(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work in this task, for whose end the loop stands still."""
+        self.task = asyncio.current_task()
+        return await work
+
+
+def loops_stopped_for(task: "asyncio.Task[Any]") -> set[asyncio.AbstractEventLoop]:
+    """The loops that don't move before the running task has ended."""
+    found: set[asyncio.AbstractEventLoop] = set()
+    standstill = _standstill.get()
+    waited_for: asyncio.Task[Any] | None = task
+    # A task that was started on the side has the same context, and nothing waits for it.
+    while standstill is not None and waited_for is not None and standstill.task is waited_for:
+        found.add(standstill.loop)
+        waited_for = standstill.stopped
+        standstill = standstill.outer
+    return found
+
+
+def refuse_standstill(run: Run, holders: Collection[Run], what: str) -> None:
+    """Raise if a call is about to wait for what only calls on such loops could give back."""
+    stopped = loops_stopped_for(run.task)
+    if stopped and holders and all(holder.loop in stopped for holder in holders):
+        raise RuntimeError(
+            f"{what} is held by a call on the event loop that this blocking call stops; "
+            "await box.call instead"
+        )
+
+
+_standstill: contextvars.ContextVar[Standstill | None] = contextvars.ContextVar(
+    "wieldy_standstill", default=None
+)
 
 
 def _in_loop() -> bool:

@@ -369,4 +369,9 @@ def _fingerprint(tool: Tool) -> str:
 
 
 def _read_secrets(tool: Tool) -> tuple[str, ...]:
-    return tuple(preset_secrets(tool.presets))
+    held: list[Any] = [tool.presets]
+    function = tool.function
+    while isinstance(function, functools.partial):
+        held += [function.args, function.keywords]
+        function = function.func
+    return tuple(preset_secrets(held))

@@ -1,11 +1,14 @@
 """What every provider's answer to a call has in common: which, in which order, in which words."""
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from wieldy.core.block import Audio, Block, Image, Resource, Text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallInterrupted, CallPending
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 NO_OUTPUT = "(no output)"
 
 
@@ -22,6 +25,24 @@ def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Ou
 
 def blocks(outcome: Outcome) -> list[Block]:
     """What the model is shown: why there is no result, if so, and then the content."""
+    shown = _blocks(outcome)
+    return [Text(encodable(block.text)) if type(block) is Text else block for block in shown]
+
+
+def encodable(value: Any) -> Any:
+    """A value whose texts can be written as UTF-8: a lone surrogate becomes U+FFFD."""
+    if isinstance(value, str):
+        if value.isascii() or not _SURROGATE.search(value):
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(key): encodable(item) for key, item in value.items()}
+    return value
+
+
+def _blocks(outcome: Outcome) -> list[Block]:
     if outcome.status is Status.PENDING:
         receipt = CallPending(outcome.call.tool, outcome.call.id)
         return [Text(f"{outcome.error or receipt} It has not run yet.")]
@@ -41,10 +62,9 @@ def in_words(block: Block) -> str:
     if isinstance(block, Text):
         return block.text
     if isinstance(block, Resource):
-        if block.text is not None:
-            return block.text
         kind = f", {block.mime_type}" if block.mime_type else ""
-        return f"[resource {block.name or block.uri}: {block.uri}{kind}]"
+        named = f"[resource {block.name or block.uri}: {block.uri}{kind}]"
+        return str(encodable(named if block.text is None else block.text))
     if isinstance(block, Image | Audio):
         return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4} bytes, not shown]"
     return f"[{block.type}]"

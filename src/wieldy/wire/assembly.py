@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar
 
 from wieldy.core.call import Call
+from wieldy.core.conversion import parse_json
 
 from .incoming import Tools, make_call
 
@@ -94,6 +95,18 @@ class Growing:
         self.pieces: list[str] = []
         self.told = False
         self.call: Call | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing in the arguments so far: they are made, or an object."""
+        if self.call is not None:
+            return True
+        if not (self.pieces and self.pieces[-1].rstrip().endswith("}")):
+            return False
+        try:
+            return isinstance(parse_json("".join(self.pieces)), dict)
+        except (ValueError, RecursionError):
+            return False
 
 
 class Assembly:

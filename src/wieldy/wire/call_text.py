@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from .parameter_calls import read_back
 from .text_dialects import dialect_named
 
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\Z")
 
 
 def render_call(name: str, arguments: Mapping[str, Any], dialect: str = "xml") -> str:
-    """A call as a model should write it; `auto` is written as `xml`."""
+    """A call as a model should write it; `auto` is written as `xml`.
+
+    `ValueError` if the dialect has no way to write it: in `qwen` and `invoke` a
+    text cannot hold the tag that ends it.
+    """
     return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
 
 
@@ -51,20 +56,27 @@ def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _qwen(name: str, arguments: Mapping[str, Any]) -> str:
-    parts = "".join(
-        f"<parameter={key}>\n{scalar_text(value)}\n</parameter>\n"
-        for key, value in arguments.items()
-    )
-    return f"<tool_call>\n<function={name}>\n{parts}</function>\n</tool_call>"
+    texts = [(key, scalar_text(value)) for key, value in arguments.items()]
+    parts = "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts)
+    call = f"<function={name}>\n{parts}</function>"
+    _check("function", call, name, texts)
+    return f"<tool_call>\n{call}\n</tool_call>"
 
 
 def _invoke(name: str, arguments: Mapping[str, Any]) -> str:
+    texts = [(key, scalar_text(value)) for key, value in arguments.items()]
     parts = "".join(
-        f"<parameter name={quoteattr(key)}>{_own_lines(scalar_text(value))}</parameter>\n"
-        for key, value in arguments.items()
+        f"<parameter name={quoteattr(key)}>{_own_lines(text)}</parameter>\n" for key, text in texts
     )
     call = f"<invoke name={quoteattr(name)}>\n{parts}</invoke>"
+    _check("invoke", call, name, texts)
     return f"<function_calls>\n{call}\n</function_calls>"
+
+
+def _check(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:
+    """Refuse what a reader would take for something else."""
+    if read_back(form, call) != (name, texts):
+        raise ValueError(f"The call of {name!r} can't be written with {form!r} tags.")
 
 
 def _own_lines(text: str) -> str:

@@ -10,6 +10,7 @@ from wieldy.core.tool import Tool
 from .change import Change, Lowered
 from .limits import AnthropicBudget, anthropic_reason
 from .lowering import lower
+from .repair import repaired
 from .target import gemini_name, target_of
 
 Definition = dict[str, Any]
@@ -114,7 +115,7 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     output = tool.output_schema
     # MCP's structured content is an object; other results travel as text.
     if output is not None and output.get("type") == "object":
-        definition["outputSchema"] = output
+        definition["outputSchema"] = repaired(output, [])
     return definition
 
 

@@ -1,6 +1,7 @@
 """Gemini: calls out of candidates' parts, answers as one content of function responses."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wieldy.core.block import Audio, Block, Image, Resource
@@ -9,7 +10,7 @@ from wieldy.core.conversion import parse_json
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.tool import Tool
 
-from .answers import blocks, failed, in_order, in_words
+from .answers import blocks, encodable, failed, in_order, in_words
 from .assembly import Assembly, Event, Finished, Growing, TextDelta
 from .foreign import field, listed, text
 from .incoming import Tools, make_call
@@ -17,6 +18,8 @@ from .partial import PartialArguments
 from .target import gemini_name
 
 Content = dict[str, Any]
+_CHANGED_NAME = re.compile(r"_[0-9-].*_[0-9a-f]{8}\Z")
+_HASH_LENGTH = 8
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
@@ -96,7 +99,8 @@ class StreamReader:
         partial = self._partial.pop(growing.index, None)
         if partial is not None:
             growing.pieces = []
-            return self._calls.complete(growing, {**partial.value(), **(sent or {})})
+            whole = sent if isinstance(sent, Mapping) else {}
+            return self._calls.complete(growing, {**partial.value(), **whole})
         return self._calls.complete(growing, sent or {})
 
 
@@ -108,7 +112,15 @@ class _Named:
 
     def get(self, name: str) -> Tool | None:
         """The tool, or None."""
-        return self._box.get(name) or (self._box.get(name[1:]) if name[:1] == "_" else None)
+        found = self._box.get(name)
+        if found is not None or not _CHANGED_NAME.match(name):
+            return found
+        # A short name is in the changed one as it was; a long one was cut.
+        tool = self._box.get(name[1 : -_HASH_LENGTH - 1])
+        listed = self._box if isinstance(self._box, Iterable) else ()
+        return next(
+            (each for each in (tool, *listed) if each and gemini_name(each.name) == name), None
+        )
 
 
 def _parts(message: Any) -> list[Any]:
@@ -126,7 +138,7 @@ def _response(outcome: Outcome) -> dict[str, Any]:
     words = "\n".join(in_words(block) for block in shown if _inline(block) is None)
     key, value = ("error", words) if failed(outcome) else ("output", _output(outcome, shown, words))
     response: dict[str, Any] = {
-        "name": call.tool if unknown else gemini_name(call.tool),
+        "name": encodable(call.tool) if unknown else gemini_name(call.tool),
         "response": {key: value},
     }
     if call.provider_id:
@@ -140,7 +152,7 @@ def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
     if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
         return words
     try:
-        return parse_json(words)
+        return encodable(parse_json(words))
     except (ValueError, RecursionError):
         return words
 

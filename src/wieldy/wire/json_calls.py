@@ -5,12 +5,14 @@ from typing import Any
 
 from wieldy.core.call import Call
 
+from .lifting import lift
 from .text_blocks import End, Ending, Lookup, made_call, undecided, waits_for_line_end
 from .text_fences import FENCE_IN_BLOCK, closes
 from .text_values import read_json
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
-_OPEN = r"(?P<open><tool_call(?:\s[^<>]{0,200})?>)"
+# Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
+_OPEN = r"(?P<open><tool_call(?=[\s>]))"
 _STRUCTURE = rf'(?P<quote>")|{_CLOSE}|{_OPEN}'
 _STRING = rf'(?P<quote>")|(?P<escape>\\[\s\S])|{_CLOSE}'
 _PATTERNS = {
@@ -27,7 +29,7 @@ _ARGUMENTS = ("arguments", "parameters", "args")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _LOOSE = re.compile(
     r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-    r"|(?P<single>'[^'\\]*+(?:\\.[^'\\]*+)*+')"
+    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)(?P<closed>')?"
     r"|(?P<comma>,(?=\s{0,64}[}\]]))"
     r"|\b(?P<word>True|False|None)\b",
     re.DOTALL,
@@ -119,7 +121,9 @@ def _made(item: Any, lookup: Lookup) -> Call | None:
         return None
     given = item.get("id")
     name = name.strip()
-    return made_call(name, sent, lookup(name), given if isinstance(given, str) else None)
+    tool = lookup(name)
+    arguments = sent if tool is None else lift(sent, tool)
+    return made_call(name, arguments, tool, given if isinstance(given, str) else None)
 
 
 def _decoded(text: str) -> Any:
@@ -136,8 +140,8 @@ def _strict(text: str) -> str:
 
 
 def _corrected(found: re.Match[str]) -> str:
-    if found["single"]:
-        inner = re.sub(r"\\(.)", _unquoted, found["single"][1:-1], flags=re.DOTALL)
+    if found["closed"]:
+        inner = re.sub(r"\\(.)", _unquoted, found["single"], flags=re.DOTALL)
         return '"' + re.sub(r'(?<!\\)"', r"\"", inner) + '"'
     if found["comma"]:
         return ""

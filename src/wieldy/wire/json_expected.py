@@ -27,6 +27,15 @@ class Expected:
         """Whether the document may be a string, a number or a literal."""
         return not self.kinds.isdisjoint(_SCALARS)
 
+    def fits_scalar(self, first: str) -> bool:
+        """Whether the document can be a scalar that starts with this character."""
+        if first in "\"'":
+            return "string" in self.kinds
+        if first in "-+.0123456789":
+            return not self.kinds.isdisjoint(("integer", "number"))
+        literals = {"t": "boolean", "f": "boolean", "n": "null"}
+        return literals.get(first.lower()) in self.kinds
+
     def fits(self, bracket: str, first: str) -> bool:
         """Whether the container can start with this character after its bracket."""
         if first in "]}":

@@ -2,7 +2,9 @@ r"""Find where the JSON starts in what a model says.
 
 With a schema, reading starts at the first bracket of an expected kind that can
 open such a container: what follows `{` is a quote, a bare key and a colon, a
-comment or `}`; what follows `[` is an item of an expected kind.
+comment or `}`; what follows `[` is an item of an expected kind. A string, a
+number or a literal of an expected kind is the whole text, or the first thing in
+a code fence that is marked `json` or not at all.
 
 Without a schema, in this order:
 
@@ -34,6 +36,7 @@ _MOST = 1000  # How far a decision looks ahead, in characters per piece; it boun
 _SP = rf"[\s\ufeff]{{0,{_MOST}}}+"
 _LITERAL = r"(?:true|false|null|True|False|None|NaN|Infinity)(?=\W)"
 _ITEM = rf"(?:[-+]?\.?[0-9][0-9.eE+\-]{{0,{5 * _MOST}}}+|[-+]?{_LITERAL})"
+_MORE = r"([0-9.eE+\-])"  # A number that goes on beyond what is looked at is no citation.
 _CUT_ITEM = r"[-+.]?[A-Za-z]{0,8}+\Z"
 _RUN = rf"\[[\s\[]{{0,{_MOST}}}+"
 _QUOTED_KEY = "|".join(
@@ -50,13 +53,15 @@ _LIST = rf"{_RUN}(?:\Z|([\"'\]\[\s]|/[/*]|\#)|/\Z|{_CUT_ITEM}|{_OBJECT}|"
 _STRONG = re.compile(rf"(?:{_RUN})?(?:\Z|{_KEYED})")
 _LOOSE = re.compile(rf"{_OBJECT}|{_LIST}({_ITEM}))")
 _CAUTIOUS = re.compile(
-    rf"{_OBJECT}|{_LIST}{_ITEM}{_SP}(?:\Z|([,\s])|\][ \t]{{0,{_MOST}}}+(?:\Z|([\s\],]))))"
+    rf"{_OBJECT}|{_LIST}{_ITEM}(?:{_MORE}|{_SP}"
+    rf"(?:\Z|([,\s])|\][ \t]{{0,{_MOST}}}+(?:\Z|([\s\],])))))"
 )
 _LISTED = re.compile(rf"{_RUN}(?:\Z|([\"'])|{_CUT_ITEM}|(\]|{_ITEM}))")
-_ITEMS = re.compile(rf"{_RUN}(?:\Z|([\"'])|{_CUT_ITEM}|{_ITEM}{_SP}(?:\Z|(,)))")
+_ITEMS = re.compile(rf"{_RUN}(?:\Z|([\"'])|{_CUT_ITEM}|{_ITEM}(?:{_MORE}|{_SP}(?:\Z|(,))))")
 _SCALAR = re.compile(rf"([\"'/#]|{_ITEM})|{_CUT_ITEM}")
 _FENCE = re.compile(r"`{3,9}+[ \t]{0,9}+([\w+#.\-]{0,40}+)(?:\Z|(.|\n))")
-_POINT = re.compile(r"[{\[]|```|`{1,2}\Z")
+_TICKS = r"`{3,9}+|`{1,2}\Z"
+_POINT = re.compile(rf"[{{\[]|{_TICKS}")
 _LONE_PLAIN = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
 _LONE_WORD = re.compile(r"[-+.\w]*")
 _BRACKETS = re.compile(r"[\s\[]*")
@@ -85,7 +90,8 @@ class StartFinder:
     def __init__(self, expected: Expected | None) -> None:
         self._expected = expected or Expected()
         brackets = re.escape(self._expected.brackets)
-        self._opens = re.compile(f"[{brackets}]" if brackets else r"\Z(?!\Z)")
+        opens = [f"[{brackets}]"] * bool(brackets) + [_TICKS] * self._expected.scalars
+        self._opens = re.compile("|".join(opens) or r"\Z(?!\Z)")
         self._search = self._in_prose if expected is None else self._for_expected
         self._phase: Callable[[], _Verdict] = self._at_first
         self._text = ""
@@ -94,6 +100,7 @@ class StartFinder:
         self._closing = False
         self._blank = True
         self._mark = ""
+        self._fenced = False
         self._lone: list[str] = []
         self._kept: list[str] = []
         self._held: dict[int, int] = {}
@@ -214,6 +221,8 @@ class StartFinder:
             self._pass(len(self._text))
             return _Verdict.WAIT
         self._pass(found.start())
+        if found[0][0] == "`":
+            return self._at_ticks(found)
         verdict = self._judge(_LOOSE)
         if verdict is _Verdict.YES:
             first = _NOT_SPACE.search(self._text, self._pos + 1)
@@ -222,6 +231,15 @@ class StartFinder:
         if verdict is _Verdict.NO:
             self._pass(self._pos + 1)
         return verdict
+
+    def _at_ticks(self, found: re.Match[str]) -> _Verdict:
+        """At a code fence, where the schema has strings, numbers or literals."""
+        if len(found[0]) < 3:
+            return _Verdict.WAIT
+        if self._fenced:
+            self._fenced = False
+            return self._go_on(self._search, found.end())
+        return self._go_on(self._at_fence)
 
     def _in_prose(self) -> _Verdict:
         """In prose, without a schema."""
@@ -286,12 +304,24 @@ class StartFinder:
         char = self._skip_space()
         if not char:
             return _Verdict.WAIT
+        if self._search == self._for_expected:
+            return self._in_expected_fence(char)
         if self._mark in _JSON_MARKS:
             pattern = _LOOSE if char in "{[" else _SCALAR
         else:
             pattern = _STRONG if self._mark else _LOOSE
         verdict = self._judge(pattern) if char in "{[" or pattern is _SCALAR else _Verdict.NO
         return self._go_on(self._in_code) if verdict is _Verdict.NO else verdict
+
+    def _in_expected_fence(self, char: str) -> _Verdict:
+        """In a fence, with a schema: a scalar of its kinds starts here, or anything may come."""
+        plain = self._mark in _JSON_MARKS or not self._mark
+        fits = plain and self._expected.fits_scalar(char)
+        verdict = self._judge(_SCALAR) if fits else _Verdict.NO
+        if verdict is not _Verdict.NO:
+            return verdict
+        self._fenced = True
+        return self._go_on(self._search)
 
     def _in_code(self) -> _Verdict:
         """In a fence that holds no JSON."""

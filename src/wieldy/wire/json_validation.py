@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -10,6 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from .json_document import StructuredError
 
+_PART: Literal["trailing-strings"] = "trailing-strings"
 _SHOWN = 5
 _LONGEST = 200
 
@@ -68,6 +69,7 @@ class PartialModel:
     def __init__(self, model: type[BaseModel]) -> None:
         self._model = model
         self._adapters: dict[int, TypeAdapter[Any]] = {}
+        self._seen: dict[int, _Seen] = {}
 
     def read(self, data: Any) -> BaseModel | None:
         """The instance; None if the data can't be one."""
@@ -94,10 +96,20 @@ class PartialModel:
             found = self._read(inner, value)
             return None if found is None else (found,)
         try:
-            adapter = self._adapter(field)
-            return (adapter.validate_python(value, experimental_allow_partial="trailing-strings"),)
+            if isinstance(value, list) and not field.metadata:
+                item = _item_of(field.annotation)
+                if item is not None:
+                    return (self._items(field, item, value),)
+            return (self._adapter(field).validate_python(value, experimental_allow_partial=_PART),)
         except (ValidationError, PydanticUserError):
             return None
+
+    def _items(self, field: FieldInfo, item: Any, values: list[Any]) -> list[Any]:
+        """The items of a list. Those before the last one are finished and are checked once."""
+        seen = self._seen.get(id(field))
+        if seen is None:
+            seen = self._seen[id(field)] = _Seen(TypeAdapter(item))
+        return seen.read(values)
 
     def _adapter(self, field: FieldInfo) -> TypeAdapter[Any]:
         found = self._adapters.get(id(field))
@@ -107,6 +119,41 @@ class PartialModel:
                 form = Annotated[(form, *field.metadata)]
             found = self._adapters[id(field)] = TypeAdapter(form)
         return found
+
+
+class _Seen:
+    """The items of one list field that were valid before, by the data they came from."""
+
+    def __init__(self, adapter: TypeAdapter[Any]) -> None:
+        self._adapter = adapter
+        self._from: list[Any] = []
+        self._items: list[Any] = []
+
+    def read(self, values: list[Any]) -> list[Any]:
+        """The items; the last one is left out while it is not valid. Raises where another is."""
+        if not values:
+            return []
+        whole = len(values) - 1
+        count = len(self._from)
+        # Finished data is shared, so a list that goes on holds the very items that were read.
+        if count > whole or self._from != values[:count]:
+            self._from, self._items = [], []
+        for value in values[len(self._from) : whole]:
+            self._items.append(self._adapter.validate_python(value))
+            self._from.append(value)
+        try:
+            last = self._adapter.validate_python(values[-1], experimental_allow_partial=_PART)
+        except ValidationError:
+            return self._items.copy()
+        return [*self._items, last]
+
+
+def _item_of(annotation: Any) -> Any:
+    """The form of the items of `list[Item]` or `list[Item] | None`; else None."""
+    parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    rest = [part for part in parts if part is not type(None)]
+    listed = len(rest) == 1 and get_origin(rest[0]) is list
+    return get_args(rest[0])[0] if listed else None
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -1,9 +1,11 @@
 """From the arguments a model sent back to what the tool's own schema says.
 
 Every form that lowering makes can be told from the tool's schema alone: null
-where null is not allowed, text where text is not, an object whose only property
-is `json_text`. So it does not matter for which provider, or how strictly, a tool
-was described, and a value that fits already is left as it is.
+where null is not allowed, text where text is not, and, where text is allowed
+beside objects, an object whose only property is `json_text`. So it does not
+matter for which provider, or how strictly, a tool was described, and a value
+that fits already is left as it is. The one form that can be both is such an
+object where any object or text may stand; it is read as JSON text there.
 """
 
 from collections.abc import Mapping
@@ -50,6 +52,7 @@ class _Lifting:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.left = _MOST_CHECKS
+        self.named = True
 
     def value(self, value: Any, schema: Any, taken: bool = False) -> Any:
         """A value as a schema wants it. Where text is `taken`, text stands for itself."""
@@ -57,6 +60,8 @@ class _Lifting:
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
                 return self.choice(value, schema[key], taken)
+        if _is_marked(value) and JSON_TEXT not in properties_of(schema):
+            return self.unmarked(value, schema, taken)
         for part in listed(schema.get("allOf")):
             value = self.value(value, part, taken)
         if isinstance(value, dict):
@@ -70,8 +75,11 @@ class _Lifting:
         return value
 
     def choice(self, value: Any, members: list[Any], taken: bool) -> Any:
-        """A value as the first member wants it that it then fits."""
+        """A value as the first member wants it that it fits, if need be after lifting."""
         taken = taken or any(accepts(member, "string", self.root) for member in members)
+        for member in members:
+            if self.fits(value, member):
+                return self.value(value, member, taken)
         for member in members:
             lifted = self.value(value, member, taken)
             if self.fits(lifted, member):
@@ -80,9 +88,6 @@ class _Lifting:
 
     def object(self, value: dict[str, Any], schema: Any) -> Any:
         """An object: names given back, nulls that stand for nothing taken out."""
-        if list(value) == [JSON_TEXT] and JSON_TEXT not in properties_of(schema):
-            decoded = _decoded(value[JSON_TEXT])
-            return value if decoded is _NOT_JSON else decoded
         schema, members = self._parts(schema)
         properties, required = properties_of(schema), required_of(schema)
         shown = {argument_name(name): name for name in properties if name not in value}
@@ -93,8 +98,19 @@ class _Lifting:
             unsaid = inner is None and name in properties and name not in required
             if unsaid and not accepts(wanted, "null", self.root):
                 continue
-            result[name] = self.value(inner, wanted)
+            known = name in properties or name in required
+            result[name] = self.value(inner, wanted) if known else self._extra(inner, wanted)
         return self._as_member(result, members) if members else result
+
+    def unmarked(self, value: dict[str, str], schema: Any, taken: bool) -> Any:
+        """What an object with JSON text spells, where it is not meant as it stands."""
+        decoded = _decoded(value[JSON_TEXT])
+        if decoded is _NOT_JSON:
+            return value
+        if self.fits(value, schema):
+            marks = self.named and (taken or accepts(schema, "string", self.root))
+            return decoded if marks and self.fits(decoded, schema) else value
+        return decoded
 
     def array(self, value: list[Any], schema: Mapping[str, Any]) -> list[Any]:
         """An array, item by item."""
@@ -124,9 +140,8 @@ class _Lifting:
         if isinstance(schema, bool):
             return schema
         schema = resolve(schema, self.root)
-        if "const" in schema and schema["const"] != value:
-            return False
-        if isinstance(schema.get("enum"), list) and value not in schema["enum"]:
+        choices = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(choices, list) and not any(_same(value, each) for each in choices):
             return False
         for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
             parts = schema.get(key)
@@ -140,15 +155,26 @@ class _Lifting:
 
     def _contents_fit(self, value: Any, schema: Mapping[str, Any]) -> bool:
         if isinstance(value, list):
-            items = schema.get("items", True)
-            return "prefixItems" in schema or all(self.fits(item, items) for item in value)
+            prefix, rest = listed(schema.get("prefixItems")), schema.get("items", True)
+            wanted = [*prefix[: len(value)], *[rest] * (len(value) - len(prefix))]
+            return all(map(self.fits, value, wanted))
         if not isinstance(value, dict):
             return True
         properties = properties_of(schema)
         extra = schema.get("additionalProperties", True)
+        if isinstance(schema.get("patternProperties"), Mapping):
+            extra = True
         return all(name in value for name in required_of(schema)) and all(
             self.fits(inner, properties.get(name, extra)) for name, inner in value.items()
         )
+
+    def _extra(self, value: Any, schema: Any) -> Any:
+        """A value under a name that is not declared; lowering marks none of these."""
+        before, self.named = self.named, False
+        try:
+            return self.value(value, schema)
+        finally:
+            self.named = before
 
     def _parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
         """An object schema at the top of a tool may be a union; its members come last."""
@@ -157,6 +183,14 @@ class _Lifting:
 
     def _as_member(self, value: dict[str, Any], members: list[Any]) -> Any:
         return self.choice(value, members, taken=False)
+
+
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, dict) and list(value) == [JSON_TEXT]
+
+
+def _same(value: Any, choice: Any) -> bool:
+    return isinstance(value, bool) == isinstance(choice, bool) and bool(value == choice)
 
 
 def _decoded(text: Any) -> Any:

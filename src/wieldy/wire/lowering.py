@@ -1,12 +1,14 @@
 """From a tool's own JSON Schema to what a provider accepts, with a report of what was lost."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .change import Change, Lowered
 from .facts import argument_name, properties_of, required_of, subschemas, takes_anything
 from .limits import openai_strict_faults
 from .merging import Schema, flattened
+from .repair import repaired
 from .target import OPENAI_STRICT, Loose, Target, target_of
 from .walk import Walk
 
@@ -21,26 +23,32 @@ def lower(schema: Mapping[str, Any], provider: str, strict: bool = False) -> Low
     provider allows) comes back as it would without `strict`, and says why.
     """
     target = target_of(provider, strict)
+    changes: list[Change] = []
     try:
-        if isinstance(target, Loose):
-            return _loosened(schema, target)
-        lowered = Walk(schema, target).run()
-        if not (strict and target.strict):
-            return lowered
-        faults = openai_strict_faults(lowered.schema) if target is OPENAI_STRICT else []
-        if takes_anything(schema):
-            faults.append("the tool takes arguments that it does not name")
-        return _without_strict(schema, provider, target, faults[0]) if faults else lowered
+        lowered = _lowered(repaired(schema, changes), provider, target)
     except RecursionError:
         change = Change("", "schema", "became any object", "it is nested too deep", True)
         return Lowered({"type": "object", "properties": {}}, (change,))
+    return replace(lowered, changes=(*lowered.changes, *dict.fromkeys(changes)))
+
+
+def _lowered(schema: Schema, provider: str, target: Target | Loose) -> Lowered:
+    if isinstance(target, Loose):
+        return _loosened(schema, target)
+    lowered = Walk(schema, target).run()
+    if not target.strict:
+        return lowered
+    faults = openai_strict_faults(lowered.schema) if target is OPENAI_STRICT else []
+    if takes_anything(schema):
+        faults.append("the tool takes arguments that it does not name")
+    return _without_strict(schema, provider, target, faults[0]) if faults else lowered
 
 
 def _without_strict(
     schema: Mapping[str, Any], provider: str, target: Target, fault: str
 ) -> Lowered:
     change = Change("", "strict", "was left off", f"{target.title}: {fault}", True)
-    loose = lower(schema, provider)
+    loose = _lowered(dict(schema), provider, target_of(provider))
     return Lowered(loose.schema, (change, *loose.changes))
 
 
@@ -98,8 +106,10 @@ def _with_items(schema: Any) -> Any:
 
 
 def _lacks_items(schema: Any) -> bool:
-    listed = isinstance(schema, Mapping) and schema.get("type") in ("array", ["array", "null"])
-    return listed and "items" not in schema
+    if not isinstance(schema, Mapping) or "items" in schema:
+        return False
+    said = schema.get("type")
+    return "array" in (said if isinstance(said, list) else [said])
 
 
 def _everywhere(schema: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.conversion import parse_json
 
-from .answers import NO_OUTPUT, blocks, failed, in_order
+from .answers import NO_OUTPUT, blocks, encodable, failed, in_order
 from .foreign import field, text
 from .incoming import Tools, make_call
 
@@ -30,7 +30,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict
 
 def result(outcome: Outcome) -> dict[str, Any]:
     """An outcome as a `CallToolResult`; an object also travels as structured content."""
-    content = [block.to_dict() for block in blocks(outcome)]
+    content = [encodable(block.to_dict()) for block in blocks(outcome)]
     if outcome.ok and content == [{"type": "text", "text": NO_OUTPUT}]:
         content = []
     answer: dict[str, Any] = {"content": content, "isError": failed(outcome)}
@@ -44,7 +44,7 @@ def _structured(outcome: Outcome) -> dict[str, Any] | None:
     if outcome.status is not Status.OK or outcome.value is None or isinstance(outcome.value, str):
         return None
     try:
-        value = parse_json(outcome.text)
+        value = encodable(parse_json(outcome.text))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

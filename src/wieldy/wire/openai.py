@@ -90,7 +90,7 @@ class StreamReader:
         key = number(field(item, "index"))
         growing = self._calls.find(key)
         events: list[Event] = []
-        if growing is None or _is_another(growing, name, provider_id, key):
+        if growing is None or _is_another(growing, name, provider_id, key, bool(arguments)):
             events += self._calls.start(key, name, provider_id)
             growing = self._calls.find(key)
         else:
@@ -101,11 +101,23 @@ class StreamReader:
         return [*events, *self._calls.complete(growing, arguments)] if arguments else events
 
 
-def _is_another(growing: Growing, name: str, provider_id: str, key: int | None) -> bool:
-    """Whether a piece begins a new call although its index is missing or was used before."""
+def _is_another(
+    growing: Growing, name: str, provider_id: str, key: int | None, brings_arguments: bool
+) -> bool:
+    """Whether a piece begins a new call although its index is missing or was used before.
+
+    Some servers repeat the name or the id in every piece of one call, and some
+    use one index or one id for all calls. A name after whole arguments is new.
+    """
+    if not (name and growing.name):
+        return bool(name and provider_id and growing.provider_id not in ("", provider_id))
     if provider_id and growing.provider_id:
-        return provider_id != growing.provider_id and bool(name)
-    return key is None and bool(name) and bool(growing.name)
+        if provider_id != growing.provider_id:
+            return True
+        return brings_arguments and (name != growing.name or growing.is_whole)
+    if key is None:
+        return True
+    return growing.is_whole or (name != growing.name and bool(growing.pieces))
 
 
 def _function(item: Any) -> tuple[str, Any]:

@@ -48,6 +48,7 @@ class StreamReader:
 
     def __init__(self, box: Tools) -> None:
         self._calls = Assembly(box)
+        self._ended: set[int] = set()
 
     @property
     def calls(self) -> list[Call]:
@@ -87,8 +88,17 @@ class StreamReader:
         item = field(event, "item")
         if text(field(item, "type")) != _CALL:
             return []
-        events = [] if self._meant(event) is not None else self._added(event)
-        return [*events, *self._whole(event, item)]
+        growing = self._meant(event)
+        # An index or an item's id that comes again, or none at all, may mean another call.
+        another = growing is None or growing.index in self._ended
+        if growing is not None and growing.provider_id and _call_id(item):
+            another = growing.provider_id != _call_id(item)
+        events = self._added(event) if another else []
+        events += self._whole(event, item)
+        ended = self._meant(event)
+        if ended is not None:
+            self._ended.add(ended.index)
+        return events
 
     def _whole(self, event: Any, source: Any) -> list[Event]:
         growing = self._meant(event)

@@ -5,7 +5,7 @@ from typing import Any
 
 from .foreign import field, text
 
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[['\"]([^'\"]*)['\"]\]")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([0-9]{1,9})\]|\[['\"]([^'\"]*)['\"]\]")
 _MOST_ITEMS = 10_000
 
 
@@ -47,7 +47,7 @@ def _steps(path: str) -> list[str | int]:
 
 def _put(whole: dict[str, Any], steps: list[str | int], value: Any) -> None:
     here: Any = whole
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
+    for step, following in zip(steps, [*steps[1:], None], strict=False):
         last = following is None
         fresh: Any = value if last else ([] if isinstance(following, int) else {})
         if isinstance(here, list) and isinstance(step, int) and step < _MOST_ITEMS:

@@ -86,8 +86,15 @@ def _described(tool: Tool, dialect: str) -> str:
     lines = [f"### {name}", f"Description: {tool.description.strip()}"]
     parameters = [line for each in schema.get("properties") or {} for line in _lines(each, schema)]
     lines += ["Parameters:", *parameters] if parameters else ["Parameters: none"]
-    lines += ["Example:", render_call(name, example_arguments(schema), dialect)]
+    lines += _example(name, schema, dialect)
     return "\n".join(lines)
+
+
+def _example(name: str, schema: Mapping[str, Any], dialect: str) -> list[str]:
+    try:
+        return ["Example:", render_call(name, example_arguments(schema), dialect)]
+    except ValueError:  # the dialect has no way to write it
+        return []
 
 
 def _lines(name: str, schema: Mapping[str, Any]) -> list[str]:

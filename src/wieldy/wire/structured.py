@@ -103,6 +103,7 @@ class StructuredStream:
 
         The fields that have come are checked one by one and set on an instance
         made by `model_construct`; the others have their default or are missing.
+        Finished items of a list are checked once and shared by later instances.
         Nothing is there before the JSON starts: None.
         """
         if self._partial is None or not self._started:

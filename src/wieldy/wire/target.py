@@ -5,6 +5,7 @@ page on the same subject and the transformation in its Python SDK, and the
 field descriptions of `Schema` and `FunctionDeclaration` in the Gemini API.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -55,6 +56,8 @@ class Loose:
     key: re.Pattern[str] | None = None
 
 
+_LONGEST_NAME = 64
+_HASH_LENGTH = 8
 _ANTHROPIC_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _GEMINI_KEY = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}\Z")
 
@@ -121,6 +124,12 @@ def target_of(provider: str, strict: bool = False) -> Target | Loose:
 
 
 def gemini_name(name: str) -> str:
-    """A tool's name for Gemini, where it starts with a letter or an underscore."""
+    """A tool's name for Gemini, where it starts with a letter or an underscore.
+
+    One that has to change gets a hash, so that no other tool's name is taken.
+    """
     legal = provider_name(name)
-    return legal if legal[0].isalpha() or legal[0] == "_" else f"_{legal}"
+    if legal[0].isalpha() or legal[0] == "_":
+        return legal
+    digest = hashlib.sha256(legal.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"_{legal[: _LONGEST_NAME - _HASH_LENGTH - 2]}_{digest}"

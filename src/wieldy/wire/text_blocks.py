@@ -13,11 +13,13 @@ from .text_fences import may_close_fence
 
 Lookup = Callable[[str], Tool | None]
 
+_HALF_CLOSING = re.compile(r"</[\w:-]{0,40}\Z")
+
 
 class Ending(Enum):
     """Why a block is over."""
 
-    CLOSED = "closed"  # its closing tag came
+    CLOSED = "closed"  # its closing tag came, or that of what it stands in
     CUT = "cut"  # the next call, or the end of the fence, came instead
     ENDED = "ended"  # the text ended between two of its parts
     LOST = "lost"  # the text ended inside one of its parts
@@ -53,6 +55,12 @@ def undecided(window: str, start: int, fenced: bool) -> int:
         if line >= 0 and may_close_fence(window, line + 1 + _indent(window, line + 1)):
             keep = min(keep, line)
     return keep
+
+
+def half_closing(raw: str) -> int:
+    """Where a closing tag starts that the end of the text has cut; else the end."""
+    half = _HALF_CLOSING.search(raw, max(0, len(raw) - 48))
+    return len(raw) if half is None else half.start()
 
 
 def waits_for_line_end(window: str, found: re.Match[str], final: bool) -> bool:

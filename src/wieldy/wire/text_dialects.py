@@ -7,10 +7,11 @@ from functools import cached_property
 
 from wieldy.core.names import near
 
+from .text_fences import IN_TAG, attributes
+
 # The longest tag that is waited for. Whatever is longer is text, so that what is held stays small.
 TAG_LIMIT = 256
 
-_ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 _PREFIX = r"(?:[\w-]{1,20}:)?"
 _BODIES = {"xml": r"<(?:name|params|parameters|arguments)(?=[\s>/])", "json": r"[{\[]"}
 _BODY_TAGS = ("<name", "<params", "<parameters", "<arguments")
@@ -62,11 +63,11 @@ class Dialect:
         return (*(f"<{wrapper}" for wrapper in self.wrappers), *named)
 
     def _openings(self) -> Iterator[str]:
-        yield f"(?P<wrapper>{self._prefix}(?:{'|'.join(self.wrappers)})){_ATTRIBUTES}"
+        yield f"(?P<wrapper>{self._prefix}(?:{'|'.join(self.wrappers)})){attributes(200)}"
         if self.function:
-            yield r"function=(?P<function>[^<>]{1,200})"
+            yield rf"function=(?P<function>{IN_TAG}{{1,200}})"
         if self.invoke:
-            yield rf"{self._prefix}invoke(?P<invoke>\s[^<>]{{1,200}})"
+            yield rf"{self._prefix}invoke(?P<invoke>(?=\s){IN_TAG}{{2,201}})"
 
     def _may_become(self, tail: str, heads: tuple[str, ...]) -> bool:
         if len(tail) > TAG_LIMIT or ">" in tail:

@@ -13,20 +13,25 @@ _CLOSING = re.compile(rf"(?P<marks>`{{3,64}}|~{{3,64}}){_BLANK}\r?(?:\n|\Z)")
 _HALF_CLOSING = re.compile(rf"(?:`{{0,64}}|~{{0,64}}){_BLANK}\r?\Z")
 _HALF_LINE = re.compile(rf"{_BLANK}(?P<marks>[`~]{{1,2}})\Z")
 
+# What may stand in a tag: no line that starts like a fence, so that either can be told first.
+IN_TAG = rf"(?:[^<>\n]|\n(?!{_BLANK}(?:```|~~~)))"
+
 # A closing line in the middle of a block, with the line break before it.
 FENCE_IN_BLOCK = rf"\n{_BLANK}(?P<fence>`{{3,64}}|~{{3,64}}){_BLANK}(?=\r?(?:\n|\Z))"
 
 
-def starts_line(window: str, at: int, blank_before: bool) -> bool:
+def attributes(most: int) -> str:
+    """The pattern of what may follow the name in a tag: nothing, or space and so much more."""
+    return rf"(?:(?=\s){IN_TAG}{{1,{most + 1}}})?"
+
+
+def starts_line(window: str, at: int, indent: int | None) -> bool:
     """Whether only an indent stands before `at` on its line.
 
-    `blank_before` tells the same of the place where the window begins.
+    `indent` is how much of one stands before the window; None if there is more than that.
     """
-    before = window[max(0, at - _INDENT - 1) : at]
-    line = before.rfind("\n")
-    if line < 0 and (at > _INDENT or not blank_before):
-        return False
-    return not before[line + 1 :].strip(" \t")
+    before = indent_after(window[max(0, at - _INDENT - 1) : at], indent if at <= _INDENT else None)
+    return before is not None
 
 
 def opening_end(window: str, at: int) -> int | None:
@@ -58,18 +63,20 @@ def closes(found: str, marks: str) -> bool:
     return found[0] == marks[0] and len(found) >= len(marks)
 
 
-def half_fence(window: str, blank_before: bool) -> int:
+def half_fence(window: str, indent: int | None) -> int:
     """Where one or two marks start a line that the end of the window has cut; else the end."""
     line = window.rfind("\n", max(0, len(window) - 2 * _INDENT)) + 1
-    if line == 0 and (len(window) > 2 * _INDENT or not blank_before):
-        return len(window)
     half = _HALF_LINE.match(window, line)
-    return len(window) if half is None else half.start("marks")
+    if half is None or not starts_line(window, half.start("marks"), indent):
+        return len(window)
+    return half.start("marks")
 
 
-def blank_after(text: str, blank_before: bool) -> bool:
-    """Whether the last line of the text is an indent only, given the line it starts on."""
+def indent_after(text: str, indent: int | None) -> int | None:
+    """How long the last line is if it is an indent only, given the indent before the text."""
     line = text.rfind("\n")
-    if line < 0 and not blank_before:
-        return False
-    return not text[line + 1 :].strip(" \t")
+    before = 0 if line >= 0 else indent
+    if before is None or text[line + 1 :].strip(" \t"):
+        return None
+    length = before + len(text) - line - 1
+    return length if length <= _INDENT else None

@@ -2,7 +2,7 @@
 
 import re
 
-from .text_fences import MARKS, blank_after, half_fence, starts_line
+from .text_fences import MARKS, half_fence, indent_after, starts_line
 
 _RUNS = ("```", "~~~")
 _RUN = re.compile(r"`+|~+")
@@ -11,12 +11,12 @@ _RUN = re.compile(r"`+|~+")
 class Window:
     """Text with a place to read at. Each search goes over each character once."""
 
-    __slots__ = ("_clear", "_tag", "_tag_found", "at", "blank", "text")
+    __slots__ = ("_clear", "_tag", "_tag_found", "at", "indent", "text")
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
-        self.blank = True  # whether only an indent stands before the text on its line
+        self.indent: int | None = 0  # what stands before the text on its line; None: more
         self.renew()
 
     def add(self, chunk: str) -> None:
@@ -38,17 +38,17 @@ class Window:
 
     def drop(self) -> None:
         """Let go of what has been read."""
-        self.blank = blank_after(self.text[: self.at], self.blank)
+        self.indent = indent_after(self.text[: self.at], self.indent)
         self.text = self.text[self.at :]
         self.at = 0
 
     def starts_line(self, at: int) -> bool:
         """Whether only an indent stands before a place on its line."""
-        return starts_line(self.text, at, self.blank)
+        return starts_line(self.text, at, self.indent)
 
     def half_fence(self) -> int:
         """Where one or two marks of a fence are cut by the end; else the end."""
-        return max(self.at, half_fence(self.text, self.blank))
+        return max(self.at, half_fence(self.text, self.indent))
 
     def next_tag(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The next match of the one pattern that is searched in this window."""

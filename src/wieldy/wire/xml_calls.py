@@ -9,7 +9,15 @@ from typing import Any
 
 from wieldy.core.call import Call
 
-from .text_blocks import End, Ending, Lookup, made_call, undecided, waits_for_line_end
+from .text_blocks import (
+    End,
+    Ending,
+    Lookup,
+    half_closing,
+    made_call,
+    undecided,
+    waits_for_line_end,
+)
 from .text_fences import FENCE_IN_BLOCK, closes
 from .text_values import (
     Schema,
@@ -24,7 +32,6 @@ from .xml_elements import CDATA_END, TAG, TOKEN, Element, elements_in, text_of
 
 _FENCED_TOKEN = re.compile(f"{TAG}|{FENCE_IN_BLOCK}", re.IGNORECASE)
 _PARAMS = ("params", "parameters", "arguments")
-_HALF_TAG = re.compile(r"</?\w{0,20}\Z")
 _DEPTH = 32
 
 
@@ -56,7 +63,10 @@ class XmlBlock:
         top = elements_in(raw, raw.index(">") + 1, _body_end(raw, ending))
         name = next((e for e in top.elements if e.tag.lower() == "name"), None)
         params = next((e for e in top.elements if e.tag.lower() in _PARAMS), None)
-        if name is None or not name.closed or (ending is Ending.ENDED and params is None):
+        closed = ending is Ending.CLOSED
+        if name is None or not name.closed or (params is None and not closed):
+            return []
+        if top.worded and (params is None or not closed):
             return []
         called = text_of(raw, name.start, name.end).strip()
         if not called:
@@ -66,6 +76,8 @@ class XmlBlock:
         if params is None:
             members = [element for element in top.elements if element is not name]
             return [made_call(called, _members(raw, members, schema, schema, 0), tool)]
+        if not closed and _is_prose(raw, params, schema):
+            return []
         return [made_call(called, _read_params(raw, params, schema), tool)]
 
     def _search(self, window: str, final: bool) -> End | None:
@@ -80,7 +92,7 @@ class XmlBlock:
                     self.position = token.start()
                     return None
                 if closes(token["fence"], self._fence or ""):
-                    return End(token.start(), Ending.CUT)
+                    return End(token.start(), Ending.LOST if self._open else Ending.CUT)
             self.position = token.end()
             end = self._pass_tag(token)
             if end is not None:
@@ -124,6 +136,17 @@ class XmlBlock:
             self._in_params = not closing
         elif not closing and not empty:
             self._open, self._same = name, 1
+
+
+def _is_prose(raw: str, params: Element, schema: Schema) -> bool:
+    """Whether words stand where only parameters, or an object as JSON, should."""
+    region = elements_in(raw, params.start, params.end, schema.get("properties") or {})
+    if not region.worded or region.elements:
+        return region.worded
+    try:
+        return not isinstance(read_json(text_of(raw, params.start, params.end)), dict)
+    except ValueError:
+        return True
 
 
 def _read_params(raw: str, params: Element, schema: Schema) -> dict[str, Any]:
@@ -189,5 +212,4 @@ def _items(
 def _body_end(raw: str, ending: Ending) -> int:
     if ending is Ending.CLOSED:
         return raw.rindex("<")
-    half = _HALF_TAG.search(raw, max(0, len(raw) - 24))
-    return half.start() if half and ending is Ending.ENDED else len(raw)
+    return half_closing(raw) if ending is Ending.ENDED else len(raw)

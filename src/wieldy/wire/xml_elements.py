@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-TAG = r"<!\[CDATA\[|<(?P<end>/)?(?P<tag>[^\s<>/!?=&]{1,64})(?:\s[^<>]{0,160})?/?>"
+from .text_fences import attributes
+
+TAG = rf"<!\[CDATA\[|<(?P<end>/)?(?P<tag>[^\s<>/!?=&]{{1,64}}){attributes(160)}/?>"
 TOKEN = re.compile(TAG, re.IGNORECASE)
 CDATA_END = "]]>"
 
@@ -25,10 +27,14 @@ class Element(NamedTuple):
 
 
 class Region(NamedTuple):
-    """The elements of a stretch of text, and whether there is anything but them."""
+    """The elements of a stretch of text, and whether there is anything but them.
+
+    `worded` tells of words between them, `mixed` of stray closing tags too.
+    """
 
     elements: list[Element]
     mixed: bool
+    worded: bool
 
 
 def elements_in(raw: str, start: int, end: int, known: Mapping[str, Any] | None = None) -> Region:
@@ -37,23 +43,24 @@ def elements_in(raw: str, start: int, end: int, known: Mapping[str, Any] | None 
     One that is never closed goes on to the end, or to the next one that is known.
     """
     found: list[Element] = []
-    mixed = False
+    mixed = worded = False
     position, unclosed = start, 0
     while True:
         token = TOKEN.search(raw, position, end)
         if token is None:
             break
+        worded = worded or token["tag"] is None or bool(raw[position : token.start()].strip())
         if token["tag"] is None or token["end"]:
             mixed, position = True, _after(raw, token, end)
             continue
-        mixed = mixed or bool(raw[position : token.start()].strip())
         element = _element(raw, token, end)
         if not element.closed and known and unclosed < _MOST_UNCLOSED:
             unclosed += 1
             element = _cut(raw, element, known)
         found.append(element)
         position = element.over
-    return Region(found, mixed or bool(raw[position:end].strip()))
+    worded = worded or bool(raw[position:end].strip())
+    return Region(found, mixed or worded, worded)
 
 
 def _element(raw: str, opening: re.Match[str], end: int) -> Element:
