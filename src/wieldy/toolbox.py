@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from wieldy.core.approvals import Approvals, Parked
+from wieldy.core.approvals import Approvals, MemoryApprovals, Parked
 from wieldy.core.block import Block, Progress
-from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope
+from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
-from wieldy.core.errors import DefinitionError
+from wieldy.core.errors import DefinitionError, StoreError
 from wieldy.core.limits import Limits
 from wieldy.core.names import near
 from wieldy.core.permission import Approver, Permits
@@ -39,6 +39,8 @@ from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
 from wieldy.execution.threads import Threads
 
 if TYPE_CHECKING:
+    from wieldy.store.ledger import Ledger
+    from wieldy.store.store import Store
     from wieldy.wire.cost import Cost, Counter
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,6 +81,7 @@ class ToolOptions(LimitOptions, total=False):
     on_conflict: str
 
 
+_LONGEST_KEY = 500
 _LIMIT_NAMES = frozenset(field.name for field in fields(Limits))
 _OPTION_NAMES = frozenset((*ToolOptions.__annotations__, *_LIMIT_NAMES, "name", "description"))
 
@@ -90,6 +93,7 @@ class View:
         self,
         registry: Registry,
         engine: Engine,
+        desk: Desk,
         index: Index,
         selection: Selection | None = None,
         scope: Scope = NO_SCOPE,
@@ -97,6 +101,7 @@ class View:
         self._registry = registry
         self._engine = engine
         self._run = engine.run
+        self._desk = desk
         self._index = index
         self._selection = selection
         self._scope = scope
@@ -108,14 +113,30 @@ class View:
         *,
         deps: Any = None,
         session: str | None = None,
+        idempotency_key: str | None = None,
+        wait: bool = False,
+        timeout: float | None = None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Run one call to its outcome; a failing tool is an outcome, not an exception.
 
         `deps` is for this call alone and reaches the tool through its `Context`.
+        A repeated `idempotency_key` gives the first call's outcome. `wait=True` waits
+        until a parked call is decided, `timeout` seconds at most, and gives its end.
         """
-        if type(call) is str and deps is None and session is None:
+        if (
+            type(call) is str
+            and deps is None
+            and session is None
+            and idempotency_key is None
+            and not wait
+            and timeout is None
+        ):
             return self._run(Call(call, arguments, self._scope), self._selection)
-        made = self._made(call, arguments, session)
+        made = self._made(call, arguments, session, idempotency_key)
+        if wait:
+            return self._waited(made, deps, timeout)
+        if timeout is not None:
+            raise ValueError("timeout is how long wait=True waits; a tool has Limits(timeout=…)")
         return self._run(made, self._selection, Extras(deps))
 
     def stream(
@@ -125,9 +146,11 @@ class View:
         *,
         deps: Any = None,
         session: str | None = None,
+        idempotency_key: str | None = None,
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run one call and give what it shows as it comes, the outcome last."""
-        return self._engine.stream(self._made(call, arguments, session), deps, self._selection)
+        made = self._made(call, arguments, session, idempotency_key)
+        return self._engine.stream(made, deps, self._selection)
 
     async def call_many(
         self,
@@ -153,9 +176,10 @@ class View:
         *,
         deps: Any = None,
         session: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Outcome:
         """Run one call from blocking code, also inside a tool or beside a running loop."""
-        made = self._made(call, arguments, session)
+        made = self._made(call, arguments, session, idempotency_key)
         return border().wait(lambda home: self._run(made, self._selection, Extras(deps, home=home)))
 
     def view(
@@ -168,7 +192,7 @@ class View:
         """Fewer tools: any match within one criterion, and each criterion narrows."""
         selection = Selection(names, tags, groups, above=self._selection)
         scope = Scope(agent or self._scope.agent, self._scope.session)
-        return View(self._registry, self._engine, self._index, selection, scope)
+        return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
     def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
         """The visible tools as a provider wants them described.
@@ -221,7 +245,19 @@ class View:
         selected = self._selection is None or self._selection.shows(tool)
         return selected and self._registry.active(tool)
 
-    def _made(self, call: str | Call, arguments: Arguments, session: str | None) -> Call:
+    async def _waited(self, call: Call, deps: Any, seconds: float | None) -> Outcome:
+        outcome = await self._run(call, self._selection, Extras(deps))
+        if outcome.status is Status.PENDING:
+            return await self._desk.wait(outcome, seconds)
+        return outcome
+
+    def _made(
+        self,
+        call: str | Call,
+        arguments: Arguments,
+        session: str | None,
+        idempotency_key: str | None = None,
+    ) -> Call:
         """The call to run, with the scope of this view."""
         given = call.scope if isinstance(call, Call) else NO_SCOPE
         own = self._scope
@@ -229,10 +265,16 @@ class View:
         scope = Scope(
             own.agent or given.agent, session or own.session or given.session, given.parent
         )
-        if not isinstance(call, Call):
-            return Call(call if isinstance(call, str) else str(call), arguments, scope)
-        # A decision counts only where it was made: a call that comes back is asked about anew.
-        return call.replace(scope=scope, decision=None)
+        if isinstance(call, Call):
+            idempotency_key = idempotency_key or call.idempotency_key
+            # A decision counts only where it was made: a call that comes back is asked about anew.
+            made = call.replace(scope=scope, decision=None, idempotency_key=idempotency_key)
+        else:
+            name = call if isinstance(call, str) else str(call)
+            made = Call(name, arguments, scope, idempotency_key=idempotency_key)
+        if idempotency_key is not None:
+            _check_key(idempotency_key, self._engine.records)
+        return made
 
 
 class Toolbox(View):
@@ -245,6 +287,8 @@ class Toolbox(View):
     def __init__(
         self,
         *,
+        store: str | None = None,
+        durability: str = "full",
         middleware: Sequence[Middleware] = (),
         observers: Sequence[Observer] = (),
         approver: Approver | None = None,
@@ -262,7 +306,10 @@ class Toolbox(View):
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads!r}")
         registry = Registry()
-        approvals = Approvals()
+        self._store = None if store is None else _store(store, durability)
+        kept = self._store
+        approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
+        recorder = None if kept is None else kept.recorder
         self.rules = Rules(changed=lambda: planner.forget())
         self.groups = Groups(registry)
         permits = Permits(
@@ -276,11 +323,12 @@ class Toolbox(View):
             middleware=middleware,
             validation=validation,
             spill=spill,
+            keeper=recorder,
         )
-        engine = Engine(registry, planner, observers, capture_content)
-        self._desk = Desk(engine, registry, approvals)
-        permits.overdue = self._desk.overdue
-        super().__init__(registry, engine, Index(registry))
+        engine = Engine(registry, planner, observers, capture_content, recorder)
+        desk = Desk(engine, registry, approvals)
+        permits.overdue = desk.overdue
+        super().__init__(registry, engine, desk, Index(registry))
 
     def add(
         self,
@@ -366,14 +414,37 @@ class Toolbox(View):
         """Refuse a parked call; it never runs."""
         return await self._desk.deny(call_id, by, reason)
 
+    @property
+    def ledger(self) -> "Ledger":
+        """The record of calls; there is one where there is a store."""
+        return self._kept().ledger
+
+    async def recover(self, calls: Iterable[str] | None = None) -> list[Outcome]:
+        """Run what a crash left open, and give the outcomes.
+
+        Those are approved calls that nobody started, and calls of unknown end whose
+        tool is read-only or idempotent. Naming calls by id says that they may run
+        again whatever their tool is.
+        """
+        return await self._kept().recover(self._engine, self._registry, calls)
+
     async def interrupt(self, call_id: str) -> bool:
         """Stop a running call: its caller gets an interrupted outcome. False if none runs."""
         return self._engine.interrupt(call_id)
 
     async def close(self) -> None:
-        """Let go of workers."""
+        """Let go of workers and of the store."""
         for executor in self._executors.values():
             executor.close()
+        if self._store is not None:
+            await self._store.close()
+
+    def _kept(self) -> "Store":
+        if self._store is None:
+            raise StoreError(
+                "this toolbox has none", 'Make it with Toolbox(store="sqlite:///wieldy.db").'
+            )
+        return self._store
 
     async def __aenter__(self) -> Self:
         return self
@@ -385,6 +456,20 @@ class Toolbox(View):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _store(url: str, durability: str) -> "Store":
+    # SQLAlchemy is loaded by whoever asks for a store, and by nobody else.
+    from wieldy.store.store import Store  # noqa: PLC0415
+
+    return Store(url, durability)
+
+
+def _check_key(idempotency_key: str, recorded: bool) -> None:
+    if not recorded:
+        raise ValueError("an idempotency_key needs a store to be remembered in")
+    if not 0 < len(idempotency_key) <= _LONGEST_KEY:
+        raise ValueError(f"an idempotency_key has 1 to {_LONGEST_KEY} characters")
 
 
 def _with_limits(options: dict[str, Any], before: Limits | None) -> dict[str, Any]:

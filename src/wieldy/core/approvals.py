@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from .call import Call, Decision, Outcome, Scope
 from .canonical import digest
@@ -30,6 +30,7 @@ class Parked:
         fingerprint: str,
         *,
         reason: str | None = None,
+        at: float | None = None,
         expires_at: float | None = None,
         repairs: Sequence[dict[str, Any]] = (),
         deps: Any = None,
@@ -38,7 +39,7 @@ class Parked:
         self.digest = digest(call.arguments)
         self.fingerprint = fingerprint
         self.reason = reason
-        self.at = time.time()
+        self.at = time.time() if at is None else at
         self.expires_at = expires_at
         self.repairs = tuple(repairs)
         self.deps = deps
@@ -72,6 +73,53 @@ class Parked:
         return f"Parked({self.call!r})"
 
 
+class Edited(NamedTuple):
+    """Other arguments than those parked, as they were accepted."""
+
+    arguments: Mapping[str, Any]
+    repairs: Sequence[dict[str, Any]]
+    secrets: tuple[str, ...]
+
+
+class Approvals(Protocol):
+    """Where parked calls are kept. Each change of state is made by exactly one caller."""
+
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
+
+    async def pending(self) -> list[Parked]:
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+
+    async def find(self, call_id: str) -> Parked:
+        """The parked call of this id, decided or not; `CallNotFound` otherwise."""
+
+    async def approve(
+        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds.
+
+        `here` says that the caller has the tool and will run it.
+        """
+
+    async def refuse(self, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+
+    async def claim(self, call_id: str) -> bool:
+        """Whether the caller is the one who runs this approved call."""
+
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+
+    async def finish(self, call_id: str, outcome: Outcome) -> None:
+        """Record how an approved call ended."""
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a decided call ended; waits while it is still running."""
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+
+
 class _Decided:
     """A parked call after its decision: the call as decided, and how it ended."""
 
@@ -80,19 +128,21 @@ class _Decided:
     def __init__(self, parked: Parked, call: Call) -> None:
         self.parked = parked
         self.call = call
-        self.claimed = False
+        # Nobody is to run what was refused.
+        self.claimed = call.decision is None or not call.decision.approved
         self.ended: Future[Outcome] = Future()
 
 
-class Approvals:
+class MemoryApprovals:
     """The parked calls of one process, in memory."""
 
     def __init__(self) -> None:
         self._parked: dict[str, Parked] = {}
         self._decided: OrderedDict[str, _Decided] = OrderedDict()
+        self._watched: dict[str, list[Future[None]]] = {}
         self._lock = threading.Lock()
 
-    async def park(self, parked: Parked) -> bool:
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided. False means that its id is taken."""
         with self._lock:
             if parked.id in self._parked or parked.id in self._decided:
@@ -112,33 +162,41 @@ class Approvals:
             parked = self._parked.get(call_id)
             return self._known(call_id).parked if parked is None else parked
 
-    async def decide(self, call_id: str, decision: Decision, arguments: Any) -> Call:
-        """Record a decision, once, and give the call as decided; the first decision holds."""
-        with self._lock:
-            parked = self._parked.pop(call_id, None)
-            if parked is not None:
-                call = parked.call.replace(arguments=arguments, decision=decision)
-                self._decided[call_id] = _Decided(parked, call)
-                self._forget_some()
-                return call
-            earlier = self._known(call_id).call
-        assert earlier.decision is not None
-        if earlier.decision.approved != decision.approved:
-            verdict = "approved" if earlier.decision.approved else "denied"
-            raise AlreadyDecided(call_id, verdict, earlier.decision.by)
-        return earlier
+    async def approve(
+        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds."""
+        call, _ = self._decide(call_id, decision, edited)
+        return call
+
+    async def refuse(self, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+        decision = outcome.call.decision
+        assert decision is not None
+        _, first = self._decide(outcome.call.id, decision, None)
+        if first:
+            await self.finish(outcome.call.id, outcome)
+        return first
 
     async def claim(self, call_id: str) -> bool:
-        """Whether the caller is the one who runs this decided call."""
+        """Whether the caller is the one who runs this approved call."""
         with self._lock:
             known = self._known(call_id)
             first, known.claimed = not known.claimed, True
             return first
 
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+        free = await self.claim(outcome.call.id)
+        if free:
+            await self.finish(outcome.call.id, outcome)
+        return free
+
     async def finish(self, call_id: str, outcome: Outcome) -> None:
-        """Record how a decided call ended."""
+        """Record how an approved call ended."""
         with self._lock:
             known = self._known(call_id)
+            known.claimed = True
         if not known.ended.done():
             # What a call came with is kept only while it waits.
             known.parked.deps = None
@@ -149,6 +207,37 @@ class Approvals:
         with self._lock:
             known = self._known(call_id)
         return await asyncio.wrap_future(known.ended)
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        with self._lock:
+            waiting: Future[None] = Future()
+            if call_id in self._parked:
+                self._watched.setdefault(call_id, []).append(waiting)
+            else:
+                waiting.set_result(None)
+        await asyncio.wrap_future(waiting)
+        with self._lock:
+            free = not self._known(call_id).claimed
+        return None if free else await self.outcome(call_id)
+
+    def _decide(self, call_id: str, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
+        """The call as decided, and whether by this decision."""
+        with self._lock:
+            parked = self._parked.pop(call_id, None)
+            if parked is not None:
+                held = parked.call.arguments if edited is None else edited.arguments
+                call = parked.call.replace(arguments=held, decision=decision)
+                self._decided[call_id] = _Decided(parked, call)
+                self._forget_some()
+                watchers = self._watched.pop(call_id, [])
+            else:
+                call, watchers = self._known(call_id).call, []
+        for each in watchers:
+            if each.set_running_or_notify_cancel():
+                each.set_result(None)
+        check_agreement(call, decision)
+        return call, parked is not None
 
     def _known(self, call_id: str) -> _Decided:
         known = self._decided.get(call_id)
@@ -163,3 +252,12 @@ class Approvals:
             : max(0, spare)
         ]:
             del self._decided[call_id]
+
+
+def check_agreement(call: Call, decision: Decision) -> None:
+    """Raise `AlreadyDecided` if the call was decided the other way."""
+    earlier = call.decision
+    assert earlier is not None
+    if earlier.approved != decision.approved:
+        verdict = "approved" if earlier.approved else "denied"
+        raise AlreadyDecided(call.id, verdict, earlier.by)

@@ -98,10 +98,19 @@ class Call:
     """A request to run one tool. It is never changed after it is made.
 
     `arguments` are as they were sent: a dict, JSON text, or None. `id` is ours
-    and names this call alone; `provider_id` is what the model called it.
+    and names this call alone; `provider_id` is what the model called it. Calls
+    with the same `idempotency_key` are one call: the first runs, all get its outcome.
     """
 
-    __slots__ = ("_id", "arguments", "decision", "provider_id", "scope", "tool")
+    __slots__ = (
+        "_id",
+        "arguments",
+        "decision",
+        "idempotency_key",
+        "provider_id",
+        "scope",
+        "tool",
+    )
 
     def __init__(
         self,
@@ -111,12 +120,14 @@ class Call:
         id: str | None = None,
         provider_id: str | None = None,
         decision: Decision | None = None,
+        idempotency_key: str | None = None,
     ) -> None:
         self.tool = tool
         self.arguments = arguments
         self.scope = scope
         self.provider_id = provider_id
         self.decision = decision
+        self.idempotency_key = idempotency_key
         self._id: str | int = id or next(_counter)
 
     @property
@@ -129,8 +140,8 @@ class Call:
 
     def replace(self, **changes: Any) -> "Call":
         """The same call, same id, with some facts changed."""
-        names = ("tool", "arguments", "scope", "id", "provider_id", "decision")
-        return Call(**{name: changes.get(name, getattr(self, name)) for name in names})
+        facts = {name: getattr(self, name) for name in self.__slots__[1:]}
+        return Call(**{"id": self.id, **facts, **changes})
 
     def __repr__(self) -> str:
         # Names only: arguments may hold secrets, and reprs end up in logs.

@@ -1,11 +1,12 @@
 """Where people decide on parked calls."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from .approvals import Approvals, Parked
+from .approvals import Approvals, Edited, Parked
 from .call import Call, Outcome, Status
 from .canonical import digest
 from .engine import Engine
@@ -42,27 +43,38 @@ class Desk:
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
-        accepted, agreed, repairs = parked.call.arguments, parked.digest, parked.repairs
+        edited, agreed, repairs = None, parked.digest, parked.repairs
         if arguments is not None:
-            edited = parked.call.replace(arguments=arguments)
-            accepted, edit_repairs = await self._engine.check(edited)
-            repairs = tuple(edit_repairs)
-            agreed = digest(accepted)
+            checked = await self._engine.check(parked.call.replace(arguments=arguments))
+            edited = Edited(*checked)
+            agreed, repairs = digest(edited.arguments), tuple(edited.repairs)
         decision = decision_on(parked, True, agreed, by)
-        call = await self._approvals.decide(call_id, decision, accepted)
-        tool = self._registry.find(call.tool)
-        here = tool is not None and self._registry.active(tool)
-        if tool is None or not here or tool.fingerprint != parked.fingerprint:
-            reason = "approved, but the tool is not here as it was when the call was parked"
-            return Outcome(call, Status.PENDING, metadata={"reason": reason})
-        if not await self._approvals.claim(call_id):
-            return await self._approvals.outcome(call_id)
-        return await self._run(call, repairs, parked.deps if deps is None else deps)
+        here = self._has_tool(parked)
+        call = await self._approvals.approve(call_id, decision, edited, here)
+        return await self._resume(call, parked, repairs, deps)
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""
         parked = await self._current(call_id)
         return await self._refuse(parked, by, reason or "a person said no", {})
+
+    async def wait(self, receipt: Outcome, seconds: float | None) -> Outcome:
+        """The end of a parked call, decided wherever; the receipt if that takes too long."""
+        end = None if seconds is None else time.monotonic() + seconds
+        parked = await self._approvals.find(receipt.call.id)
+        while end is None or time.monotonic() < end:
+            try:
+                async with asyncio.timeout(_patience(parked, end)):
+                    ended = await self._approvals.watch(parked.id)
+            except TimeoutError:
+                if parked.expired():
+                    await self.expire(parked.id)
+                continue
+            if ended is not None:
+                return ended
+            call = await self._decided(parked)
+            return await self._resume(call, parked, parked.repairs, None)
+        return receipt
 
     async def expire(self, call_id: str) -> None:
         """End a parked call that nobody decided in time, unless somebody just did."""
@@ -72,8 +84,9 @@ class Desk:
                 await self._refuse(parked, None, "nobody decided in time", {"expired": True})
             except AlreadyDecided:
                 # Approved, and nobody with the tool came to run it.
-                if await self._approvals.claim(call_id):
-                    await self._end(parked.call, "nobody ran it in time", {"expired": True})
+                outcome = _refused(parked.call, "nobody ran it in time", {"expired": True})
+                if await self._approvals.abandon(outcome):
+                    await self._engine.report(outcome)
 
     def overdue(self, call_id: str) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
@@ -86,6 +99,28 @@ class Desk:
         if parked.expired():
             await self.expire(call_id)
         return parked
+
+    def _has_tool(self, parked: Parked) -> bool:
+        tool = self._registry.find(parked.tool)
+        if tool is None or not self._registry.active(tool):
+            return False
+        return tool.fingerprint == parked.fingerprint
+
+    async def _decided(self, parked: Parked) -> Call:
+        """An approved call with the decision on it."""
+        decision = decision_on(parked, True, parked.digest, None)
+        return await self._approvals.approve(parked.id, decision, None, True)
+
+    async def _resume(
+        self, call: Call, parked: Parked, repairs: Sequence[Receipt], deps: Any
+    ) -> Outcome:
+        """Run an approved call if its tool is here and nobody else runs it."""
+        if not self._has_tool(parked):
+            reason = "approved, but the tool is not here as it was when the call was parked"
+            return Outcome(call, Status.PENDING, metadata={"reason": reason})
+        if not await self._approvals.claim(call.id):
+            return await self._approvals.outcome(call.id)
+        return await self._run(call, repairs, parked.deps if deps is None else deps)
 
     async def _run(self, call: Call, repairs: Sequence[Receipt], deps: Any) -> Outcome:
         outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
@@ -101,14 +136,21 @@ class Desk:
         self, parked: Parked, by: str | None, reason: str, metadata: dict[str, Any]
     ) -> Outcome:
         decision = decision_on(parked, False, parked.digest, by, reason)
-        call = await self._approvals.decide(parked.id, decision, parked.call.arguments)
-        if not await self._approvals.claim(parked.id):
+        outcome = _refused(parked.call.replace(decision=decision), reason, metadata)
+        if not await self._approvals.refuse(outcome):
             return await self._approvals.outcome(parked.id)
-        return await self._end(call, reason, metadata)
-
-    async def _end(self, call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
-        error = CallDenied(call.tool, reason)
-        outcome = Outcome(call, Status.DENIED, error=error, metadata=metadata)
-        await self._approvals.finish(call.id, outcome)
         await self._engine.report(outcome)
         return outcome
+
+
+def _refused(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
+    error = CallDenied(call.tool, reason)
+    return Outcome(call, Status.DENIED, error=error, metadata=metadata)
+
+
+def _patience(parked: Parked, end: float | None) -> float | None:
+    """Seconds until somebody should look again: the caller's own limit, or the call's."""
+    limits = [] if end is None else [end - time.monotonic()]
+    if parked.expires_at is not None and not parked.expired():
+        limits.append(parked.expires_at - time.time())
+    return max(0.0, min(limits)) if limits else None

@@ -25,6 +25,7 @@ from .errors import (
 from .invoke import FINAL, failed, failure, settled
 from .names import near
 from .plan import Plan, Planner
+from .record import Recorder
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras, Observer, Run, covered_content, current_run
@@ -50,12 +51,15 @@ class Engine:
         planner: Planner,
         observers: Sequence[Observer] = (),
         capture_content: bool = False,
+        recorder: Recorder | None = None,
     ) -> None:
         self._registry = registry
         self._planner = planner
         self._plans = planner.plans
         self._observers = tuple(observers)
         self._capture_content = capture_content
+        self._recorder = recorder
+        self._attended = bool(self._observers) or recorder is not None
         self._running: set[Run] = set()
         self._late = self._tell_late
 
@@ -105,7 +109,7 @@ class Engine:
             outcome = _cancelled(run, error)
         except BaseException:
             # The process or the loop is ending: say so to whoever listens without waiting.
-            self._tell_now(_interrupted(run))
+            self._tell_now(_interrupted(run), run)
             raise
         finally:
             run.stopped = True
@@ -114,8 +118,8 @@ class Engine:
             outcome.seconds = perf_counter() - started
         if run.eventful:
             return await self._wind_up(run, outcome)
-        if self._observers:
-            await self._tell(outcome)
+        if self._attended:
+            outcome = await self._end(run, outcome)
         return outcome
 
     async def stream(
@@ -140,8 +144,8 @@ class Engine:
                 task.cancel()
                 await asyncio.wait((task,))
 
-    async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt]]:
-        """The arguments as they would be accepted and their repairs, or raise why not."""
+    async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
+        """The arguments as they would be accepted, their repairs and secrets, or raise why not."""
         run = Run(call, None)
         plan = self._find(run, None)
         run.tool = plan.tool
@@ -149,7 +153,12 @@ class Engine:
             plan.accept(run)
         except InvalidArguments as error:
             raise _discreet(run, error) from None
-        return run.arguments, run.noted("repairs", [])
+        return run.arguments, run.noted("repairs", []), run.secrets
+
+    @property
+    def records(self) -> bool:
+        """Whether calls are recorded."""
+        return self._recorder is not None
 
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call has told."""
@@ -190,7 +199,7 @@ class Engine:
                 left = await run.interruption.settle()
             elif run.interruption.taken_back():
                 left = None
-        await self._tell(outcome)
+        outcome = await self._end(run, outcome)
         if left is not None:
             raise left
         return outcome
@@ -239,6 +248,20 @@ class Engine:
             raise ToolNotFound(name, reason=reason)
         return self._plans.get(tool.name) or self._planner.plan(tool)
 
+    async def _end(self, run: Run, outcome: Outcome) -> Outcome:
+        """Record how the call ended, where that is done, and then tell of it."""
+        left = None
+        if self._recorder is not None:
+            try:
+                outcome = await self._recorder.end(run, outcome)
+            except asyncio.CancelledError as error:
+                # What was handed to the recorder is written without us.
+                left = error
+        await self._tell(outcome)
+        if left is not None:
+            raise left
+        return outcome
+
     async def _tell(self, outcome: Outcome) -> None:
         left = None
         for observer in self._observers:
@@ -252,8 +275,10 @@ class Engine:
         if left is not None:
             raise left
 
-    def _tell_now(self, outcome: Outcome) -> None:
-        """Tell the observers where nothing can be awaited."""
+    def _tell_now(self, outcome: Outcome, run: Run | None = None) -> None:
+        """Record and tell where nothing can be awaited."""
+        if run is not None and self._recorder is not None:
+            self._recorder.end_soon(run, outcome)
         for observer in self._observers:
             try:
                 waiting = observer(outcome)
@@ -266,12 +291,14 @@ class Engine:
         """Tell the observers that a function left behind has ended. Called on its own thread."""
         # A closed loop can't end it, and then nobody else forgets it.
         self._running.discard(run)
-        if not self._observers:
+        if not self._attended:
             return
         outcome = Outcome(run.call, Status.OK, value) if error is None else failure(run, error)
         if run.secrets:
             outcome = _covered(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
+        if self._recorder is not None:
+            self._recorder.late(run, outcome)
         telling = self._tell(outcome)
         try:
             if run.loop.is_running():

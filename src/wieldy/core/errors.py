@@ -5,6 +5,11 @@ WieldyError
 │   └── NameTaken        the name belongs to another tool: choose a policy
 ├── CallNotFound         no parked call has this id
 ├── AlreadyDecided       somebody decided otherwise before
+├── StoreError           the store can't do what was asked
+│   ├── StoreUnavailable it is locked, full, or can't be reached: try again
+│   ├── StoreTooNew      a newer version made it: upgrade
+│   └── CorruptRow       one of its rows can't be read
+├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
     ├── InvalidArguments the model should send other arguments
@@ -13,6 +18,8 @@ WieldyError
     ├── CallTimeout      it took longer than its limit
     ├── CallInterrupted  somebody stopped it
     ├── CallUnknown      it started and nobody knows how it ended
+    ├── NotRecorded      it did not run, because it could not be recorded
+    ├── KeyTaken         its idempotency key belongs to another call
     └── ToolFailed       the function raised; `original` is what it raised
 """
 
@@ -60,6 +67,46 @@ class AlreadyDecided(WieldyError):
         self.call_id = call_id
         self.verdict = verdict
         self.by = by
+
+
+class StoreError(WieldyError):
+    """The store can't do what was asked; `next_step` says what helps."""
+
+    def __init__(self, reason: str, next_step: str) -> None:
+        super().__init__(f"The store: {reason}. {next_step}")
+        self.reason = reason
+        self.next_step = next_step
+
+
+class StoreUnavailable(StoreError):
+    """The store can't be used now; later it may."""
+
+
+class StoreTooNew(StoreError):
+    """The database was made by a newer version of this library."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(
+            f"its database is at step {found}, and this version of wieldy knows {known}",
+            "Upgrade wieldy, or use another store.",
+        )
+        self.found = found
+        self.known = known
+
+
+class CorruptRow(StoreError):
+    """A row of the store can't be read, and is not acted upon."""
+
+    def __init__(self, call_id: str, reason: str) -> None:
+        super().__init__(
+            f"the row of call {call_id} can't be read ({reason})",
+            "Restore it from a copy, or delete it from wieldy_calls.",
+        )
+        self.call_id = call_id
+
+
+class RecordedFailure(WieldyError):
+    """What a tool raised, as the store remembers it: its words, not the exception itself."""
 
 
 class CallError(WieldyError):
@@ -127,6 +174,27 @@ class CallUnknown(CallError):
         super().__init__(f"It is not known how the call of {tool} ended: {reason}")
         self.tool = tool
         self.reason = reason
+
+
+class NotRecorded(CallError):
+    """The call was to be recorded before it ran; it could not be, and did not run."""
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(f"The call of {tool} was not run, because it can't be recorded: {reason}")
+        self.tool = tool
+        self.reason = reason
+
+
+class KeyTaken(CallError):
+    """A call with this id or idempotency key exists, with another tool or other arguments."""
+
+    def __init__(self, tool: str, first: str) -> None:
+        super().__init__(
+            f"The call of {tool} was not run: its id or idempotency key belongs to call {first}, "
+            "which has another tool or other arguments. Use a new key."
+        )
+        self.tool = tool
+        self.first = first
 
 
 class ToolFailed(CallError):

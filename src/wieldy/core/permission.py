@@ -98,7 +98,7 @@ class Permits:
             return await proceed(run)
         if answer is False:
             return _denied(run, "the approver said no")
-        if not await self.approvals.park(parked):
+        if not await self.approvals.park(parked, run.secrets):
             return _denied(run, "a call with this id waits already, or was decided")
         if self.ttl is not None and self.overdue is not None:
             # Whoever looks at an overdue call ends it; the timer is for when nobody looks.

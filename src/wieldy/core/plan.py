@@ -15,6 +15,7 @@ from .invoke import bare_function, invoker
 from .limits import parse_rate
 from .permission import Permits
 from .rate import limit_rate
+from .record import Keeper
 from .registry import Registry
 from .retry import retry
 from .run import Executor, Handler, Middleware, Run
@@ -42,7 +43,7 @@ class Plan:
         self.function = None if stack else bare_function(tool)
         self.handler: Handler = reduce(_around, reversed(stack), invoker(tool, executor))
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
-        if tool.secrets or _mentions_secret(tool.input_schema):
+        if tool.secrets or mentions_secret(tool.input_schema):
             self.function = None
             self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
 
@@ -59,6 +60,7 @@ class Planner:
         middleware: Sequence[Middleware] = (),
         validation: str = "repair",
         spill: Spill | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.plans: dict[str, Plan] = {}
         self._changes = 0
@@ -69,6 +71,7 @@ class Planner:
         self._middleware = tuple(middleware)
         self._validation = validation
         self._spill = spill
+        self._keeper = keeper
         self._gate = Gate()
         self._gated = False
         self._limiters: dict[str, tuple[Tool, list[Middleware]]] = {}
@@ -104,10 +107,13 @@ class Planner:
 
     def _stack(self, tool: Tool) -> list[Middleware]:
         """The middleware of a tool, the outermost first."""
-        guard = self._permits.guard(tool, always=bool(self._middleware))
+        waits = bool(self._middleware) or self._keeper is not None
+        guard = self._permits.guard(tool, always=waits)
         stack = [*self._middleware]
         if stack:
             stack.insert(0, _expect_outcome)
+        if self._keeper is not None:
+            stack.insert(0, self._keeper.once)
         if guard is not None:
             stack.append(guard)
         if self._gated:
@@ -118,7 +124,7 @@ class Planner:
         # They have memory (slots, starts, results) that outlives a new plan.
         known = self._limiters.get(tool.name)
         if known is None or known[0] is not tool:
-            known = (tool, _limiters(tool, self._spill, self._gate))
+            known = (tool, _limiters(tool, self._spill, self._gate, self._keeper))
             if known[1]:
                 self._limiters[tool.name] = known
         return known[1]
@@ -152,7 +158,9 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
     return outcome
 
 
-def _limiters(tool: Tool, spill: Spill | None, gate: Gate) -> list[Middleware]:
+def _limiters(
+    tool: Tool, spill: Spill | None, gate: Gate, keeper: Keeper | None
+) -> list[Middleware]:
     limits = tool.limits
     found: list[Middleware] = []
     if limits.max_result is not None:
@@ -161,6 +169,8 @@ def _limiters(tool: Tool, spill: Spill | None, gate: Gate) -> list[Middleware]:
         found.append(keep_results(limits.cache))
     if limits.concurrency is not None:
         found.append(limit_concurrency(limits.concurrency, limits.key, gate))
+    if keeper is not None:
+        found.append(keeper.start)
     if limits.retries and (tool.retryable or limits.retry_unsafe):
         found.append(retry(limits.retries))
     if limits.rate is not None:
@@ -170,7 +180,8 @@ def _limiters(tool: Tool, spill: Spill | None, gate: Gate) -> list[Middleware]:
     return found
 
 
-def _mentions_secret(schema: Any) -> bool:
+def mentions_secret(schema: Any) -> bool:
+    """Whether a schema says of anything in it that it is secret."""
     if isinstance(schema, dict):
-        return schema.get("writeOnly") is True or any(map(_mentions_secret, schema.values()))
-    return isinstance(schema, list) and any(map(_mentions_secret, schema))
+        return schema.get("writeOnly") is True or any(map(mentions_secret, schema.values()))
+    return isinstance(schema, list) and any(map(mentions_secret, schema))

@@ -79,6 +79,8 @@ class Run:
     streamed: bool = False
     exclusive: bool = False
     slots: object = None
+    # What the recorder keeps about this call between its start and its end.
+    record: Any = None
 
     def __init__(self, call: Call, parent: "Run | None") -> None:
         self.call = call

@@ -122,6 +122,20 @@ class LoopThread:
         loop = self._started()
         loop.call_soon_threadsafe(_start, loop, coroutine, answer, context)
 
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function there, soon."""
+        self._started().call_soon_threadsafe(function, *arguments)
+
+    def stop(self) -> None:
+        """End the loop and its thread; it starts again when needed again."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
@@ -285,6 +299,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         # A call may end in a KeyboardInterrupt. That is for its caller; this loop serves others.
         with suppress(KeyboardInterrupt, SystemExit):
             loop.run_forever()
+            return
 
 
 def _start(

@@ -1,0 +1,199 @@
+"""Parked calls in a store: seen by every process, decided by one, run by one."""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, and_, or_, select
+
+from wieldy.core.approvals import Edited, Parked, check_agreement
+from wieldy.core.call import Call, Decision, Outcome
+from wieldy.core.canonical import digest
+from wieldy.core.errors import CallNotFound, CorruptRow, NotRecorded, StoreError
+
+from . import transitions
+from .entry import read_entry, read_parked
+from .rows import argument_columns, call_columns, from_column, outcome_columns, revealed, to_column
+from .tables import calls
+from .waiting import Repeated
+
+if TYPE_CHECKING:
+    from .store import Store
+
+_REMEMBERED = 1000
+_log = logging.getLogger("wieldy")
+
+
+class StoredApprovals:
+    """The parked calls of all processes on a store."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        # What can't be stored, of calls that were parked here.
+        self._deps: OrderedDict[str, Any] = OrderedDict()
+
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
+        row = _parked_row(parked, secrets)
+        try:
+            first = await self._store.write(lambda c: transitions.put(c, row))
+            taken = first == parked.id and not await self._repeats(parked.call)
+        except StoreError as error:
+            raise NotRecorded(parked.tool, str(error)) from error
+        if taken:
+            return False
+        if first is not None:
+            raise Repeated(first)
+        if parked.deps is not None:
+            self._deps[parked.id] = parked.deps
+            if len(self._deps) > _REMEMBERED:
+                self._deps.popitem(last=False)
+        return True
+
+    async def pending(self) -> list[Parked]:
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+        found = []
+        for row in await self._store.read(_pending):
+            try:
+                found.append(self._read(row))
+            except CorruptRow:
+                _log.exception("A pending call is left out")
+        return found
+
+    async def find(self, call_id: str) -> Parked:
+        """The parked call of this id, decided or not; `CallNotFound` otherwise."""
+        row = await self._store.read(lambda c: transitions.find(c, call_id))
+        return self._read(_parked(row, call_id))
+
+    async def approve(
+        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds."""
+        opened = await self._store.opened()
+        values = {**_decision_columns(decision), "owner": opened.owner.id if here else None}
+        if edited is not None:
+            values.update(_argument_columns(edited.arguments, edited.secrets))
+            values["repairs"] = _repairs(edited.repairs, edited.secrets)
+        row = await opened.write(lambda c: transitions.approve(c, call_id, values))
+        return self._decided(row, call_id, decision)
+
+    async def refuse(self, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+        call, decision = outcome.call, outcome.call.decision
+        assert decision is not None
+        values = {**_decision_columns(decision), **outcome_columns(outcome, ())}
+        values["ended_at"] = decision.at
+        if outcome.metadata.get("expired"):
+            values["state"] = "expired"
+        row = await self._store.write(lambda c: transitions.refuse(c, call.id, values))
+        decided = self._decided(row, call.id, decision)
+        self._deps.pop(call.id, None)
+        assert decided.decision is not None
+        return decided.decision.at == decision.at
+
+    async def claim(self, call_id: str) -> bool:
+        """Whether the caller may run this approved call; the one who starts it does."""
+        opened = await self._store.opened()
+        entry = await self._store.entry(call_id)
+        if entry.owner not in (None, opened.owner.id) and await self._store.sweep():
+            entry = await self._store.entry(call_id)
+        return entry.state == "approved" and entry.owner in (None, opened.owner.id)
+
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+        call_id = outcome.call.id
+        if not await self.claim(call_id):
+            return False
+        values = {**outcome_columns(outcome, ()), "state": "expired", "ended_at": time.time()}
+        ended = await self._store.write(lambda c: transitions.abandon(c, call_id, values))
+        if ended:
+            self._deps.pop(call_id, None)
+            self._store.bell.ring(call_id)
+        return ended
+
+    async def finish(self, call_id: str, outcome: Outcome) -> None:
+        """The end is recorded where every end is; here nothing is left to keep."""
+        self._deps.pop(call_id, None)
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a decided call ended; its receipt if it is approved and nobody runs it."""
+        entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
+        return entry.outcome()
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
+        return entry.outcome() if entry.ended else None
+
+    async def _repeats(self, call: Call) -> bool:
+        """Whether the call that has this id has the same key too: it is made once more."""
+        key = call.idempotency_key
+        if key is None:
+            return False
+        return await self._store.read(lambda c: transitions.find_key(c, key)) == call.id
+
+    def _read(self, row: Row[Any]) -> Parked:
+        parked = read_parked(row)
+        parked.deps = self._deps.get(parked.id)
+        return parked
+
+    def _decided(self, row: Row[Any] | None, call_id: str, decision: Decision) -> Call:
+        """The call as decided by whoever was first; `AlreadyDecided` if that was another way."""
+        call = read_entry(_parked(row, call_id)).call
+        self._store.bell.ring(call_id)
+        check_agreement(call, decision)
+        return call
+
+
+def _pending(connection: Connection) -> list[Row[Any]]:
+    free = and_(calls.c.state == "approved", calls.c.owner.is_(None))
+    waiting = select(calls).where(or_(calls.c.state == "pending", free))
+    return list(connection.execute(waiting.order_by(calls.c.proposed_at)).all())
+
+
+def _parked(row: Row[Any] | None, call_id: str) -> Row[Any]:
+    """The row of a call that waits or has waited; others were never anybody's to decide."""
+    if row is None or row.digest is None:
+        raise CallNotFound(call_id)
+    return row
+
+
+def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
+    arguments = _argument_columns(parked.call.arguments, secrets)
+    return {
+        **call_columns(parked.call),
+        **arguments,
+        "state": "pending",
+        "asked": digest(from_column(arguments["covered"] or arguments["arguments"])),
+        "fingerprint": parked.fingerprint,
+        "reason": parked.reason,
+        "repairs": _repairs(parked.repairs, secrets),
+        "proposed_at": parked.at,
+        "expires_at": parked.expires_at,
+    }
+
+
+def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """All arguments, for as long as the call waits, and what replaces them then."""
+    plain = revealed(arguments)
+    whole, covered = argument_columns(plain, ()), argument_columns(plain, secrets)
+    differs = covered["arguments"] != whole["arguments"]
+    return {
+        **whole,
+        "covered": covered["arguments"] if differs else None,
+        "digest": digest(from_column(whole["arguments"])),
+    }
+
+
+def _repairs(repairs: Sequence[Any], secrets: tuple[str, ...]) -> str | None:
+    return to_column(repairs, secrets) if repairs else None
+
+
+def _decision_columns(decision: Decision) -> dict[str, Any]:
+    return {
+        "decided_at": decision.at,
+        "decided_by": decision.by,
+        "decided_why": decision.reason,
+    }

@@ -1,0 +1,173 @@
+"""A database as the store uses it: operations from everywhere, in shared transactions."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError
+
+T = TypeVar("T")
+# A function of a connection, inside a transaction. It may run more than once before it is
+# committed, and after a commit that nobody heard of, so it must recognise its own work.
+Operation = Callable[[Connection], T]
+
+DURABILITIES = ("full", "normal")
+MOST_IN_ONE_COMMIT = 500
+
+
+class Database(Protocol):
+    """Where operations run."""
+
+    def submit(self, job: "Job") -> None:
+        """Run it in the writer's next transaction and answer when it is durable."""
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run it beside the writer."""
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go. It blocks."""
+
+
+class Job:
+    """An operation that waits for the writer, and where its answer goes."""
+
+    __slots__ = ("error", "future", "operation", "result")
+
+    def __init__(
+        self, operation: Operation[Any], future: "asyncio.Future[Any] | Future[Any]"
+    ) -> None:
+        self.operation = operation
+        self.future = future
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def settle(self) -> None:
+        """Answer, on the thread that the future belongs to."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+def deliver(jobs: Iterable[Job]) -> None:
+    """Answer jobs that are done, each event loop woken once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        if isinstance(job.future, Future):
+            job.settle()
+        else:
+            by_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, group in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle_all, group)
+        except RuntimeError:
+            # The loop was closed; nobody is left to hear.
+            continue
+
+
+def fail(jobs: Iterable[Job], error: Exception) -> None:
+    """Answer jobs with an error."""
+    failed = list(jobs)
+    for job in failed:
+        job.error = translated(error)
+    deliver(failed)
+
+
+def open_database(url: URL, durability: str) -> Database:
+    """A database by its address."""
+    if url.get_backend_name() == "sqlite":
+        from .sqlite import Sqlite  # noqa: PLC0415 - only one of the two is ever needed
+
+        return Sqlite(url, durability)
+    from .postgres import Postgres  # noqa: PLC0415 - needs an extra
+
+    return Postgres(url, durability)
+
+
+def parse_address(url: str, durability: str) -> URL:
+    """The address of a store: `sqlite:///file.db`, or `postgresql://…`."""
+    if durability not in DURABILITIES:
+        raise ValueError(f"durability must be one of {', '.join(DURABILITIES)}")
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ValueError(_ADDRESSES) from None
+    if parsed.drivername == "sqlite":
+        if parsed.database in (None, "", ":memory:"):
+            raise ValueError("a store in memory would not outlive a crash. Name a file")
+        return parsed
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+asyncpg"):
+        _require_asyncpg()
+        return parsed.set(drivername="postgresql+asyncpg")
+    raise ValueError(_ADDRESSES)
+
+
+def translated(error: Exception) -> Exception:
+    """What a database raised as one of our errors, with what to do about it."""
+    if isinstance(error, WieldyError):
+        return error
+    ours: Exception = error
+    if isinstance(error, DBAPIError | sqlite3.Error | OSError | asyncio.TimeoutError):
+        said = str(error.orig if isinstance(error, DBAPIError) else error) or type(error).__name__
+        for words, reason, next_step in _KNOWN:
+            if any(word in said for word in words):
+                ours = StoreUnavailable(f"{reason} ({said})", next_step)
+                break
+        else:
+            ours = _unexpected(error, said)
+    if ours is not error:
+        ours.__cause__ = error
+    return ours
+
+
+def _unexpected(error: Exception, said: str) -> StoreError:
+    refused = isinstance(error, DBAPIError) and not error.connection_invalidated
+    if refused or isinstance(error, sqlite3.Error):
+        return StoreError(said, "The database refused the operation.")
+    reason = f"the database server can't be reached ({said})"
+    return StoreUnavailable(reason, "Check that it runs and that the address is right.")
+
+
+_ADDRESSES = "a store is sqlite:///file.db or postgresql://user@host/name"
+_KNOWN = (
+    (
+        ("database is locked", "database table is locked"),
+        "another process holds the database",
+        "Try again when it has finished.",
+    ),
+    (("disk is full", "No space left"), "there is no space left for it", "Free some space."),
+    (("unable to open",), "its file can't be opened", "Check the folder and its permissions."),
+    (("readonly", "read-only"), "its file can't be written", "Check the file's permissions."),
+    (
+        ("not a database", "malformed"),
+        "its file is damaged or is not a database",
+        "Restore it from a copy, or name another file.",
+    ),
+    (
+        ("connection is closed", "connection was closed", "ConnectionDoesNotExist", "Connect call"),
+        "the database server can't be reached",
+        "Check that it runs and that the address is right.",
+    ),
+)
+
+
+def _settle_all(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+def _require_asyncpg() -> None:
+    try:
+        import asyncpg  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        raise ImportError(
+            'A store on PostgreSQL needs asyncpg: pip install "wieldy[postgres]"'
+        ) from None

@@ -1,0 +1,112 @@
+"""A row of the ledger, as a program reads it."""
+
+from typing import Any
+
+from wieldy.core.approvals import Parked
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import CallUnknown, CorruptRow
+
+from .rows import ENDS, from_column, read_call, read_content, read_error
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+class Entry(Outcome):
+    """A recorded call. It is an outcome whose value is plain JSON, whatever the function gave.
+
+    `state` is the row's own: `status` is `PENDING` until the call has ended, and
+    an expired call has the status `DENIED`.
+    """
+
+    __slots__ = (
+        "asked",
+        "ended_at",
+        "fingerprint",
+        "owner",
+        "partial",
+        "proposed_at",
+        "started_at",
+        "state",
+    )
+
+    def __init__(self, row: Any) -> None:
+        self.state: str = row.state
+        status = _status(row.state)
+        call = read_call(row)
+        metadata = from_column(row.metadata) or {}
+        for name in ("repairs", "late"):
+            if (kept := from_column(getattr(row, name))) is not None:
+                metadata.setdefault(name, kept)
+        value = from_column(row.value)
+        super().__init__(call, status, value, read_error(row, status), read_content(row), metadata)
+        self.fingerprint: str | None = row.fingerprint
+        self.owner: str | None = row.owner
+        self.asked: str | None = row.asked
+        self.partial = bool(row.partial)
+        self.proposed_at: float = row.proposed_at
+        self.started_at: float | None = row.started_at
+        self.ended_at: float | None = row.ended_at
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call has come to an end, if only to an unknown one."""
+        return self.state in ENDS
+
+    @property
+    def free(self) -> bool:
+        """Whether it is approved, and nobody has taken it to run it."""
+        return self.state == "approved" and self.owner is None
+
+    def outcome(self) -> Outcome:
+        """The outcome alone, as a repeated call gets it."""
+        return Outcome(
+            self.call, self.status, self.value, self.error, self._content, dict(self.metadata)
+        )
+
+
+def read_entry(row: Any) -> Entry:
+    """The entry of a row; `CorruptRow` if it can't be read."""
+    try:
+        return Entry(row)
+    except _UNREADABLE as error:
+        raise CorruptRow(str(row.id), _said(error)) from error
+
+
+def read_entry_or_say(row: Any) -> Outcome:
+    """The entry of a row, or in its place an unknown outcome that says what is wrong with it."""
+    try:
+        return read_entry(row)
+    except CorruptRow as error:
+        call = Call(str(row.tool), id=str(row.id))
+        unknown = CallUnknown(call.tool, str(error))
+        unknown.__cause__ = error
+        return Outcome(call, Status.UNKNOWN, error=unknown)
+
+
+def read_parked(row: Any) -> Parked:
+    """The parked call of a row; `CorruptRow` if its arguments are not those that were parked."""
+    try:
+        parked = Parked(
+            read_call(row).replace(decision=None),
+            row.fingerprint,
+            reason=row.reason,
+            at=row.proposed_at,
+            expires_at=row.expires_at,
+            repairs=from_column(row.repairs) or (),
+        )
+        unchanged = parked.digest == row.digest or row.partial
+    except _UNREADABLE as error:
+        raise CorruptRow(str(row.id), _said(error)) from error
+    if not unchanged:
+        raise CorruptRow(row.id, "its arguments are not those that were kept")
+    return parked
+
+
+def _status(state: str) -> Status:
+    if state == "expired":
+        return Status.DENIED
+    return Status(state) if state in ENDS else Status.PENDING
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

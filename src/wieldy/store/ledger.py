@@ -1,0 +1,100 @@
+"""The record of calls, as people and programs read it."""
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, select
+
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
+
+from . import transitions
+from .entry import Entry, read_entry, read_entry_or_say
+from .rows import STATES, outcome_columns
+from .tables import calls
+
+if TYPE_CHECKING:
+    from .store import Store
+
+_SETTLED = (Status.OK, Status.ERROR)
+
+
+class Ledger:
+    """Every call that was made, and how it stands."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+
+    async def get(self, call_id: str) -> Entry | None:
+        """The recorded call of this id, or None; `CorruptRow` if its row can't be read."""
+        try:
+            return await self._store.entry(call_id)
+        except CallNotFound:
+            return None
+
+    async def list(
+        self,
+        status: Status | str | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        limit: int | None = 50,
+    ) -> "list[Outcome]":
+        """Recorded calls, the newest first. `status` is a state of the row.
+
+        What a damaged row held is unknown, and stands as that in its place.
+        """
+        if status is not None and status not in STATES:
+            raise ValueError(f"status must be one of {', '.join(STATES)}, not {status!r}")
+        query = select(calls).order_by(calls.c.proposed_at.desc(), calls.c.id.desc()).limit(limit)
+        for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
+            query = query if value is None else query.where(column == str(value))
+        if session is not None:
+            query = query.where(calls.c.session == session)
+        if since is not None:
+            query = query.where(calls.c.proposed_at >= _seconds(since))
+        if until is not None:
+            query = query.where(calls.c.proposed_at < _seconds(until))
+
+        def read(connection: Connection) -> "list[Row[Any]]":
+            return [*connection.execute(query).all()]
+
+        return [read_entry_or_say(row) for row in await self._store.read(read)]
+
+    async def settle(
+        self,
+        call_id: str,
+        status: Status | str,
+        by: str | None = None,
+        value: Any = None,
+        reason: str | None = None,
+    ) -> Outcome:
+        """Say how a call of unknown end did end: `ok` or `error`, as a person found out."""
+        if status not in _SETTLED:
+            raise ValueError(f"a call is settled as ok or error, not {status!r}")
+        ended = _settlement(Call("", id=call_id), Status(status), by, value, reason)
+        values = {**outcome_columns(ended, ()), "ended_at": time.time()}
+        row = await self._store.write(lambda c: transitions.settle(c, call_id, values))
+        if row is None:
+            raise CallNotFound(call_id)
+        entry = read_entry(row)
+        if entry.ended_at != values["ended_at"]:
+            raise AlreadyDecided(call_id, entry.state, entry.metadata.get("settled_by"))
+        self._store.bell.ring(call_id)
+        return entry
+
+
+def _settlement(
+    call: Call, status: Status, by: str | None, value: Any, reason: str | None
+) -> Outcome:
+    metadata = {"settled_by": by, "settled_reason": reason}
+    if status is Status.OK:
+        return Outcome(call, status, value, metadata=metadata)
+    said = reason or "a person found that it had failed"
+    return Outcome(call, status, value, ToolFailed(RuntimeError(said), said), metadata=metadata)
+
+
+def _seconds(moment: datetime | float) -> float:
+    return moment.timestamp() if isinstance(moment, datetime) else moment

@@ -1,0 +1,31 @@
+"""Numbered steps from an empty database to the present one."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, func, insert, select, text
+
+from wieldy.core.errors import StoreTooNew
+
+from . import tables
+
+
+def _first(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.owners, tables.calls])
+
+
+STEPS: list[Callable[[Connection], None]] = [_first]
+# Any number, as long as every process uses the same.
+_LOCK = 0x77696C6479
+
+
+def migrate(connection: Connection) -> None:
+    """Bring the database up to date, whoever else is doing the same."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    tables.version.create(connection, checkfirst=True)
+    done = connection.scalar(select(func.max(tables.version.c.number))) or 0
+    if done > len(STEPS):
+        raise StoreTooNew(done, len(STEPS))
+    for number, step in enumerate(STEPS[done:], start=done + 1):
+        step(connection)
+        connection.execute(insert(tables.version).values(number=number))

@@ -1,0 +1,145 @@
+"""A PostgreSQL server as a store: one writer task on a loop of its own."""
+
+import asyncio
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from wieldy.core.sync import LoopThread
+
+from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, translated
+
+T = TypeVar("T")
+_CONNECT_SECONDS = 10.0
+_COMMAND_SECONDS = 30.0
+# How long a lost connection is looked for anew before the operations fail.
+_RETURN_SECONDS = 5.0
+_SYNCHRONOUS = {"full": "on", "normal": "off"}
+
+
+class Postgres:
+    """Operations run on a background loop, whichever loop they come from."""
+
+    def __init__(self, url: URL, durability: str) -> None:
+        self._engine = _engine(url, _SYNCHRONOUS[durability])
+        self._loop = LoopThread("wieldy-store")
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._connection: AsyncConnection | None = None
+        self._ended: Future[None] = Future()
+        self._loop.submit(self._serve(), self._ended)
+
+    def submit(self, job: Job) -> None:
+        """Run it in the writer's next transaction and answer when it is durable."""
+        self._loop.call(self._jobs.put_nowait, job)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run it on a connection of its own."""
+        answer: Future[T] = Future()
+        self._loop.submit(self._read(operation), answer)
+        return await asyncio.wrap_future(answer)
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go of the server."""
+        self._loop.call(self._jobs.put_nowait, None)
+        self._ended.result()
+        self._loop.stop()
+
+    async def _read(self, operation: Operation[T]) -> T:
+        try:
+            async with self._engine.connect() as connection:
+                return await connection.run_sync(operation)
+        except Exception as error:
+            raise translated(error) from error
+
+    async def _serve(self) -> None:
+        going_on = True
+        while going_on:
+            batch = [await self._jobs.get()]
+            while not self._jobs.empty() and len(batch) < MOST_IN_ONE_COMMIT:
+                batch.append(self._jobs.get_nowait())
+            going_on = None not in batch
+            await self._commit([job for job in batch if job is not None])
+        await self._forget()
+        await self._engine.dispose()
+
+    async def _commit(self, batch: list[Job]) -> None:
+        """Run a batch in one transaction; if one of it fails, each in its own."""
+        if not batch:
+            return
+        try:
+            await self._transact(batch)
+        except Exception as error:
+            if len(batch) == 1 or _is_lost(error):
+                fail(batch, error)
+            else:
+                for job in batch:
+                    await self._commit([job])
+            return
+        deliver(batch)
+
+    async def _transact(self, batch: list[Job]) -> None:
+        """Run a batch in one transaction, on a new connection if the old one is lost."""
+        last = time.monotonic() + _RETURN_SECONDS
+        pause = 0.05
+        while True:
+            try:
+                return await self._attempt(batch)
+            except Exception as error:
+                if not _is_lost(error):
+                    raise
+                await self._forget()
+                if time.monotonic() + pause > last:
+                    raise
+            await asyncio.sleep(pause)
+            pause *= 2
+
+    async def _attempt(self, batch: list[Job]) -> None:
+        def run(plain: Connection) -> None:
+            for job in batch:
+                job.result = job.operation(plain)
+
+        if self._connection is None:
+            self._connection = await self._engine.connect()
+        async with self._connection.begin():
+            await self._connection.run_sync(run)
+
+    async def _forget(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        # It is thrown away, in whatever state it is.
+        with suppress(Exception):
+            await connection.invalidate()
+            await connection.close()
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the server went away, rather than refused."""
+    if isinstance(error, DBAPIError):
+        said = str(error.orig)
+        return error.connection_invalidated or "connection" in said or "shutting down" in said
+    return isinstance(error, OSError | asyncio.TimeoutError)
+
+
+def _engine(url: URL, synchronous: str) -> AsyncEngine:
+    settings: dict[str, Any] = {"synchronous_commit": synchronous}
+    if "sslmode" in url.query:
+        # The name that every other client has for it.
+        mode = str(url.query["sslmode"])
+        url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
+    return create_async_engine(
+        url,
+        pool_size=5,
+        pool_pre_ping=True,
+        connect_args={
+            "timeout": _CONNECT_SECONDS,
+            "command_timeout": _COMMAND_SECONDS,
+            "server_settings": settings,
+        },
+    )

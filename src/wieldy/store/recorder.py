@@ -1,0 +1,229 @@
+"""Record each call: before its function is entered, and before anybody sees its end."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.canonical import digest
+from wieldy.core.errors import CallNotFound, CallUnknown, KeyTaken, NotRecorded, StoreError
+from wieldy.core.plan import mentions_secret
+from wieldy.core.run import Handler, Run
+
+from . import transitions
+from .database import Operation
+from .rows import argument_columns, call_columns, from_column, outcome_columns, to_column
+from .waiting import Repeated
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+class Record:
+    """What is known of a call's row while it runs."""
+
+    __slots__ = ("owner", "proposed_at", "repeated", "started_at")
+
+    def __init__(self) -> None:
+        self.proposed_at = time.time()
+        self.started_at: float | None = None
+        self.owner = ""
+        self.repeated = False
+
+
+class LedgerRecorder:
+    """The middleware of the ledger, and who is told of ends before all others."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        self._reruns: set[str] = set()
+
+    @contextmanager
+    def rerunning(self, call_id: str) -> Iterator[None]:
+        """Inside, the unknown call of this id may start once more."""
+        self._reruns.add(call_id)
+        try:
+            yield
+        finally:
+            self._reruns.discard(call_id)
+
+    async def once(self, run: Run, proceed: Handler) -> Outcome:
+        """Give the first outcome of a call that was made before."""
+        run.record = record = Record()
+        try:
+            if run.call.idempotency_key is not None and not self._resumes(run):
+                await self._look_for_first(run, run.call.idempotency_key)
+            return await proceed(run)
+        except Repeated as repeated:
+            record.repeated = True
+            return await self._first_outcome(run, repeated.first)
+
+    async def start(self, run: Run, proceed: Handler) -> Outcome:
+        """Make it durable that the function is about to be entered."""
+        record: Record = run.record
+        # Somebody else's middleware may try twice: that is one call still.
+        if record.started_at is None:
+            first = await self._begin(run, record)
+            if first is not None:
+                raise Repeated(first)
+        return await proceed(run)
+
+    async def end(self, run: Run, outcome: Outcome) -> Outcome:
+        """Make the outcome durable and give it, or the outcome that says why it is not."""
+        record: Record = run.record or Record()
+        if outcome.status is Status.PENDING or record.repeated:
+            return outcome
+        operation = _ending(run, outcome, record)
+        if isinstance(outcome.error, NotRecorded):
+            # The store just failed, and the caller has waited for that once.
+            self._store.submit(operation)
+            return outcome
+        try:
+            recorded = await self._store.write(operation)
+        except StoreError as error:
+            self._store.owe(operation)
+            return _unrecorded(outcome, record, str(error))
+        self._store.bell.ring(run.call.id)
+        if not recorded:
+            return _unrecorded(outcome, record, "another process took the call over")
+        return outcome
+
+    def end_soon(self, run: Run, outcome: Outcome) -> None:
+        """The same where nothing can be awaited."""
+        self._store.submit(_ending(run, outcome, run.record or Record()))
+
+    def late(self, run: Run, outcome: Outcome) -> None:
+        """Note how a function ended that its call had left behind."""
+        kept = outcome_columns(outcome, run.secrets)
+        late = {name: from_column(kept[name]) for name in ("value", "error")}
+        text = to_column({"status": outcome.status.value, "at": time.time(), **late})
+        call_id = run.call.id
+        self._store.submit(lambda connection: transitions.note_late(connection, call_id, text))
+
+    def _resumes(self, run: Run) -> bool:
+        """Whether the call has its row already: it was approved, or is run once more."""
+        return run.call.decision is not None or run.call.id in self._reruns
+
+    async def _look_for_first(self, run: Run, key: str) -> None:
+        try:
+            first = await self._store.read(lambda c: transitions.find_key(c, key))
+        except StoreError as error:
+            raise NotRecorded(run.tool.name, str(error)) from error
+        if first is not None:
+            raise Repeated(first)
+
+    async def _begin(self, run: Run, record: Record) -> str | None:
+        """Write the start; gives the id of an earlier call that this one repeats."""
+        call_id, now = run.call.id, time.time()
+        try:
+            opened = await self._store.opened()
+            owner = record.owner = opened.owner.id
+            record.started_at = now
+            if not self._resumes(run):
+                row = {**_row(run, record), "state": "started"}
+                return await opened.write(lambda c: transitions.put(c, row))
+            again = call_id in self._reruns
+            state = "unknown" if again else "approved"
+            if again:
+                run.note("recovered", True)
+            ours = await opened.write(lambda c: transitions.resume(c, call_id, state, owner, now))
+        except StoreError as error:
+            raise NotRecorded(run.tool.name, str(error)) from error
+        return None if ours else call_id
+
+    async def _first_outcome(self, run: Run, first: str) -> Outcome:
+        """How the first of equal calls ended, or its receipt; waits while it runs."""
+        try:
+            entry = await self._store.entry(first)
+            if entry.call.tool != run.tool.name or entry.asked not in (None, asked(run)):
+                raise KeyTaken(run.tool.name, first)
+            entry = await self._store.until(
+                first, lambda entry: entry.ended or entry.free or entry.state == "pending"
+            )
+        except (StoreError, CallNotFound) as error:
+            raise NotRecorded(run.tool.name, str(error)) from error
+        outcome = entry.outcome()
+        outcome.metadata["repeated"] = True
+        return outcome
+
+
+def asked(run: Run) -> str:
+    """A digest of the arguments without their secrets, to know a repeated call by."""
+    return digest(from_column(argument_columns(dict(run.arguments), run.secrets)["arguments"]))
+
+
+def _row(run: Run, record: Record) -> dict[str, Any]:
+    """A call's row at its start."""
+    row = call_columns(run.call)
+    tool = run.tool
+    row.update(
+        argument_columns(run.arguments, run.secrets),
+        tool=tool.name,
+        fingerprint=tool.fingerprint,
+        proposed_at=record.proposed_at,
+        started_at=record.started_at,
+        owner=record.owner,
+    )
+    if run.call.idempotency_key is not None:
+        row["asked"] = asked(run)
+    repairs = run.noted("repairs")
+    if repairs:
+        row["repairs"] = to_column(repairs, run.secrets)
+    return row
+
+
+def _refused_row(run: Run, record: Record, ended: dict[str, Any]) -> dict[str, Any]:
+    """The row of a call that never started; it uses up its key only if it has a value."""
+    row = call_columns(run.call)
+    tool = getattr(run, "tool", None)
+    row["proposed_at"] = record.proposed_at
+    if ended["state"] != "ok":
+        row["idempotency_key"] = None
+    if tool is not None:
+        row.update(tool=tool.name, fingerprint=tool.fingerprint)
+        # What was sent to a tool with secrets, and not understood, may hold one anywhere.
+        if "values" in vars(run) or not mentions_secret(tool.input_schema):
+            sent = run.call.arguments if run.accepted is None else run.accepted
+            row.update(argument_columns(_parsed(sent), run.secrets))
+    return {**row, **ended}
+
+
+def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
+    """The operation that writes an end; whether the row says so then."""
+    ended = outcome_columns(outcome, run.secrets)
+    ended.update(id=run.call.id, ended_at=time.time())
+
+    def end(connection: Connection) -> bool:
+        if record.started_at is not None:
+            if transitions.finish(connection, record.owner, record.started_at, ended):
+                return True
+            if transitions.find(connection, run.call.id) is not None:
+                return False
+        elif run.call.decision is not None:
+            transitions.refuse_approved(connection, ended)
+        row = _refused_row(run, record, ended)
+        transitions.put(connection, {**row, "started_at": record.started_at})
+        return True
+
+    return end
+
+
+def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
+    """What the caller gets for a call whose end is not in the ledger."""
+    if record.started_at is None:
+        outcome.metadata["unrecorded"] = reason
+        return outcome
+    call, status = outcome.call, outcome.status.value
+    unknown = CallUnknown(call.tool, f"it ended as {status}, which could not be recorded: {reason}")
+    unknown.__cause__ = outcome.error
+    return Outcome(call, Status.UNKNOWN, outcome.value, unknown, outcome._content, outcome.metadata)
+
+
+def _parsed(sent: Any) -> Any:
+    try:
+        return from_column(sent) if isinstance(sent, str) else sent
+    except ValueError:
+        return sent

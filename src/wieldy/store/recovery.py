@@ -1,0 +1,81 @@
+"""Run again what a crash left open, where that does no harm or a person asks for it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, and_, or_, select
+
+from wieldy.core.call import Outcome
+from wieldy.core.engine import Engine
+from wieldy.core.errors import CorruptRow
+from wieldy.core.registry import Registry
+
+from .entry import Entry, read_entry
+from .tables import calls
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+async def recover(
+    store: "Store", engine: Engine, registry: Registry, named: Sequence[str] | None
+) -> list[Outcome]:
+    """The outcomes of calls that were run now; of calls named by id, each one's outcome."""
+    await store.sweep()
+    if named is None:
+        entries = _readable(await store.read(_left_open))
+        chosen = [e for e in entries if _obstacle(e, registry, False) is None]
+        return list(await asyncio.gather(*(_run(store, engine, entry) for entry in chosen)))
+    entries = [await store.entry(call_id) for call_id in named]
+    return list(await asyncio.gather(*(_asked(store, engine, registry, e) for e in entries)))
+
+
+async def _asked(store: "Store", engine: Engine, registry: Registry, entry: Entry) -> Outcome:
+    obstacle = _obstacle(entry, registry, True)
+    if obstacle is None:
+        return await _run(store, engine, entry)
+    outcome = entry.outcome()
+    outcome.metadata["not_recovered"] = obstacle
+    return outcome
+
+
+async def _run(store: "Store", engine: Engine, entry: Entry) -> Outcome:
+    if entry.state == "approved":
+        return await engine.run(entry.call)
+    with store.recorder.rerunning(entry.call.id):
+        return await engine.run(entry.call)
+
+
+def _obstacle(entry: Entry, registry: Registry, asked: bool) -> str | None:
+    """Why a call is not run now, or None."""
+    if entry.state != "unknown" and not entry.free:
+        return f"it is {entry.state}"
+    tool = registry.find(entry.call.tool)
+    here = tool is not None and registry.active(tool)
+    if tool is None or not here or tool.fingerprint != entry.fingerprint:
+        return "its tool is not here as it was"
+    if entry.free:
+        return None
+    if entry.partial:
+        return "not all of its arguments were kept"
+    if not tool.retryable and not asked:
+        return "its tool is neither read-only nor idempotent"
+    return None
+
+
+def _left_open(connection: Connection) -> list[Row[Any]]:
+    free = and_(calls.c.state == "approved", calls.c.owner.is_(None))
+    query = select(calls).where(or_(calls.c.state == "unknown", free))
+    return list(connection.execute(query.order_by(calls.c.proposed_at)).all())
+
+
+def _readable(rows: list[Row[Any]]) -> list[Entry]:
+    found = []
+    for row in rows:
+        try:
+            found.append(read_entry(row))
+        except CorruptRow:
+            # It stays in the ledger for a person; `ledger.list` shows it.
+            continue
+    return found

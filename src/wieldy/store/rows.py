@@ -1,0 +1,201 @@
+"""Between the values that travel and the rows that stay."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from wieldy.core.block import Audio, Block, Image, Resource, Text
+from wieldy.core.call import Call, Decision, Outcome, Scope, Status
+from wieldy.core.errors import (
+    CallDenied,
+    CallError,
+    CallInterrupted,
+    CallTimeout,
+    CallUnknown,
+    InvalidArguments,
+    KeyTaken,
+    NotRecorded,
+    RecordedFailure,
+    ToolFailed,
+    ToolNotFound,
+)
+from wieldy.core.secret import redact_data, reveal
+
+ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
+STATES = ("pending", "approved", "started", *ENDS)
+# What each error is made from again, beside the tool's name.
+_FACTS: dict[type[CallError], str] = {
+    CallDenied: "reason",
+    CallTimeout: "seconds",
+    CallUnknown: "reason",
+    InvalidArguments: "problems",
+    KeyTaken: "first",
+    NotRecorded: "reason",
+}
+_KINDS = {kind.__name__: kind for kind in _FACTS}
+
+
+def call_columns(call: Call) -> dict[str, Any]:
+    """What is kept of a call, beside its arguments."""
+    scope = call.scope
+    return {
+        "id": call.id,
+        "tool": call.tool if isinstance(call.tool, str) else repr(call.tool),
+        "agent": scope.agent,
+        "session": scope.session,
+        "parent": scope.parent,
+        "provider_id": call.provider_id,
+        "idempotency_key": call.idempotency_key,
+        "partial": 0,
+    }
+
+
+def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments as they are kept, and whether that is all of them."""
+    try:
+        text = json.dumps(redact_data(arguments, secrets) if secrets else arguments)
+        whole = not secrets or text == json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):
+        text, whole = to_column(arguments, secrets), False
+    return {"arguments": text, "partial": 0 if whole else 1}
+
+
+def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """What is kept of how a call ended, without its secrets."""
+    value = outcome.value
+    own_content = outcome._content is not None or _has_blocks(value)
+    error = outcome.error
+    return {
+        "state": outcome.status.value,
+        "value": None if value is None else to_column(value, secrets),
+        "content": to_column([b.to_dict() for b in outcome.content], secrets)
+        if own_content
+        else None,
+        "error": None if error is None else to_column(_error_facts(error), secrets),
+        "metadata": to_column(outcome.metadata, secrets),
+    }
+
+
+def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
+    """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
+    try:
+        text = json.dumps(value, default=_plain)
+    except (TypeError, ValueError, RecursionError):
+        text = json.dumps(_shown(value))
+    return json.dumps(redact_data(json.loads(text), secrets)) if secrets else text
+
+
+def from_column(text: str | None) -> Any:
+    """The value of a JSON column."""
+    return None if text is None else json.loads(text)
+
+
+def revealed(arguments: Any) -> Any:
+    """Arguments with their secrets as plain strings, to be kept while the call waits."""
+    if isinstance(arguments, Mapping):
+        return {key: revealed(value) for key, value in arguments.items()}
+    if isinstance(arguments, list | tuple):
+        return [revealed(value) for value in arguments]
+    return reveal(arguments)
+
+
+def read_call(row: Any) -> Call:
+    """The call that a row holds, with the decision on it."""
+    decision = None
+    if row.decided_at is not None:
+        decision = Decision(
+            bool(row.approved),
+            row.fingerprint or "",
+            row.digest or "",
+            at=row.decided_at,
+            by=row.decided_by,
+            reason=row.decided_why,
+        )
+    arguments = from_column(row.arguments)
+    scope = Scope(row.agent, row.session, row.parent)
+    key = row.idempotency_key
+    return Call(row.tool, arguments, scope, row.id, row.provider_id, decision, key)
+
+
+def read_content(row: Any) -> tuple[Block, ...] | None:
+    """The blocks that a row holds, where they are not simply its value."""
+    stored = from_column(row.content)
+    return None if stored is None else tuple(map(_read_block, stored))
+
+
+def read_error(row: Any, status: Status) -> CallError | None:
+    """The error that a row holds, made anew."""
+    facts = from_column(row.error)
+    if facts is None:
+        return _missing_error(row, status)
+    kind, message = facts["kind"], facts["message"]
+    if kind in _KINDS:
+        made: CallError = _KINDS[kind](row.tool, facts["fact"])
+        return made
+    if kind == "ToolNotFound":
+        return ToolNotFound(row.tool, reason=message)
+    if kind == "CallInterrupted":
+        return CallInterrupted(row.tool)
+    return ToolFailed(RecordedFailure(message), message)
+
+
+def _missing_error(row: Any, status: Status) -> CallError | None:
+    if status is Status.UNKNOWN:
+        return CallUnknown(row.tool, "the process that ran it is gone")
+    if status in (Status.OK, Status.PENDING):
+        return None
+    raise ValueError(f"it ended as {row.state} and has no error")
+
+
+def _error_facts(error: CallError) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    attribute = _FACTS.get(type(error))
+    if attribute is not None:
+        facts["fact"] = getattr(error, attribute)
+    return facts
+
+
+def _read_block(stored: Mapping[str, Any]) -> Block:
+    """A block from its MCP form."""
+    inner = stored.get("resource", stored)
+    match stored["type"]:
+        case "image":
+            return Image(stored["data"], stored["mimeType"])
+        case "audio":
+            return Audio(stored["data"], stored["mimeType"])
+        case "resource" | "resource_link":
+            return Resource(
+                inner["uri"],
+                text=inner.get("text"),
+                data=inner.get("blob"),
+                mime_type=inner.get("mimeType"),
+                name=inner.get("name"),
+            )
+    return Text(stored["text"])
+
+
+def _has_blocks(value: Any) -> bool:
+    """Whether the value shows as blocks of its own, which JSON would flatten."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(item, Block) for item in value)
+    return isinstance(value, Block)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know, in terms of what it does."""
+    if isinstance(value, Block):
+        return value.to_dict()
+    if hasattr(value, "get_secret_value"):
+        return str(value)
+    return to_jsonable_python(
+        value, fallback=_shown, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
+    )
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that can't be shown>"

@@ -1,0 +1,132 @@
+"""A SQLite file as a store: one writer thread, and a few readers beside it."""
+
+import asyncio
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+
+from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, translated
+
+T = TypeVar("T")
+_LOCK_SECONDS = 10.0
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+
+
+class Sqlite:
+    """Operations of all callers, committed together by one thread."""
+
+    def __init__(self, url: URL, durability: str) -> None:
+        self._engine = _engine(url, _SYNCHRONOUS[durability])
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
+        self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
+        self._writer.start()
+
+    def submit(self, job: Job) -> None:
+        """Run it in the writer's next transaction and answer when it is durable."""
+        self._jobs.put(job)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run it on a reader's thread."""
+
+        def work() -> T:
+            try:
+                with self._engine.connect() as connection:
+                    return operation(connection)
+            except Exception as error:
+                raise translated(error) from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go of the file."""
+        self._jobs.put(None)
+        self._writer.join()
+        self._readers.shutdown()
+        self._engine.dispose()
+
+    def _serve(self) -> None:
+        connection: Connection | None = None
+        going_on = True
+        while going_on:
+            batch, going_on = self._next_batch()
+            if connection is None:
+                connection = self._connect(batch)
+            if connection is not None and batch:
+                _commit(connection, batch)
+        if connection is not None:
+            connection.close()
+
+    def _connect(self, batch: list[Job]) -> Connection | None:
+        try:
+            return self._engine.connect().execution_options(writes=True)
+        except Exception as error:
+            fail(batch, error)
+            return None
+
+    def _next_batch(self) -> tuple[list[Job], bool]:
+        """Everything that waits now, and whether there may be more."""
+        batch: list[Job] = []
+        while not batch or (len(batch) < MOST_IN_ONE_COMMIT and not self._jobs.empty()):
+            job = self._jobs.get()
+            if job is None:
+                return batch, False
+            batch.append(job)
+        return batch, True
+
+
+def _commit(connection: Connection, batch: list[Job]) -> None:
+    """Run a batch in one transaction; if one of it fails, each in its own."""
+    file: Any = connection.connection.driver_connection
+    try:
+        file.execute("BEGIN IMMEDIATE")
+    except Exception as error:
+        # Nobody can write now: trying each alone would only wait once more for each.
+        fail(batch, error)
+        return
+    try:
+        for job in batch:
+            job.result = job.operation(connection)
+        file.execute("COMMIT")
+    except Exception as error:
+        _roll_back(connection, file)
+        if len(batch) == 1:
+            fail(batch, error)
+        else:
+            for job in batch:
+                _commit(connection, [job])
+        return
+    _roll_back(connection, file)
+    deliver(batch)
+
+
+def _roll_back(connection: Connection, file: Any) -> None:
+    """End what is still open: the transaction, and what SQLAlchemy remembers of it."""
+    if file.in_transaction:
+        file.execute("ROLLBACK")
+    if connection.in_transaction():
+        connection.rollback()
+
+
+def _engine(url: URL, synchronous: str) -> Engine:
+    waiting = {} if "timeout" in url.query else {"timeout": _LOCK_SECONDS}
+    engine = create_engine(url, connect_args={"check_same_thread": False, **waiting})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        # The driver's own BEGIN comes too late to take the write lock in time.
+        connection.isolation_level = None
+        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # The writer has begun already, with the lock that lets it write.
+        if not connection.get_execution_options().get("writes", False):
+            connection.exec_driver_sql("BEGIN")
+
+    return engine

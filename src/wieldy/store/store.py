@@ -1,0 +1,131 @@
+"""A store: opened when it is first needed, and shared by every loop and thread of a process."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from wieldy.core.call import Outcome
+from wieldy.core.engine import Engine
+from wieldy.core.errors import CallNotFound
+from wieldy.core.registry import Registry
+
+from .approvals import StoredApprovals
+from .database import Operation, parse_address
+from .entry import Entry, read_entry
+from .ledger import Ledger
+from .opened import Opened
+from .recorder import LedgerRecorder
+from .recovery import recover
+from .transitions import find
+from .waiting import Bell
+
+T = TypeVar("T")
+_LOOK_FOR_DEAD = 0.2
+
+
+class Store:
+    """The ledger and the approvals of a toolbox, in a database.
+
+    `durability="full"` loses nothing that was acknowledged, whatever happens;
+    `"normal"` may lose the last moments when the machine, not only the process,
+    goes down.
+    """
+
+    def __init__(self, url: str, durability: str = "full") -> None:
+        self._url = parse_address(url, durability)
+        self._durability = durability
+        self._lock = threading.Lock()
+        self._opening: Future[Opened] | None = None
+        self._opened: Opened | None = None
+        self.bell = Bell()
+        self.ledger = Ledger(self)
+        self.approvals = StoredApprovals(self)
+        self.recorder = LedgerRecorder(self)
+
+    async def opened(self) -> Opened:
+        """The opened store; the first who asks opens it."""
+        opened = self._opened
+        if opened is not None and opened.is_ours:
+            return opened
+        with self._lock:
+            stale = self._opened is not None and not self._opened.is_ours
+            if self._opening is None or stale:
+                self._opened = None
+                self._opening = Future()
+                # It must not be cancelled with the first of those who wait for it.
+                self._opening.set_running_or_notify_cancel()
+                threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
+            opening = self._opening
+        return await asyncio.wrap_future(opening)
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Run an operation and give its result when it is durable."""
+        return await (await self.opened()).write(operation)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation beside the writer."""
+        return await (await self.opened()).database.read(operation)
+
+    def submit(self, operation: Operation[Any]) -> None:
+        """Run an operation soon, if the store is open; nobody waits for it."""
+        opened = self._opened
+        if opened is not None and opened.is_ours:
+            opened.submit(operation)
+
+    def owe(self, operation: Operation[Any]) -> None:
+        """Run an operation when the store can be written again."""
+        if self._opened is not None:
+            self._opened.owe(operation)
+
+    async def sweep(self) -> bool:
+        """Find calls of dead processes; whether there were any."""
+        opened = await self.opened()
+        changed = await opened.write(opened.owner.sweep)
+        for call_id in changed:
+            self.bell.ring(call_id)
+        return bool(changed)
+
+    async def entry(self, call_id: str) -> Entry:
+        """The recorded call of this id; `CallNotFound` if there is none."""
+        row = await self.read(lambda connection: find(connection, call_id))
+        if row is None:
+            raise CallNotFound(call_id)
+        return read_entry(row)
+
+    async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
+        """Wait until a call is as asked for, or its process is gone."""
+        opened = await self.opened()
+        with self.bell.listening(call_id) as listener:
+            while not done(entry := await self.entry(call_id)):
+                elsewhere = entry.owner not in (None, opened.owner.id)
+                if elsewhere and listener.pause > _LOOK_FOR_DEAD and await self.sweep():
+                    continue
+                await listener.wait()
+        return entry
+
+    async def recover(
+        self, engine: Engine, registry: Registry, calls: Iterable[str] | None
+    ) -> list[Outcome]:
+        """Run what a crash left open."""
+        return await recover(self, engine, registry, None if calls is None else list(calls))
+
+    async def close(self) -> None:
+        """Let go of the database; the next call opens it again."""
+        with self._lock:
+            opened, self._opened, self._opening = self._opened, None, None
+        if opened is not None and opened.is_ours:
+            await asyncio.to_thread(opened.close)
+
+    def _open(self, opening: "Future[Opened]") -> None:
+        try:
+            opened = Opened(self._url, self._durability)
+        except BaseException as error:
+            with self._lock:
+                self._opening = None
+            opening.set_exception(error)
+            return
+        with self._lock:
+            self._opened = opened
+        opening.set_result(opened)

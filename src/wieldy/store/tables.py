@@ -1,0 +1,123 @@
+"""The tables of a store, the same on SQLite and PostgreSQL."""
+
+import json
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy import Text as SqlText
+
+metadata = MetaData()
+
+
+class Free(TypeDecorator[str]):
+    """Text as it comes, also with what a database refuses: NUL and lone surrogates."""
+
+    impl = SqlText
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else pack(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else unpack(value)
+
+
+def pack(text: str) -> str:
+    """A form of the text that every database takes; ordinary text is itself."""
+    plain = "\0" not in text and not text.startswith("\x01")
+    if plain and not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            plain = False
+    return text if plain else "\x01" + json.dumps(text)
+
+
+def unpack(stored: str) -> str:
+    """The text that was packed."""
+    if not stored.startswith("\x01"):
+        return stored
+    text: str = json.loads(stored[1:])
+    return text
+
+
+# Times are seconds since the epoch. JSON is kept as ASCII text: it is written and read whole.
+version = Table("wieldy_version", metadata, Column("number", Integer, primary_key=True))
+
+# The processes that use the store. `pulse` is the database's own clock at the last sign of life.
+owners = Table(
+    "wieldy_owners",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("host", Free, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("born", Free, nullable=False),
+    Column("pulse", Double, nullable=False),
+)
+
+# One row for each call. `covered` are the arguments without their secrets, which replace
+# `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
+# `digest` is of the arguments that a decision holds for, `asked` of those first asked for, covered.
+calls = Table(
+    "wieldy_calls",
+    metadata,
+    Column("id", Free, primary_key=True),
+    Column("tool", Free, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("fingerprint", String(64)),
+    Column("arguments", SqlText),
+    Column("covered", SqlText),
+    Column("partial", Integer, nullable=False, default=0),
+    Column("digest", String(64)),
+    Column("asked", String(64)),
+    Column("agent", Free),
+    Column("session", Free),
+    Column("parent", Free),
+    Column("provider_id", Free),
+    Column("idempotency_key", Free),
+    Column("reason", Free),
+    Column("repairs", SqlText),
+    Column("proposed_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("approved", Integer),
+    Column("decided_at", Double),
+    Column("decided_by", Free),
+    Column("decided_why", Free),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("owner", String(40)),
+    Column("value", SqlText),
+    Column("content", SqlText),
+    Column("error", SqlText),
+    Column("metadata", SqlText),
+    Column("late", SqlText),
+    Index("wieldy_calls_time", "proposed_at"),
+)
+
+
+def _index(name: str, *columns: str, where: str, unique: bool = False) -> None:
+    """An index over some rows: what is not in it costs nothing to write."""
+    named = [calls.c[column] for column in columns]
+    only = {"sqlite_where": text(where), "postgresql_where": text(where)}
+    Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
+
+
+_index(
+    "wieldy_calls_open",
+    "state",
+    "proposed_at",
+    where="state IN ('pending', 'approved', 'started', 'unknown')",
+)
+_index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
+_index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)

@@ -1,0 +1,158 @@
+"""How a call goes from state to state: each step one statement that says where it starts from.
+
+Every function is an operation. One that finds no row asks whether an earlier
+attempt of its own got through before the connection was lost.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    Row,
+    Update,
+    and_,
+    bindparam,
+    case,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.sql import ClauseElement
+
+from .prepared import Prepared, insert_new
+from .tables import calls
+
+_LATER = ("approved", "decided_at", "decided_by", "decided_why", "late")
+_END = ("state", "ended_at", "value", "content", "error", "metadata")
+# A call that stops waiting keeps its arguments without their secrets.
+_COVERED = {
+    "arguments": func.coalesce(calls.c.covered, calls.c.arguments),
+    "partial": case((calls.c.covered.is_not(None), 1), else_=calls.c.partial),
+    "covered": null(),
+}
+
+
+def _insert(dialect: Dialect) -> ClauseElement:
+    names = [column.name for column in calls.c if column.name not in _LATER]
+    return insert_new(dialect, calls, {name: bindparam(name) for name in names})
+
+
+def _finish(dialect: Dialect) -> ClauseElement:
+    # Its own process may know better than the one that took it for dead.
+    mine = and_(
+        calls.c.id == bindparam("call"),
+        calls.c.owner == bindparam("runner"),
+        calls.c.started_at == bindparam("begun"),
+        or_(calls.c.state == "started", calls.c.state == "unknown"),
+    )
+    return update(calls).where(mine).values({n: bindparam(n) for n in _END}).returning(calls.c.id)
+
+
+_INSERT = Prepared(_insert)
+_FINISH = Prepared(_finish)
+
+
+def put(connection: Connection, row: dict[str, Any]) -> str | None:
+    """Insert a call; gives the id of the one that has its id or its key already, if there is."""
+    if _INSERT.first(connection, row) is not None:
+        return None
+    same = calls.c.id == row["id"]
+    if row["idempotency_key"] is not None:
+        same = or_(same, calls.c.idempotency_key == row["idempotency_key"])
+    there = connection.execute(select(calls).where(same)).first()
+    if there is None or _is_own(there, row):
+        return None
+    first: str = there.id
+    return first
+
+
+def resume(connection: Connection, call_id: str, state: str, owner: str, started_at: float) -> bool:
+    """Start a call that is approved, or once more one that is unknown; whether it is ours."""
+    moved = connection.execute(
+        update(calls)
+        .where(calls.c.id == call_id, calls.c.state == state)
+        .values(
+            state="started",
+            owner=owner,
+            started_at=started_at,
+            **dict.fromkeys(("ended_at", "value", "content", "error", "metadata")),
+            **_COVERED,
+        )
+        .returning(calls.c.id)
+    ).first()
+    if moved is not None:
+        return True
+    there = find(connection, call_id)
+    return there is not None and (there.owner, there.started_at) == (owner, started_at)
+
+
+def finish(connection: Connection, owner: str, started_at: float, row: dict[str, Any]) -> bool:
+    """End a call that we started; whether its row says so now."""
+    mine = {"call": row["id"], "runner": owner, "begun": started_at}
+    if _FINISH.first(connection, {**row, **mine}) is not None:
+        return True
+    there = find(connection, row["id"])
+    return there is not None and there.ended_at == row["ended_at"]
+
+
+def refuse_approved(connection: Connection, row: dict[str, Any]) -> None:
+    """End an approved call that was not allowed to start after all."""
+    ended = {name: row.get(name) for name in _END}
+    _move(connection, row["id"], "approved", {**ended, **_COVERED})
+
+
+def approve(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
+    """Say yes to a pending call; gives the row as it is now, whoever decided."""
+    _move(connection, call_id, "pending", {"state": "approved", "approved": 1, **values})
+    return find(connection, call_id)
+
+
+def refuse(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
+    """Say no to a pending call; gives the row as it is now, whoever decided."""
+    _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED})
+    return find(connection, call_id)
+
+
+def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> bool:
+    """End an approved call that nobody has taken; whether its row says so now."""
+    free = and_(calls.c.id == call_id, calls.c.state == "approved", calls.c.owner.is_(None))
+    statement = update(calls).where(free).values({**values, **_COVERED})
+    if connection.execute(statement.returning(calls.c.id)).first() is not None:
+        return True
+    there = find(connection, call_id)
+    return there is not None and there.ended_at == values["ended_at"]
+
+
+def settle(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
+    """Say how an unknown call ended; gives the row as it is now."""
+    _move(connection, call_id, "unknown", values)
+    return find(connection, call_id)
+
+
+def note_late(connection: Connection, call_id: str, late: str) -> None:
+    """Keep how a function ended that its call had left behind."""
+    connection.execute(update(calls).where(calls.c.id == call_id).values(late=late))
+
+
+def find(connection: Connection, call_id: str) -> Row[Any] | None:
+    """The row of a call."""
+    return connection.execute(select(calls).where(calls.c.id == call_id)).first()
+
+
+def find_key(connection: Connection, key: str) -> str | None:
+    """The id of the call that has this idempotency key."""
+    return connection.scalar(select(calls.c.id).where(calls.c.idempotency_key == key))
+
+
+def _move(connection: Connection, call_id: str, state: str, values: dict[str, Any]) -> None:
+    statement: Update = update(calls).where(calls.c.id == call_id, calls.c.state == state)
+    connection.execute(statement.values(values).returning(calls.c.id)).all()
+
+
+def _is_own(there: Row[Any], row: dict[str, Any]) -> bool:
+    """Whether the row is the one that we tried to put there: an earlier attempt got through."""
+    marks = ("id", "state", "owner", "proposed_at", "started_at", "ended_at")
+    return all(getattr(there, name) == row.get(name) for name in marks)
