@@ -29,6 +29,7 @@ run: $(STAMP) ## run the demo
 	@$(BIN)/wieldy demo
 
 test: lint types ## lint, types and every test
+	@scripts/install-postgres
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest
 

@@ -1,12 +1,21 @@
 """A row of the ledger, as a program reads it."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from wieldy.core.approvals import Parked
-from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallUnknown, CorruptRow
 
-from .rows import ENDS, from_column, read_call, read_content, read_error
+from .rows import (
+    ENDS,
+    error_facts,
+    from_column,
+    read_call,
+    read_content,
+    read_error,
+    to_column,
+)
 
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
@@ -72,15 +81,15 @@ def read_entry(row: Any) -> Entry:
         raise CorruptRow(str(row.id), _said(error)) from error
 
 
-def read_entry_or_say(row: Any) -> Outcome:
-    """The entry of a row, or in its place an unknown outcome that says what is wrong with it."""
+def read_entry_or_say(row: Any) -> Entry:
+    """The entry of a row, or in its place an unknown one that says what is wrong with it."""
     try:
         return read_entry(row)
     except CorruptRow as error:
-        call = Call(str(row.tool), id=str(row.id))
-        unknown = CallUnknown(call.tool, str(error))
-        unknown.__cause__ = error
-        return Outcome(call, Status.UNKNOWN, error=unknown)
+        unknown = CallUnknown(str(row.tool), error.reason)
+        lost = dict.fromkeys(("arguments", "value", "content", "metadata", "repairs", "late"))
+        said = {"state": "unknown", "partial": 1, "error": to_column(error_facts(unknown))}
+        return Entry(SimpleNamespace(**{**row._mapping, **lost, **said}))
 
 
 def read_parked(row: Any) -> Parked:

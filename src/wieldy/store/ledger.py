@@ -41,7 +41,7 @@ class Ledger:
         since: datetime | float | None = None,
         until: datetime | float | None = None,
         limit: int | None = 50,
-    ) -> "list[Outcome]":
+    ) -> "list[Entry]":
         """Recorded calls, the newest first. `status` is a state of the row.
 
         What a damaged row held is unknown, and stands as that in its place.

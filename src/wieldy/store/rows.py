@@ -73,7 +73,7 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
         "content": to_column([b.to_dict() for b in outcome.content], secrets)
         if own_content
         else None,
-        "error": None if error is None else to_column(_error_facts(error), secrets),
+        "error": None if error is None else to_column(error_facts(error), secrets),
         "metadata": to_column(outcome.metadata, secrets),
     }
 
@@ -149,7 +149,8 @@ def _missing_error(row: Any, status: Status) -> CallError | None:
     raise ValueError(f"it ended as {row.state} and has no error")
 
 
-def _error_facts(error: CallError) -> dict[str, Any]:
+def error_facts(error: CallError) -> dict[str, Any]:
+    """An error as data: its kind, its words, and what it is made from again."""
     facts: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
     attribute = _FACTS.get(type(error))
     if attribute is not None:

@@ -48,7 +48,11 @@ def unpack(stored: str) -> str:
     """The text that was packed."""
     if not stored.startswith("\x01"):
         return stored
-    text: str = json.loads(stored[1:])
+    try:
+        text: str = json.loads(stored[1:])
+    except ValueError:
+        # It was not packed here; one damaged column must not hide the rest.
+        return stored
     return text
 
 

@@ -1,0 +1,159 @@
+"""The program that the tests run in other processes, and kill.
+
+It reads commands as JSON lines and answers each with one or more JSON lines.
+Every time a tool's function is entered it adds a line to the file of effects.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+from wieldy import Handler, Outcome, Run, Toolbox
+
+URL, EFFECTS, DEATH = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+
+
+def die() -> None:
+    """End as a crash does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def note_effect(name: str, n: int) -> None:
+    """Leave a trace that outlives the process."""
+    with EFFECTS.open("a") as file:
+        file.write(f"{name} {n}\n")
+    if DEATH == "inside" and n == 13:
+        die()
+
+
+def die_at_commit(number: int) -> None:
+    """Die just before the commit of this number is sent."""
+    left = [number]
+
+    def count(*_: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            die()
+
+    event.listen(Engine, "commit", count)
+
+    @event.listens_for(Engine, "connect")
+    def trace(connection: Any, record: Any) -> None:
+        if hasattr(connection, "set_trace_callback"):
+            connection.set_trace_callback(lambda sql: count() if sql == "COMMIT" else None)
+
+
+async def die_before(run: Run, proceed: Handler) -> Outcome:
+    """A middleware that dies before the call of number 13 gets to its function."""
+    if DEATH == "before" and run.arguments.get("n") == 13:
+        die()
+    return await proceed(run)
+
+
+def die_after(outcome: Outcome) -> None:
+    """An observer that dies as soon as it hears of number 13."""
+    if DEATH == "after" and dict(outcome.call.arguments or {}).get("n") == 13:  # type: ignore[arg-type]
+        die()
+
+
+def make_box() -> Toolbox:
+    """A box with one tool of each kind."""
+    box = Toolbox(store=URL, middleware=[die_before], observers=[die_after])
+
+    @box.tool
+    async def act(n: int) -> int:
+        """Do something that can't be taken back."""
+        note_effect("act", n)
+        return n * 2
+
+    @box.tool(read_only=True)
+    async def look(n: int) -> int:
+        """Look at something."""
+        note_effect("look", n)
+        return n * 2
+
+    @box.tool(permission="confirm")
+    async def wipe(n: int) -> int:
+        """Wipe something, if a person agrees."""
+        note_effect("wipe", n)
+        return n * 2
+
+    @box.tool
+    async def hang(n: int) -> int:
+        """Begin, and end when the file of that name is there."""
+        note_effect("hang", n)
+        for _ in count():
+            if EFFECTS.with_name(f"go{n}").exists():
+                break
+            await asyncio.sleep(0.01)
+        return n * 2
+
+    return box
+
+
+def say(**facts: Any) -> None:
+    """Answer with a line."""
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
+
+
+def tell(outcome: Outcome) -> None:
+    """Answer with an outcome."""
+    say(
+        id=outcome.call.id,
+        status=outcome.status.value,
+        value=outcome.value,
+        n=dict(outcome.call.arguments or {}).get("n"),  # type: ignore[arg-type]
+        error=None if outcome.error is None else str(outcome.error),
+    )
+
+
+async def flood(box: Toolbox, tool: str, callers: int) -> None:
+    """Call without end, from so many callers at once, and acknowledge each call."""
+
+    async def caller(first: int) -> None:
+        n = first
+        while True:
+            tell(await box.call(tool, {"n": n}))
+            n += callers
+
+    await asyncio.gather(*(caller(first) for first in range(callers)))
+
+
+async def obey(box: Toolbox, command: dict[str, Any]) -> None:
+    """Do what a line says."""
+    match command:
+        case {"do": "call", **options}:
+            tell(await box.call(options.pop("tool"), options.pop("arguments"), **options))
+        case {"do": "approve", "id": call_id}:
+            tell(await box.approve(call_id, by=f"process {os.getpid()}"))
+        case {"do": "deny", "id": call_id}:
+            tell(await box.deny(call_id, by="child"))
+        case {"do": "flood", "tool": tool, "callers": callers}:
+            await flood(box, tool, callers)
+        case {"do": "recover"}:
+            outcomes = await box.recover()
+            say(ids=sorted(outcome.call.id for outcome in outcomes))
+        case {"do": "open"}:
+            await box.ledger.list()
+            say(opened=True)
+
+
+async def main() -> None:
+    """Serve until there is nothing more to read, or forever."""
+    if DEATH.startswith("commit:"):
+        die_at_commit(int(DEATH.partition(":")[2]))
+    loop = asyncio.get_running_loop()
+    async with make_box() as box:
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            await obey(box, json.loads(line))
+
+
+asyncio.run(main())
