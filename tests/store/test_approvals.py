@@ -1,0 +1,390 @@
+"""Parked calls outlive their process, are seen by all, decided once and run once."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.store.child import Children, eventually
+from wieldy import (
+    AlreadyDecided,
+    Call,
+    CallDenied,
+    CallNotFound,
+    Context,
+    InvalidArguments,
+    Outcome,
+    Secret,
+    Status,
+    Toolbox,
+)
+
+
+class Wiper:
+    """Counts what it wiped."""
+
+    def __init__(self) -> None:
+        self.wiped: list[str] = []
+
+    async def wipe(self, path: str, times: int = 1) -> str:
+        """Wipe a path."""
+        self.wiped.append(path)
+        return f"wiped {path} {times}"
+
+
+@pytest.fixture
+def wiper() -> Wiper:
+    return Wiper()
+
+
+def make_box(url: str, wiper: Wiper, **options: Any) -> Toolbox:
+    box = Toolbox(store=url, **options)
+    box.add(wiper.wipe, permission="confirm")
+    return box
+
+
+async def test_a_parked_call_survives_a_restart_and_runs_as_it_was_parked(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper) as box:
+        receipt = await box.call("wipe", {"path": "a", "times": "2"}, session="s")
+        assert receipt.status is Status.PENDING
+    async with make_box(url, wiper) as box:
+        (parked,) = await box.pending()
+        assert (parked.id, parked.arguments) == (receipt.call.id, {"path": "a", "times": 2})
+        assert parked.reason == "the tool asks for confirmation"
+        assert parked.scope.session == "s"
+        before = time.time()
+        outcome = await box.approve(parked.id, by="ann")
+        assert (outcome.value, outcome.call.id) == ("wiped a 2", receipt.call.id)
+        assert outcome.metadata["repairs"][0]["path"] == "times"
+        assert await box.pending() == []
+        entry = await box.ledger.get(receipt.call.id)
+        assert entry is not None
+        decision = entry.call.decision
+        assert decision is not None
+        assert (entry.state, decision.approved, decision.by) == ("ok", True, "ann")
+        assert before <= decision.at <= time.time()
+    assert wiper.wiped == ["a"]
+
+
+async def test_approving_again_gives_the_outcome_and_denying_afterwards_is_refused(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper) as box, make_box(url, wiper) as other:
+        receipt = await box.call("wipe", {"path": "a"})
+        await other.approve(receipt.call.id, by="ann")
+        assert (await box.approve(receipt.call.id)).value == "wiped a 1"
+        with pytest.raises(AlreadyDecided, match="approved by ann"):
+            await box.deny(receipt.call.id)
+        with pytest.raises(CallNotFound):
+            await box.approve("no such call")
+    assert wiper.wiped == ["a"]
+
+
+async def test_a_denied_call_never_runs_and_is_told_once(url: str, wiper: Wiper) -> None:
+    told: list[Outcome] = []
+    async with make_box(url, wiper, observers=[told.append]) as box:
+        receipt = await box.call("wipe", {"path": "a"})
+        for _ in range(2):
+            outcome = await box.deny(receipt.call.id, by="ann", reason="too risky")
+            assert outcome.status is Status.DENIED
+            assert isinstance(outcome.error, CallDenied)
+            assert outcome.error.reason == "too risky"
+        with pytest.raises(AlreadyDecided):
+            await box.approve(receipt.call.id)
+        entry = await box.ledger.get(receipt.call.id)
+        assert entry is not None
+        assert entry.state == "denied"
+        assert entry.call.decision is not None
+        assert (entry.call.decision.by, entry.call.decision.reason) == ("ann", "too risky")
+    assert [outcome.status for outcome in told] == [Status.PENDING, Status.DENIED]
+    assert wiper.wiped == []
+
+
+async def test_edited_arguments_are_checked_and_are_what_runs(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box:
+        receipt = await box.call("wipe", {"path": "a"})
+        with pytest.raises(InvalidArguments):
+            await box.approve(receipt.call.id, arguments={"path": 3.5, "times": "no"})
+        assert len(await box.pending()) == 1
+        outcome = await box.approve(receipt.call.id, arguments={"path": "b"})
+        assert outcome.value == "wiped b 1"
+        entry = await box.ledger.get(receipt.call.id)
+        assert entry is not None
+        assert entry.call.arguments == {"path": "b"}
+    assert wiper.wiped == ["b"]
+
+
+async def test_a_call_that_nobody_decides_expires(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper, approval_ttl=0.05) as box:
+        receipt = await box.call("wipe", {"path": "a"}, wait=True)
+        assert receipt.status is Status.DENIED
+        assert receipt.metadata["expired"] is True
+        (entry,) = await box.ledger.list(status="expired")
+        assert entry.status is Status.DENIED
+        with pytest.raises(AlreadyDecided):
+            await box.approve(receipt.call.id)
+    assert wiper.wiped == []
+
+
+async def test_a_call_that_expired_while_nobody_was_there_is_not_pending(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper, approval_ttl=0.01) as box:
+        receipt = await box.call("wipe", {"path": "a"})
+    await asyncio.sleep(0.01)
+    async with make_box(url, wiper) as box:
+        assert await box.pending() == []
+        with pytest.raises(AlreadyDecided):
+            await box.approve(receipt.call.id)
+
+
+async def test_a_tool_that_changed_since_is_not_run(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box:
+        receipt = await box.call("wipe", {"path": "a"})
+    async with Toolbox(store=url) as box:
+
+        @box.tool(permission="confirm")
+        async def wipe(path: str, times: int = 1) -> str:
+            """Wipe a path and everything beside it."""
+            raise AssertionError("it must not run")
+
+        outcome = await box.approve(receipt.call.id)
+        assert outcome.status is Status.PENDING
+        assert "not here as it was" in outcome.metadata["reason"]
+    async with make_box(url, wiper) as box:
+        (outcome,) = await box.recover()
+        assert outcome.value == "wiped a 1"
+    assert wiper.wiped == ["a"]
+
+
+async def test_two_processes_that_approve_at_once_run_it_once(url: str, children: Children) -> None:
+    several = [children.start() for _ in range(3)]
+    receipts = [several[0].ask("call", tool="wipe", arguments={"n": n}) for n in range(10)]
+    for child in several[1:]:
+        child.ask("open")
+    for receipt in receipts:
+        for child in several:
+            child.send("approve", id=receipt["id"])
+    for child in several:
+        assert [child.answer()["value"] for _ in receipts] == [n * 2 for n in range(10)]
+    assert children.effects() == {f"wipe {n}": 1 for n in range(10)}
+
+
+async def test_one_approves_while_another_denies_and_one_of_them_wins(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper) as box, make_box(url, wiper) as other:
+        for n in range(10):
+            receipt = await box.call("wipe", {"path": str(n)})
+            answers = await asyncio.gather(
+                box.approve(receipt.call.id), other.deny(receipt.call.id), return_exceptions=True
+            )
+            assert sum(isinstance(answer, AlreadyDecided) for answer in answers) == 1
+            entry = await box.ledger.get(receipt.call.id)
+            assert entry is not None
+            assert (entry.state == "ok") is (str(n) in wiper.wiped)
+
+
+async def test_a_waiting_caller_continues_when_another_process_decides(
+    url: str, wiper: Wiper, children: Children
+) -> None:
+    """The child has no tool `wipe` of this form, so it is the caller who runs the call."""
+    child = children.start()
+    async with make_box(url, wiper) as box:
+        task = asyncio.create_task(box.call("wipe", {"path": "a"}, wait=True, timeout=30))
+
+        async def parked() -> bool:
+            return bool(await box.pending())
+
+        await eventually(parked)
+        (waiting,) = await box.pending()
+        assert child.ask("approve", id=waiting.id)["status"] == "pending"
+        outcome = await task
+        assert outcome.value == "wiped a 1"
+        assert outcome.call.decision is not None
+        assert str(outcome.call.decision.by).startswith("process ")
+    assert wiper.wiped == ["a"]
+
+
+async def test_a_waiting_caller_gets_the_end_of_a_call_that_runs_elsewhere(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper) as box, make_box(url, wiper) as other:
+        for verdict in (other.approve, other.deny):
+            task = asyncio.create_task(box.call("wipe", {"path": "a"}, wait=True))
+
+            async def parked() -> bool:
+                return bool(await other.pending())
+
+            await eventually(parked)
+            (waiting,) = await other.pending()
+            decided = await verdict(waiting.id)
+            assert (await task).status is decided.status
+    assert wiper.wiped == ["a"]
+
+
+async def test_waiting_has_an_end_and_the_call_stays_parked(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box:
+        receipt = await box.call("wipe", {"path": "a"}, wait=True, timeout=0.05)
+        assert receipt.status is Status.PENDING
+        assert len(await box.pending()) == 1
+        with pytest.raises(ValueError, match="wait=True"):
+            await box.call("wipe", {"path": "a"}, timeout=0.05)
+
+
+async def test_waiting_works_without_a_store(wiper: Wiper) -> None:
+    box = Toolbox()
+    box.add(wiper.wipe, permission="confirm")
+    task = asyncio.create_task(box.call("wipe", {"path": "a"}, wait=True))
+
+    async def parked() -> bool:
+        return bool(await box.pending())
+
+    await eventually(parked)
+    (waiting,) = await box.pending()
+    assert (await box.approve(waiting.id)).value == (await task).value == "wiped a 1"
+    assert (await box.call("wipe", {"path": "b"}, wait=True, timeout=0.01)).status is Status.PENDING
+    assert wiper.wiped == ["a"]
+
+
+async def test_a_secret_is_kept_while_the_call_waits_and_no_longer(
+    url: str, dump: Callable[[str], str]
+) -> None:
+    sent: list[str] = []
+
+    async def login(user: str, password: Secret) -> str:
+        """Log in."""
+        sent.append(password.get_secret_value())
+        return f"in as {user}"
+
+    async with Toolbox(store=url) as box:
+        box.add(login, permission="confirm")
+        receipts = [
+            await box.call("login", {"user": user, "password": "hunter2!"})
+            for user in ("ann", "bob")
+        ]
+        edited = await box.call("login", {"user": "eve", "password": Secret("hunter2!")})
+    assert "hunter2!" in dump(url)
+    async with Toolbox(store=url) as box:
+        box.add(login, permission="confirm")
+        assert (await box.approve(receipts[0].call.id)).value == "in as ann"
+        await box.deny(receipts[1].call.id)
+        other = {"user": "eve", "password": "correct horse"}
+        assert (await box.approve(edited.call.id, arguments=other)).value == "in as eve"
+        entry = await box.ledger.get(receipts[0].call.id)
+        assert entry is not None
+        assert entry.call.arguments == {"user": "ann", "password": "**********"}
+    assert sent == ["hunter2!", "correct horse"]
+    assert "hunter2!" not in dump(url)
+    assert "correct horse" not in dump(url)
+
+
+async def test_deps_reach_a_call_that_is_approved_where_it_was_made(url: str) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool(permission="confirm")
+        async def who(context: Context) -> Any:
+            """Who is it."""
+            return context.deps
+
+        receipt = await box.call("who", deps="ann")
+        assert (await box.approve(receipt.call.id)).value == "ann"
+
+
+async def test_a_rule_made_since_still_counts(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box:
+        receipt = await box.call("wipe", {"path": "a"})
+        box.rules.deny("wipe")
+        outcome = await box.approve(receipt.call.id)
+        assert outcome.status is Status.DENIED
+        entry = await box.ledger.get(receipt.call.id)
+        assert entry is not None
+        assert (entry.state, entry.started_at) == ("denied", None)
+    assert wiper.wiped == []
+
+
+async def test_an_approved_call_whose_process_died_before_it_ran_runs_when_recovered(
+    url: str, children: Children
+) -> None:
+    child = children.start("resumed")
+    receipt = child.ask("call", tool="wipe", arguments={"n": 12})
+    child.send("approve", id=receipt["id"])
+    assert child.wait() == -9
+    assert children.effects() == {}
+    helper = children.start()
+    assert helper.ask("recover") == {"ids": [receipt["id"]]}
+    assert children.effects() == {"wipe 12": 1}
+    async with Toolbox(store=url) as box:
+        (entry,) = await box.ledger.list()
+        assert (entry.state, entry.value) == ("ok", 24)
+
+
+async def test_an_id_that_is_taken_is_not_parked_again(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box, make_box(url, wiper) as other:
+        receipt = await box.call(Call("wipe", {"path": "a"}, id="one"))
+        again = await other.call(Call("wipe", {"path": "b"}, id="one"))
+        assert (receipt.status, again.status) == (Status.PENDING, Status.DENIED)
+        (parked,) = await other.pending()
+        assert parked.arguments == {"path": "a"}
+        await box.approve("one")
+        decided = await other.call(Call("wipe", {"path": "b"}, id="one"))
+        assert decided.status is Status.DENIED
+        entry = await other.ledger.get("one")
+        assert entry is not None
+        assert (entry.state, entry.value) == ("ok", "wiped a 1")
+    assert wiper.wiped == ["a"]
+
+
+async def test_an_id_that_is_taken_is_refused_under_another_key_too(url: str, wiper: Wiper) -> None:
+    async with make_box(url, wiper) as box:
+        await box.call(Call("wipe", {"path": "a"}, id="one", idempotency_key="k"))
+        same = await box.call(Call("wipe", {"path": "a"}, id="one", idempotency_key="k"))
+        other = await box.call(Call("wipe", {"path": "a"}, id="one", idempotency_key="l"))
+        assert (same.status, other.status) == (Status.PENDING, Status.DENIED)
+
+
+async def test_an_approved_call_that_nobody_runs_stays_pending_and_expires(
+    url: str, wiper: Wiper
+) -> None:
+    told: list[Outcome] = []
+    options: dict[str, Any] = {"approval_ttl": 0.5, "observers": [told.append]}
+    async with make_box(url, wiper, **options) as box, Toolbox(store=url) as bare:
+        receipt = await box.call("wipe", {"path": "a"})
+        assert (await bare.approve(receipt.call.id)).status is Status.PENDING
+        (parked,) = await box.pending()
+        assert parked.id == receipt.call.id
+
+        async def state() -> str:
+            entry = await bare.ledger.get(receipt.call.id)
+            assert entry is not None
+            return entry.state
+
+        assert await state() == "approved"
+        await asyncio.sleep(0.6)
+        assert await box.pending() == []
+        assert await state() == "expired"
+        late = await box.approve(receipt.call.id)
+        assert isinstance(late.error, CallDenied)
+        assert late.error.reason == "nobody ran it in time"
+    assert [outcome.status for outcome in told] == [Status.PENDING, Status.DENIED]
+    assert wiper.wiped == []
+
+
+async def test_a_tool_of_an_inactive_group_is_not_here(url: str, wiper: Wiper) -> None:
+    async with Toolbox(store=url) as box:
+        box.groups.create("files", "Files.")
+        box.add(wiper.wipe, permission="confirm", group="files")
+        box.groups.activate("files")
+        receipt = await box.call("wipe", {"path": "a"})
+        box.groups.deactivate("files")
+        assert (await box.approve(receipt.call.id)).status is Status.PENDING
+        assert await box.recover() == []
+        (parked,) = await box.pending()
+        assert parked.id == receipt.call.id
+        box.groups.activate("files")
+        assert (await box.approve(receipt.call.id)).value == "wiped a 1"
+    assert wiper.wiped == ["a"]
