@@ -1,14 +1,33 @@
 """Each test of a store runs on both kinds of database."""
 
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from tests.store.child import Children
 from tests.store.server import Server
+
+Execute = Callable[[str], str]
+_SECONDS = 60
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """A test that waits for what never comes fails instead of standing still."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"the test took longer than {_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")
@@ -36,14 +55,21 @@ def children(url: str, tmp_path: Path) -> Iterator[Children]:
 
 
 @pytest.fixture
-def dump(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """All that a store holds, as text."""
+def execute(url: str, request: pytest.FixtureRequest) -> Execute:
+    """Runs a statement past the library, and gives what it finds as text."""
 
-    def read(url: str) -> str:
+    def run(sql: str) -> str:
         if url.startswith("postgresql"):
             server: Server = request.getfixturevalue("server")
-            return server.execute("SELECT * FROM wieldy_calls", url.rpartition("/")[2])
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
-            return repr(connection.execute("SELECT * FROM wieldy_calls").fetchall())
+            return server.execute(sql, url.rpartition("/")[2]).strip()
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+            rows = connection.execute(sql).fetchall()
+        return "\n".join("|".join(map(str, row)) for row in rows)
 
-    return read
+    return run
+
+
+@pytest.fixture
+def dump(execute: Execute) -> Callable[[], str]:
+    """All that a store holds of calls, as text."""
+    return lambda: execute("SELECT * FROM wieldy_calls")
