@@ -47,7 +47,10 @@ class Entry(Outcome):
             if (kept := from_column(getattr(row, name))) is not None:
                 metadata.setdefault(name, kept)
         value = from_column(row.value)
-        super().__init__(call, status, value, read_error(row, status), read_content(row), metadata)
+        error, content = read_error(row, status), read_content(row)
+        taken = metadata.get("duration_ms")
+        seconds = None if taken is None else taken / 1000
+        super().__init__(call, status, value, error, content, metadata, seconds)
         self.fingerprint: str | None = row.fingerprint
         self.owner: str | None = row.owner
         self.asked: str | None = row.asked
@@ -68,8 +71,9 @@ class Entry(Outcome):
 
     def outcome(self) -> Outcome:
         """The outcome alone, as a repeated call gets it."""
+        metadata = dict(self.metadata)
         return Outcome(
-            self.call, self.status, self.value, self.error, self._content, dict(self.metadata)
+            self.call, self.status, self.value, self.error, self._content, metadata, self.seconds
         )
 
 
