@@ -1,7 +1,6 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
 import asyncio
-import inspect
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -11,10 +10,9 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import fields
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import Unpack
 
@@ -24,8 +22,7 @@ from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
-from wieldy.core.limits import Limits
-from wieldy.core.names import near
+from wieldy.core.options import ToolOptions, public_methods, with_limits
 from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
@@ -35,7 +32,7 @@ from wieldy.core.search import Index
 from wieldy.core.selection import Selection
 from wieldy.core.size import Spill
 from wieldy.core.sync import border
-from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
+from wieldy.core.tool import VALIDATIONS, Tool, marked_options
 from wieldy.execution.threads import Threads
 
 if TYPE_CHECKING:
@@ -47,43 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Mapping[str, Any] | str | None
 
 
-class LimitOptions(TypedDict, total=False):
-    """The fields of `Limits`, each as a keyword."""
-
-    timeout: float | None
-    retries: int
-    retry_unsafe: bool
-    concurrency: int | None
-    key: Callable[[Mapping[str, Any]], Any] | None
-    exclusive: bool
-    rate: str | tuple[int, float] | None
-    cache: float | None
-    isolation: str | None
-    max_result: int | None
-
-
-class ToolOptions(LimitOptions, total=False):
-    """What can be said about a tool when it is added."""
-
-    group: str
-    tags: Iterable[str]
-    permission: Permission | str
-    presets: Mapping[str, Any] | None
-    limits: Limits | None
-    postprocess: Callable[[Any], Any] | None
-    input_schema: Mapping[str, Any] | None
-    output_schema: Mapping[str, Any] | None
-    read_only: bool
-    idempotent: bool
-    destructive: bool
-    validation: str | None
-    source: str
-    on_conflict: str
-
-
 _LONGEST_KEY = 500
-_LIMIT_NAMES = frozenset(field.name for field in fields(Limits))
-_OPTION_NAMES = frozenset((*ToolOptions.__annotations__, *_LIMIT_NAMES, "name", "description"))
 
 
 class View:
@@ -345,11 +306,11 @@ class Toolbox(View):
             given["description"] = description
         if isinstance(function, Tool):
             on_conflict = given.pop("on_conflict", "raise")
-            tool = function.replace(**_with_limits(given, function.limits)) if given else function
+            tool = function.replace(**with_limits(given, function.limits)) if given else function
         else:
             given = {**marked_options(function), **given}
             on_conflict = given.pop("on_conflict", "raise")
-            tool = Tool(function, **_with_limits(given, None))
+            tool = Tool(function, **with_limits(given, None))
         isolation = tool.limits.isolation
         if isolation not in (None, "inline", *self._executors):
             raise DefinitionError(tool.name, f"isolation={isolation!r} is not available here")
@@ -389,7 +350,7 @@ class Toolbox(View):
         if type(instance).__module__ == "builtins":
             raise DefinitionError(repr(instance), "an object of a class of yours is needed")
         added = []
-        for name in _public_methods(instance):
+        for name in public_methods(instance):
             method = getattr(instance, name)
             own = marked_options(method)
             shown = own.get("name") or name
@@ -470,32 +431,3 @@ def _check_key(idempotency_key: str, recorded: bool) -> None:
         raise ValueError("an idempotency_key needs a store to be remembered in")
     if not 0 < len(idempotency_key) <= _LONGEST_KEY:
         raise ValueError(f"an idempotency_key has 1 to {_LONGEST_KEY} characters")
-
-
-def _with_limits(options: dict[str, Any], before: Limits | None) -> dict[str, Any]:
-    """The options with single limits gathered into one `Limits`."""
-    for unknown in options.keys() - _OPTION_NAMES:
-        hint = near(unknown, _OPTION_NAMES, limit=1)
-        guess = f" Did you mean {hint[0]!r}?" if hint else ""
-        raise TypeError(f"There is no option {unknown!r} for a tool.{guess}")
-    single = {name: options[name] for name in options if name in _LIMIT_NAMES}
-    rest = {name: value for name, value in options.items() if name not in _LIMIT_NAMES}
-    if single:
-        start = rest.get("limits") or before or Limits()
-        every = {name: getattr(start, name) for name in _LIMIT_NAMES}
-        rest["limits"] = Limits(**{**every, **single})
-    return rest
-
-
-def _public_methods(instance: object) -> list[str]:
-    """The names of methods that the class defines, without running any property."""
-    found: dict[str, None] = {}
-    for owner in reversed(type(instance).__mro__[:-1]):
-        for name, value in vars(owner).items():
-            if name.startswith("_") or inspect.isclass(value):
-                continue
-            if callable(value) or isinstance(value, staticmethod | classmethod):
-                found[name] = None
-            else:
-                found.pop(name, None)
-    return list(found)

@@ -14,6 +14,7 @@ from .gate import Gate
 from .invoke import bare_function, invoker
 from .limits import parse_rate
 from .permission import Permits
+from .problem import mentions_secret
 from .rate import limit_rate
 from .record import Keeper
 from .registry import Registry
@@ -23,6 +24,9 @@ from .secret import argument_secrets
 from .size import Spill, limit_size
 from .slots import limit_concurrency
 from .tool import Tool
+
+# While tools are added without pause, a plan is used once and not kept.
+_MOST_TRIES = 5
 
 
 class Plan:
@@ -43,7 +47,7 @@ class Plan:
         self.function = None if stack else bare_function(tool)
         self.handler: Handler = reduce(_around, reversed(stack), invoker(tool, executor))
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
-        if tool.secrets or mentions_secret(tool.input_schema):
+        if tool.secrets or mentions_secret(tool.input_schema, tool.input_schema):
             self.function = None
             self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
 
@@ -95,14 +99,17 @@ class Planner:
 
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
-        before = self._changes
         intake = Intake(tool, self._validation)
-        plan = Plan(tool, intake, self._stack(tool), self._executor(tool))
-        current = self._registry.find(tool.name) is tool and self._registry.active(tool)
-        with self._lock:
-            # A rule made meanwhile must not be forgotten by a plan made without it.
-            if current and before == self._changes:
-                self.plans[tool.name] = plan
+        for _ in range(_MOST_TRIES):
+            before = self._changes
+            plan = Plan(tool, intake, self._stack(tool), self._executor(tool))
+            current = self._registry.find(tool.name) is tool and self._registry.active(tool)
+            with self._lock:
+                # A rule made meanwhile must not be passed over by a plan made without it.
+                if before == self._changes:
+                    if current:
+                        self.plans[tool.name] = plan
+                    break
         return plan
 
     def _stack(self, tool: Tool) -> list[Middleware]:
@@ -178,10 +185,3 @@ def _limiters(
     if limits.timeout is not None:
         found.append(deadline(limits.timeout))
     return found
-
-
-def mentions_secret(schema: Any) -> bool:
-    """Whether a schema says of anything in it that it is secret."""
-    if isinstance(schema, dict):
-        return schema.get("writeOnly") is True or any(map(mentions_secret, schema.values()))
-    return isinstance(schema, list) and any(map(mentions_secret, schema))

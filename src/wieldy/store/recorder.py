@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from wieldy.core.call import Outcome, Status
 from wieldy.core.canonical import digest
 from wieldy.core.errors import CallNotFound, CallUnknown, KeyTaken, NotRecorded, StoreError
-from wieldy.core.plan import mentions_secret
+from wieldy.core.problem import mentions_secret
 from wieldy.core.run import Handler, Run
 
 from . import transitions
@@ -185,7 +185,7 @@ def _refused_row(run: Run, record: Record, ended: dict[str, Any]) -> dict[str, A
     if tool is not None:
         row.update(tool=tool.name, fingerprint=tool.fingerprint)
         # What was sent to a tool with secrets, and not understood, may hold one anywhere.
-        if "values" in vars(run) or not mentions_secret(tool.input_schema):
+        if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
             sent = run.call.arguments if run.accepted is None else run.accepted
             row.update(argument_columns(_parsed(sent), run.secrets))
     return {**row, **ended}
