@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -63,6 +64,19 @@ async def test_a_locked_database_keeps_the_function_from_running(tmp_path: Path)
         assert "another process" in invalid.metadata["unrecorded"]
         assert (await box.call("work", {"n": 4})).value == 8
     assert ran == [1, 4]
+
+
+async def test_a_database_that_somebody_reads_while_it_is_first_opened(tmp_path: Path) -> None:
+    path, ran = tmp_path / "store.db", list[int]()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("CREATE TABLE notes (text)")
+        other.execute("BEGIN IMMEDIATE")
+        # SQLite gives up at once here: it waits for no one to change its journal.
+        letting_go = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+        letting_go.start()
+        async with make_box(f"sqlite:///{path}", ran) as box:
+            assert (await box.call("work", {"n": 1})).value == 2
+        letting_go.join()
 
 
 async def test_a_result_that_cannot_be_recorded_is_unknown_and_attached(tmp_path: Path) -> None:

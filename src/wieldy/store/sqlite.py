@@ -2,7 +2,9 @@
 
 import asyncio
 import queue
+import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -13,6 +15,7 @@ from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, transla
 
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
+_RETRY_SECONDS = 0.005
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
@@ -113,15 +116,15 @@ def _roll_back(connection: Connection, file: Any) -> None:
 
 
 def _engine(url: URL, synchronous: str) -> Engine:
-    waiting = {} if "timeout" in url.query else {"timeout": _LOCK_SECONDS}
-    engine = create_engine(url, connect_args={"check_same_thread": False, **waiting})
+    patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
+    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": patience})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         # The driver's own BEGIN comes too late to take the write lock in time.
         connection.isolation_level = None
-        for pragma in ("journal_mode=WAL", f"synchronous={synchronous}"):
-            connection.execute(f"PRAGMA {pragma}").close()
+        _use_wal(connection, time.monotonic() + patience)
+        connection.execute(f"PRAGMA synchronous={synchronous}").close()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -130,3 +133,19 @@ def _engine(url: URL, synchronous: str) -> Engine:
             connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _use_wal(connection: Any, until: float) -> None:
+    """Let readers and the writer go on side by side.
+
+    Changing the journal is the one moment when SQLite doesn't wait for others by itself.
+    """
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
