@@ -28,6 +28,7 @@ ORDER = (
     "wire",
     "mcp",
     "openapi",
+    "view",
     "toolbox",
     "models",
     "tools",

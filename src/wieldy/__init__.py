@@ -32,7 +32,8 @@ from wieldy.core.reshape import Argument
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.secret import Secret
 from wieldy.core.tool import Permission, Tool, tool
-from wieldy.toolbox import Toolbox, View
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
 
 __all__ = [
     "AlreadyDecided",

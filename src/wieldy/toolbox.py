@@ -1,24 +1,13 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-import asyncio
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import Unpack
 
 from wieldy.core.approvals import Approvals, MemoryApprovals, Parked
-from wieldy.core.block import Block, Progress
-from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status
+from wieldy.core.call import Outcome
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
@@ -27,215 +16,18 @@ from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.rules import Rules
-from wieldy.core.run import Executor, Extras, Middleware, Observer
+from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.search import Index
-from wieldy.core.selection import Selection
 from wieldy.core.size import Spill
-from wieldy.core.sync import border
 from wieldy.core.tool import VALIDATIONS, Tool, marked_options
 from wieldy.execution.threads import Threads
+from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
     from wieldy.store.ledger import Ledger
     from wieldy.store.store import Store
-    from wieldy.wire.cost import Cost, Counter
 
 F = TypeVar("F", bound=Callable[..., Any])
-Arguments = Mapping[str, Any] | str | None
-
-
-_LONGEST_KEY = 500
-
-
-class View:
-    """What one agent may see and call. A view is live, and can be narrowed further."""
-
-    def __init__(
-        self,
-        registry: Registry,
-        engine: Engine,
-        desk: Desk,
-        index: Index,
-        selection: Selection | None = None,
-        scope: Scope = NO_SCOPE,
-    ) -> None:
-        self._registry = registry
-        self._engine = engine
-        self._run = engine.run
-        self._desk = desk
-        self._index = index
-        self._selection = selection
-        self._scope = scope
-
-    def call(
-        self,
-        call: str | Call,
-        arguments: Arguments = None,
-        *,
-        deps: Any = None,
-        session: str | None = None,
-        idempotency_key: str | None = None,
-        wait: bool = False,
-        timeout: float | None = None,
-    ) -> Coroutine[Any, Any, Outcome]:
-        """Run one call to its outcome; a failing tool is an outcome, not an exception.
-
-        `deps` is for this call alone and reaches the tool through its `Context`.
-        A repeated `idempotency_key` gives the first call's outcome. `wait=True` waits
-        until a parked call is decided, `timeout` seconds at most, and gives its end.
-        """
-        if (
-            type(call) is str
-            and deps is None
-            and session is None
-            and idempotency_key is None
-            and not wait
-            and timeout is None
-        ):
-            return self._run(Call(call, arguments, self._scope), self._selection)
-        made = self._made(call, arguments, session, idempotency_key)
-        if wait:
-            return self._waited(made, deps, timeout)
-        if timeout is not None:
-            raise ValueError("timeout is how long wait=True waits; a tool has Limits(timeout=…)")
-        return self._run(made, self._selection, Extras(deps))
-
-    def stream(
-        self,
-        call: str | Call,
-        arguments: Arguments = None,
-        *,
-        deps: Any = None,
-        session: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Run one call and give what it shows as it comes, the outcome last."""
-        made = self._made(call, arguments, session, idempotency_key)
-        return self._engine.stream(made, deps, self._selection)
-
-    async def call_many(
-        self,
-        calls: Iterable[Call | tuple[str, Arguments]],
-        *,
-        deps: Any = None,
-        session: str | None = None,
-    ) -> list[Outcome]:
-        """Run calls at the same time; the outcomes come in the order of the calls."""
-        listed = list(calls)
-        if any(isinstance(each, str) for each in listed):
-            raise TypeError("call_many takes Calls and (name, arguments) pairs, not bare names")
-        pairs = [(each, None) if isinstance(each, Call) else each for each in listed]
-        made = [self._made(call, arguments, session) for call, arguments in pairs]
-        return await asyncio.gather(
-            *(self._run(call, self._selection, Extras(deps)) for call in made)
-        )
-
-    def call_sync(
-        self,
-        call: str | Call,
-        arguments: Arguments = None,
-        *,
-        deps: Any = None,
-        session: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Outcome:
-        """Run one call from blocking code, also inside a tool or beside a running loop."""
-        made = self._made(call, arguments, session, idempotency_key)
-        return border().wait(lambda home: self._run(made, self._selection, Extras(deps, home=home)))
-
-    def view(
-        self,
-        names: Iterable[str] | str | None = None,
-        tags: Iterable[str] | str | None = None,
-        groups: Iterable[str] | str | None = None,
-        agent: str | None = None,
-    ) -> "View":
-        """Fewer tools: any match within one criterion, and each criterion narrows."""
-        selection = Selection(names, tags, groups, above=self._selection)
-        scope = Scope(agent or self._scope.agent, self._scope.session)
-        return View(self._registry, self._engine, self._desk, self._index, selection, scope)
-
-    def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
-        """The visible tools as a provider wants them described.
-
-        With `strict` the provider is asked to hold the model to each schema, where
-        it can. `wieldy check` says what is lost or changed on the way.
-        """
-        # Loaded when tools are first described, to keep `import wieldy` light.
-        from wieldy.wire.definitions import definitions  # noqa: PLC0415
-
-        return definitions(self, provider, strict)
-
-    def cost(
-        self, provider: str = "openai", strict: bool = False, count: "Counter | None" = None
-    ) -> "Cost":
-        """About how many tokens the visible tools take in each request, per tool and group."""
-        # Loaded when first asked for, to keep `import wieldy` light.
-        from wieldy.wire.cost import cost  # noqa: PLC0415
-
-        return cost(self, provider, strict, count)
-
-    def search(self, query: str, limit: int = 8) -> list[Tool]:
-        """The visible tools that fit the words best."""
-        found = (self.get(name) for name in self._index.search(query))
-        return list(islice((tool for tool in found if tool is not None), limit))
-
-    def get(self, name: str) -> Tool | None:
-        """The visible tool of this name, or None."""
-        tool = self._registry.find(name)
-        return tool if tool is not None and self._shows(tool) else None
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the visible tools, in order."""
-        return [tool.name for tool in self]
-
-    def __iter__(self) -> Iterator[Tool]:
-        return (tool for tool in self._registry.tools() if self._shows(tool))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} tools)"
-
-    def _shows(self, tool: Tool) -> bool:
-        selected = self._selection is None or self._selection.shows(tool)
-        return selected and self._registry.active(tool)
-
-    async def _waited(self, call: Call, deps: Any, seconds: float | None) -> Outcome:
-        outcome = await self._run(call, self._selection, Extras(deps))
-        if outcome.status is Status.PENDING:
-            return await self._desk.wait(outcome, seconds)
-        return outcome
-
-    def _made(
-        self,
-        call: str | Call,
-        arguments: Arguments,
-        session: str | None,
-        idempotency_key: str | None = None,
-    ) -> Call:
-        """The call to run, with the scope of this view."""
-        given = call.scope if isinstance(call, Call) else NO_SCOPE
-        own = self._scope
-        # A view speaks for its agent, whatever a call says of itself.
-        scope = Scope(
-            own.agent or given.agent, session or own.session or given.session, given.parent
-        )
-        if isinstance(call, Call):
-            idempotency_key = idempotency_key or call.idempotency_key
-            # A decision counts only where it was made: a call that comes back is asked about anew.
-            made = call.replace(scope=scope, decision=None, idempotency_key=idempotency_key)
-        else:
-            name = call if isinstance(call, str) else str(call)
-            made = Call(name, arguments, scope, idempotency_key=idempotency_key)
-        if idempotency_key is not None:
-            _check_key(idempotency_key, self._engine.records)
-        return made
 
 
 class Toolbox(View):
@@ -424,10 +216,3 @@ def _store(url: str, durability: str) -> "Store":
     from wieldy.store.store import Store  # noqa: PLC0415
 
     return Store(url, durability)
-
-
-def _check_key(idempotency_key: str, recorded: bool) -> None:
-    if not recorded:
-        raise ValueError("an idempotency_key needs a store to be remembered in")
-    if not 0 < len(idempotency_key) <= _LONGEST_KEY:
-        raise ValueError(f"an idempotency_key has 1 to {_LONGEST_KEY} characters")

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from wieldy.core.errors import WieldyError, describe
 from wieldy.core.names import near
-from wieldy.toolbox import View
+from wieldy.view import View
 
 
 class SourceError(WieldyError):
