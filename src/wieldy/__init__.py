@@ -6,6 +6,7 @@ from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.context import Context
 from wieldy.core.errors import (
     AlreadyDecided,
+    AnswerNeeded,
     CallDenied,
     CallError,
     CallInterrupted,
@@ -15,6 +16,7 @@ from wieldy.core.errors import (
     CallUnknown,
     CorruptRow,
     DefinitionError,
+    InputNeeded,
     InvalidArguments,
     KeyTaken,
     NameTaken,
@@ -37,6 +39,7 @@ from wieldy.view import View
 
 __all__ = [
     "AlreadyDecided",
+    "AnswerNeeded",
     "Argument",
     "Audio",
     "Block",
@@ -53,6 +56,7 @@ __all__ = [
     "DefinitionError",
     "Handler",
     "Image",
+    "InputNeeded",
     "InvalidArguments",
     "KeyTaken",
     "Limits",

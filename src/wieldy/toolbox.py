@@ -1,6 +1,6 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -78,7 +78,7 @@ class Toolbox(View):
             spill=spill,
             keeper=recorder,
         )
-        engine = Engine(registry, planner, observers, capture_content, recorder)
+        engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
         permits.overdue = desk.overdue
         super().__init__(registry, engine, desk, Index(registry))
@@ -162,6 +162,17 @@ class Toolbox(View):
     ) -> Outcome:
         """Let a parked call run and give its outcome; edited arguments are checked again."""
         return await self._desk.approve(call_id, by, arguments, deps)
+
+    async def answer(
+        self,
+        call_id: str,
+        answers: Mapping[str, Any],
+        by: str | None = None,
+        *,
+        deps: Any = None,
+    ) -> Outcome:
+        """Run a call again whose tool raised `InputNeeded`, with an answer to each request."""
+        return await self._desk.answer(call_id, answers, by, deps)
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
-from .call import Call, Decision, Outcome, Scope
+from .block import Text
+from .call import Call, Decision, Outcome, Scope, Status
 from .canonical import digest
 from .errors import AlreadyDecided, CallNotFound
+from .run import Run
 
 _REMEMBERED = 1000
 
@@ -19,10 +21,22 @@ class Parked:
     """A call that waits for a person, as the person should see it.
 
     `call.arguments` are the arguments as they would run, after repairs. The
-    decision on it holds for this tool definition and these arguments only.
+    decision on it holds for this tool definition and these arguments only. If the
+    tool asked for input, `requests` are its questions, and `state` is its own.
     """
 
-    __slots__ = ("at", "call", "deps", "digest", "expires_at", "fingerprint", "reason", "repairs")
+    __slots__ = (
+        "at",
+        "call",
+        "deps",
+        "digest",
+        "expires_at",
+        "fingerprint",
+        "reason",
+        "repairs",
+        "requests",
+        "state",
+    )
 
     def __init__(
         self,
@@ -34,6 +48,8 @@ class Parked:
         expires_at: float | None = None,
         repairs: Sequence[dict[str, Any]] = (),
         deps: Any = None,
+        requests: Mapping[str, Any] | None = None,
+        state: Any = None,
     ) -> None:
         self.call = call
         self.digest = digest(call.arguments)
@@ -43,6 +59,8 @@ class Parked:
         self.expires_at = expires_at
         self.repairs = tuple(repairs)
         self.deps = deps
+        self.requests = requests
+        self.state = state
 
     @property
     def id(self) -> str:
@@ -86,6 +104,9 @@ class Approvals(Protocol):
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided. False means that its id is taken."""
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input. False means that it is not ours."""
 
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
@@ -149,6 +170,17 @@ class MemoryApprovals:
                 return False
             self._parked[parked.id] = parked
             return True
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input."""
+        with self._lock:
+            if parked.id in self._parked:
+                return False
+            before = self._decided.pop(parked.id, None)
+            self._parked[parked.id] = parked
+        if before is not None:
+            before.ended.set_result(receipt(parked))
+        return True
 
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
@@ -252,6 +284,16 @@ class MemoryApprovals:
             : max(0, spare)
         ]:
             del self._decided[call_id]
+
+
+def receipt(parked: Parked) -> Outcome:
+    """What the caller gets for a call that waits."""
+    metadata: dict[str, Any] = {"reason": parked.reason}
+    if parked.requests is None:
+        return Outcome(parked.call, Status.PENDING, metadata=metadata)
+    metadata["input"] = parked.requests
+    said = f"{parked.tool} waits for answers as {parked.id}: {parked.reason}"
+    return Outcome(parked.call, Status.PENDING, content=(Text(said),), metadata=metadata)
 
 
 def check_agreement(call: Call, decision: Decision) -> None:

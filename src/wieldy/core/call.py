@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from .block import Block, join_text, to_blocks
-from .errors import CallError, CallPending, ToolFailed
+from .errors import CallError, CallPending, InputNeeded, ToolFailed
 
 
 class Status(StrEnum):
@@ -55,10 +55,20 @@ class Decision:
     """What a person, or an approver, said about one call.
 
     It holds for the tool as it was defined and for the arguments as they were
-    then, and for nothing else.
+    then, and for nothing else. A call that had asked for input carries the
+    `answers`, and the `state` in which its tool left off.
     """
 
-    __slots__ = ("approved", "arguments_digest", "at", "by", "fingerprint", "reason")
+    __slots__ = (
+        "answers",
+        "approved",
+        "arguments_digest",
+        "at",
+        "by",
+        "fingerprint",
+        "reason",
+        "state",
+    )
 
     def __init__(
         self,
@@ -69,6 +79,8 @@ class Decision:
         at: float,
         by: str | None = None,
         reason: str | None = None,
+        answers: Mapping[str, Any] | None = None,
+        state: Any = None,
     ) -> None:
         self.approved = approved
         self.fingerprint = fingerprint
@@ -76,6 +88,8 @@ class Decision:
         self.at = at
         self.by = by
         self.reason = reason
+        self.answers = answers
+        self.state = state
 
     def __repr__(self) -> str:
         return f"Decision(approved={self.approved}, by={self.by!r}, reason={self.reason!r})"
@@ -233,3 +247,11 @@ class Outcome:
         # The text, not the value: secrets are covered there.
         shown = self.text if len(self.text) <= 80 else self.text[:80] + "…"
         return f"Outcome({self.call.tool}, {self.status.value}, {shown!r}, id={self.call.id!r})"
+
+
+def asked_for(outcome: Outcome) -> InputNeeded | None:
+    """The question that a tool ended with instead of a value, if it did."""
+    error = outcome.error
+    if isinstance(error, ToolFailed) and isinstance(error.original, InputNeeded):
+        return error.original
+    return None

@@ -1,6 +1,6 @@
 """What a tool may ask for: who calls, with what, and a way to show progress."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from .block import Progress
@@ -62,6 +62,18 @@ class Context(Injected):
     def attempt(self) -> int:
         """1 on the first attempt, 2 on the first retry, and so on."""
         return self._run.attempts
+
+    @property
+    def answers(self) -> Mapping[str, Any] | None:
+        """What was answered to the requests of `InputNeeded`, or None on the way to them."""
+        decision = self._run.call.decision
+        return None if decision is None else decision.answers
+
+    @property
+    def state(self) -> Any:
+        """What the tool gave `InputNeeded` to find again."""
+        decision = self._run.call.decision
+        return None if decision is None else decision.state
 
     @property
     def cancelled(self) -> bool:

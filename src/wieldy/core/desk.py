@@ -10,8 +10,15 @@ from .approvals import Approvals, Edited, Parked
 from .call import Call, Outcome, Status
 from .canonical import digest
 from .engine import Engine
-from .errors import AlreadyDecided, CallDenied, CallInterrupted, CallNotFound
+from .errors import (
+    AlreadyDecided,
+    AnswerNeeded,
+    CallDenied,
+    CallInterrupted,
+    CallNotFound,
+)
 from .permission import decision_on
+from .plain import plain_json
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras
@@ -43,6 +50,8 @@ class Desk:
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
+        if parked.requests is not None:
+            raise AnswerNeeded(call_id, list(parked.requests))
         edited, agreed, repairs = None, parked.digest, parked.repairs
         if arguments is not None:
             checked = await self._engine.check(parked.call.replace(arguments=arguments))
@@ -52,6 +61,25 @@ class Desk:
         here = self._has_tool(parked)
         call = await self._approvals.approve(call_id, decision, edited, here)
         return await self._resume(call, parked, repairs, deps)
+
+    async def answer(
+        self,
+        call_id: str,
+        answers: Mapping[str, Any],
+        by: str | None = None,
+        deps: Any = None,
+    ) -> Outcome:
+        """Run a call again whose tool asked for input, with the answers, and give its outcome."""
+        parked = await self._current(call_id)
+        if parked.requests is None:
+            raise ValueError(f"call {call_id} asks for a decision, not for answers")
+        missing = [name for name in parked.requests if name not in answers]
+        if missing:
+            raise AnswerNeeded(call_id, missing)
+        held = plain_json(answers, "answers")
+        decision = decision_on(parked, True, parked.digest, by, answers=held)
+        call = await self._approvals.approve(call_id, decision, None, self._has_tool(parked))
+        return await self._resume(call, parked, parked.repairs, deps)
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""
@@ -70,10 +98,13 @@ class Desk:
                 if parked.expired():
                     await self.expire(parked.id)
                 continue
-            if ended is not None:
+            if ended is None:
+                call = await self._decided(parked)
+                ended = await self._resume(call, parked, parked.repairs, None)
+            if "input" not in ended.metadata:
                 return ended
-            call = await self._decided(parked)
-            return await self._resume(call, parked, parked.repairs, None)
+            # It ran, and asks for something more.
+            receipt, parked = ended, await self._approvals.find(parked.id)
         return receipt
 
     async def expire(self, call_id: str) -> None:
@@ -129,7 +160,8 @@ class Desk:
         finally:
             if repairs:
                 outcome.metadata.setdefault("repairs", list(repairs))
-            await self._approvals.finish(call.id, outcome)
+            if outcome.status is not Status.PENDING:
+                await self._approvals.finish(call.id, outcome)
         return outcome
 
     async def _refuse(

@@ -3,14 +3,14 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from sys import modules
 from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
 from .block import Block, Progress
-from .call import Call, Outcome, Scope, Status
+from .call import Call, Outcome, Scope, Status, asked_for
 from .channel import Channel
 from .current import current_task
 from .errors import (
@@ -18,6 +18,8 @@ from .errors import (
     CallError,
     CallInterrupted,
     CallTimeout,
+    CallUnknown,
+    InputNeeded,
     InvalidArguments,
     ToolFailed,
     ToolNotFound,
@@ -38,7 +40,12 @@ from .tracing import close_span, open_span, tracing
 _DEEPEST = 50
 _OK = Status.OK
 _TRACING = "opentelemetry.trace"
-_STATUSES = {CallDenied: Status.DENIED, CallTimeout: Status.TIMEOUT}
+_STATUSES = {
+    CallDenied: Status.DENIED,
+    CallTimeout: Status.TIMEOUT,
+    CallUnknown: Status.UNKNOWN,
+}
+Pause = Callable[[Run, InputNeeded], Awaitable[Outcome]]
 _log = logging.getLogger("wieldy")
 
 
@@ -52,6 +59,7 @@ class Engine:
         observers: Sequence[Observer] = (),
         capture_content: bool = False,
         recorder: Recorder | None = None,
+        pause: Pause | None = None,
     ) -> None:
         self._registry = registry
         self._planner = planner
@@ -59,15 +67,13 @@ class Engine:
         self._observers = tuple(observers)
         self._capture_content = capture_content
         self._recorder = recorder
+        self._pause = pause
         self._attended = bool(self._observers) or recorder is not None
         self._running: set[Run] = set()
         self._late = self._tell_late
 
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
-        self,
-        call: Call,
-        selection: Selection | None = None,
-        extras: Extras | None = None,
+        self, call: Call, selection: Selection | None = None, extras: Extras | None = None
     ) -> Outcome:
         """Run a call to its outcome; nothing is raised but the awaiting task's own cancellation."""
         started = perf_counter()
@@ -102,7 +108,10 @@ class Engine:
                         value = await settled(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
                 except BaseException as error:
+                    run.tool = plan.tool
                     outcome = failed(run, error)
+            if outcome.error is not None:
+                outcome = await self._paused(run, outcome)
         except Exception as error:
             outcome = _refused(run, error)
         except asyncio.CancelledError as error:
@@ -224,6 +233,7 @@ class Engine:
         with open_span(run) as span:
             try:
                 outcome = await self._enter(run, self._find(run, selection))
+                outcome = await self._paused(run, outcome)
             except Exception as error:
                 outcome = _refused(run, error)
             finally:
@@ -247,6 +257,13 @@ class Engine:
             reason = f"The tool {tool.name!r} is in the group {tool.group!r}, which is not active."
             raise ToolNotFound(name, reason=reason)
         return self._plans.get(tool.name) or self._planner.plan(tool)
+
+    async def _paused(self, run: Run, outcome: Outcome) -> Outcome:
+        """The receipt of a call whose tool asked for input; any other outcome as it is."""
+        needed = asked_for(outcome)
+        if needed is None or self._pause is None:
+            return outcome
+        return await self._pause(run, needed)
 
     async def _end(self, run: Run, outcome: Outcome) -> Outcome:
         """Record how the call ended, where that is done, and then tell of it."""

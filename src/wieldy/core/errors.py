@@ -5,6 +5,8 @@ WieldyError
 │   └── NameTaken        the name belongs to another tool: choose a policy
 ├── CallNotFound         no parked call has this id
 ├── AlreadyDecided       somebody decided otherwise before
+├── AnswerNeeded         the call asks for answers, and a yes is none
+├── InputNeeded          raised by a tool that can't go on without answers
 ├── StoreError           the store can't do what was asked
 │   ├── StoreUnavailable it is locked, full, or can't be reached: try again
 │   ├── StoreTooNew      a newer version made it: upgrade
@@ -23,7 +25,10 @@ WieldyError
     └── ToolFailed       the function raised; `original` is what it raised
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .plain import plain_json
 
 
 class WieldyError(Exception):
@@ -67,6 +72,54 @@ class AlreadyDecided(WieldyError):
         self.call_id = call_id
         self.verdict = verdict
         self.by = by
+
+
+class AnswerNeeded(WieldyError, ValueError):
+    """The call waits for answers; `missing` are those that were not given."""
+
+    def __init__(self, call_id: str, missing: Sequence[str]) -> None:
+        wanted = ", ".join(map(repr, missing))
+        super().__init__(f"Call {call_id} waits for answers to {wanted}. Give them with answer().")
+        self.call_id = call_id
+        self.missing = tuple(missing)
+
+
+class InputNeeded(WieldyError):
+    """Raised by a tool that can't go on until somebody answers.
+
+    The call then waits like one that needs approval: it can be stored, and its
+    function runs again from the start when `Toolbox.answer` is called, with the
+    answers and the `state` in its `Context`. `requests` are by a name of the tool's
+    choosing, each in the form of MCP's input requests; both are plain JSON.
+    """
+
+    def __init__(self, requests: Mapping[str, Mapping[str, Any]], state: Any = None) -> None:
+        if not requests:
+            raise ValueError("InputNeeded: name at least one request")
+        self.requests: dict[str, Any] = plain_json(requests, "InputNeeded: requests")
+        self.state = plain_json(state, "InputNeeded: state")
+        self.message = " ".join(filter(None, map(_question, self.requests.values())))
+        super().__init__(self.message or f"answers to {', '.join(self.requests)} are needed")
+
+    @classmethod
+    def form(
+        cls,
+        message: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        name: str = "answer",
+        state: Any = None,
+    ) -> "InputNeeded":
+        """One question to a person; `schema` is of the object that answers it."""
+        wanted = schema or {"type": "object", "properties": {}}
+        params = {"mode": "form", "message": message, "requestedSchema": wanted}
+        return cls({name: {"method": "elicitation/create", "params": params}}, state)
+
+
+def _question(request: Any) -> str:
+    params = request.get("params") if isinstance(request, dict) else None
+    message = params.get("message") if isinstance(params, dict) else None
+    return message if isinstance(message, str) else ""
 
 
 class StoreError(WieldyError):

@@ -7,13 +7,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from .approvals import Approvals, Parked
+from .approvals import Approvals, Parked, receipt
 from .call import Decision, Outcome, Status
 from .canonical import digest
-from .errors import CallDenied
+from .errors import CallDenied, CallUnknown, InputNeeded
 from .names import provider_name
 from .rules import Rules, Verdict
 from .run import Handler, Middleware, Run
+from .secret import redact, redact_data
 from .signature import known_values
 from .tool import Permission, Tool
 
@@ -100,10 +101,30 @@ class Permits:
             return _denied(run, "the approver said no")
         if not await self.approvals.park(parked, run.secrets):
             return _denied(run, "a call with this id waits already, or was decided")
+        self._watch_over(run, parked)
+        return receipt(parked)
+
+    async def pause(self, run: Run, needed: InputNeeded) -> Outcome:
+        """Hand the call back as pending until somebody has answered its tool."""
+        parked = Parked(
+            run.call.replace(arguments=_snapshot(run.arguments), decision=None),
+            run.tool.fingerprint,
+            reason=redact(str(needed), run.secrets),
+            expires_at=None if self.ttl is None else time.time() + self.ttl,
+            repairs=run.noted("repairs", ()),
+            deps=run.deps,
+            requests=redact_data(needed.requests, run.secrets),
+            state=needed.state,
+        )
+        if not await self.approvals.suspend(parked, run):
+            raise CallUnknown(run.tool.name, "another process took it over before it had answers")
+        self._watch_over(run, parked)
+        return receipt(parked)
+
+    def _watch_over(self, run: Run, parked: Parked) -> None:
+        """Whoever looks at an overdue call ends it; the timer is for when nobody looks."""
         if self.ttl is not None and self.overdue is not None:
-            # Whoever looks at an overdue call ends it; the timer is for when nobody looks.
             run.loop.call_later(self.ttl, self.overdue, parked.id)
-        return Outcome(parked.call, Status.PENDING, metadata={"reason": reason})
 
 
 def decision_on(
@@ -112,10 +133,18 @@ def decision_on(
     arguments_digest: str,
     by: str | None,
     reason: str | None = None,
+    answers: Mapping[str, Any] | None = None,
 ) -> Decision:
     """A decision bound to the tool as it was parked and to exactly these arguments."""
     return Decision(
-        approved, parked.fingerprint, arguments_digest, at=time.time(), by=by, reason=reason
+        approved,
+        parked.fingerprint,
+        arguments_digest,
+        at=time.time(),
+        by=by,
+        reason=reason,
+        answers=answers,
+        state=parked.state,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from copy import copy
 
-from .call import Outcome
+from .call import Outcome, asked_for
 from .errors import CallTimeout, ToolFailed
 from .run import Handler, Middleware, Run
 
@@ -46,7 +46,7 @@ def _trial(run: Run, attempt: int) -> Run:
 
 def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
     nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
-    failed = isinstance(outcome.error, ToolFailed | CallTimeout)
+    failed = isinstance(outcome.error, ToolFailed | CallTimeout) and asked_for(outcome) is None
     return failed and nothing_shown and not run.cancel_requested()
 
 

@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Row, and_, or_, select
 from wieldy.core.approvals import Edited, Parked, check_agreement
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest
-from wieldy.core.errors import CallNotFound, CorruptRow, NotRecorded, StoreError
+from wieldy.core.errors import CallNotFound, CallUnknown, CorruptRow, NotRecorded, StoreError
+from wieldy.core.run import Run
 
 from . import transitions
-from .entry import read_entry, read_parked
+from .entry import Entry, read_entry, read_parked
 from .rows import argument_columns, call_columns, from_column, outcome_columns, revealed, to_column
 from .tables import calls
 from .waiting import Repeated
@@ -46,11 +47,26 @@ class StoredApprovals:
             return False
         if first is not None:
             raise Repeated(first)
-        if parked.deps is not None:
-            self._deps[parked.id] = parked.deps
-            if len(self._deps) > _REMEMBERED:
-                self._deps.popitem(last=False)
+        self._remember(parked)
         return True
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input. False means that it is not ours."""
+        values = {
+            **_argument_columns(parked.call.arguments, run.secrets),
+            "reason": parked.reason,
+            "requests": to_column(parked.requests),
+            "paused": to_column(parked.state),
+            "expires_at": parked.expires_at,
+        }
+        begun = (parked.id, run.record.owner, run.record.started_at)
+        try:
+            ours = await self._store.write(lambda c: transitions.suspend(c, *begun, values))
+        except StoreError as error:
+            raise CallUnknown(parked.tool, str(error)) from error
+        self._remember(parked)
+        self._store.bell.ring(parked.id)
+        return ours
 
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
@@ -73,6 +89,8 @@ class StoredApprovals:
         """Record a yes, once, and give the call as decided; the first decision holds."""
         opened = await self._store.opened()
         values = {**_decision_columns(decision), "owner": opened.owner.id if here else None}
+        if decision.answers is not None:
+            values["answers"] = to_column(decision.answers)
         if edited is not None:
             values.update(_argument_columns(edited.arguments, edited.secrets))
             values["repairs"] = _repairs(edited.repairs, edited.secrets)
@@ -118,8 +136,8 @@ class StoredApprovals:
         self._deps.pop(call_id, None)
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a decided call ended; its receipt if it is approved and nobody runs it."""
-        entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
+        """How a decided call ended; its receipt if nobody runs it, or if it waits once more."""
+        entry = await self._store.until(call_id, _at_rest)
         return entry.outcome()
 
     async def watch(self, call_id: str) -> Outcome | None:
@@ -134,6 +152,12 @@ class StoredApprovals:
             return False
         return await self._store.read(lambda c: transitions.find_key(c, key)) == call.id
 
+    def _remember(self, parked: Parked) -> None:
+        if parked.deps is not None:
+            self._deps[parked.id] = parked.deps
+            if len(self._deps) > _REMEMBERED:
+                self._deps.popitem(last=False)
+
     def _read(self, row: Row[Any]) -> Parked:
         parked = read_parked(row)
         parked.deps = self._deps.get(parked.id)
@@ -145,6 +169,10 @@ class StoredApprovals:
         self._store.bell.ring(call_id)
         check_agreement(call, decision)
         return call
+
+
+def _at_rest(entry: Entry) -> bool:
+    return entry.ended or entry.free or entry.state == "pending"
 
 
 def _pending(connection: Connection) -> list[Row[Any]]:

@@ -46,6 +46,8 @@ class Entry(Outcome):
         for name in ("repairs", "late"):
             if (kept := from_column(getattr(row, name))) is not None:
                 metadata.setdefault(name, kept)
+        if row.state == "pending" and row.requests is not None:
+            metadata["input"] = from_column(row.requests)
         value = from_column(row.value)
         error, content = read_error(row, status), read_content(row)
         taken = metadata.get("duration_ms")
@@ -106,6 +108,8 @@ def read_parked(row: Any) -> Parked:
             at=row.proposed_at,
             expires_at=row.expires_at,
             repairs=from_column(row.repairs) or (),
+            requests=from_column(row.requests),
+            state=from_column(row.paused),
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:

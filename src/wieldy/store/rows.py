@@ -112,6 +112,8 @@ def read_call(row: Any) -> Call:
             at=row.decided_at,
             by=row.decided_by,
             reason=row.decided_why,
+            answers=from_column(row.answers),
+            state=from_column(row.paused),
         )
     arguments = from_column(row.arguments)
     scope = Scope(row.agent, row.session, row.parent)

@@ -73,6 +73,7 @@ owners = Table(
 # One row for each call. `covered` are the arguments without their secrets, which replace
 # `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
 # `digest` is of the arguments that a decision holds for, `asked` of those first asked for, covered.
+# `requests` are what a tool asked before it could go on, `paused` its own state until then.
 calls = Table(
     "wieldy_calls",
     metadata,
@@ -92,6 +93,9 @@ calls = Table(
     Column("idempotency_key", Free),
     Column("reason", Free),
     Column("repairs", SqlText),
+    Column("requests", SqlText),
+    Column("paused", SqlText),
+    Column("answers", SqlText),
     Column("proposed_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("approved", Integer),

@@ -25,10 +25,21 @@ from sqlalchemy.sql import ClauseElement
 from .prepared import Prepared, insert_new
 from .tables import calls
 
-_LATER = ("approved", "decided_at", "decided_by", "decided_why", "late")
+_LATER = (
+    "answers",
+    "approved",
+    "decided_at",
+    "decided_by",
+    "decided_why",
+    "late",
+    "paused",
+    "requests",
+)
 _END = ("state", "ended_at", "value", "content", "error", "metadata")
-# A call that stops waiting keeps its arguments without their secrets.
+# A call that stops waiting keeps its arguments without their secrets, and no answers.
 _COVERED = {
+    "answers": null(),
+    "paused": null(),
     "arguments": func.coalesce(calls.c.covered, calls.c.arguments),
     "partial": case((calls.c.covered.is_not(None), 1), else_=calls.c.partial),
     "covered": null(),
@@ -87,6 +98,25 @@ def resume(connection: Connection, call_id: str, state: str, owner: str, started
         return True
     there = find(connection, call_id)
     return there is not None and (there.owner, there.started_at) == (owner, started_at)
+
+
+def suspend(
+    connection: Connection, call_id: str, owner: str, started_at: float, values: dict[str, Any]
+) -> bool:
+    """Let a call that we started wait for answers; whether its row says so now."""
+    mine = and_(
+        calls.c.id == call_id,
+        calls.c.owner == owner,
+        calls.c.started_at == started_at,
+        calls.c.state == "started",
+    )
+    moved = {**values, "state": "pending", "owner": None, "answers": None}
+    statement = update(calls).where(mine).values(moved).returning(calls.c.id)
+    if connection.execute(statement).first() is not None:
+        return True
+    there = find(connection, call_id)
+    marks = (there.state, there.started_at, there.requests) if there is not None else ()
+    return marks == ("pending", started_at, values["requests"])
 
 
 def finish(connection: Connection, owner: str, started_at: float, row: dict[str, Any]) -> bool:
