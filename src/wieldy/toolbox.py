@@ -24,6 +24,7 @@ from wieldy.execution.threads import Threads
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
+    from wieldy.store.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
     from wieldy.store.store import Store
 
@@ -63,6 +64,8 @@ class Toolbox(View):
         kept = self._store
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
+        if spill is None and kept is not None:
+            spill = kept.artifacts.spill
         self.rules = Rules(changed=lambda: planner.forget())
         self.groups = Groups(registry)
         permits = Permits(
@@ -182,6 +185,11 @@ class Toolbox(View):
     def ledger(self) -> "Ledger":
         """The record of calls; there is one where there is a store."""
         return self._kept().ledger
+
+    @property
+    def artifacts(self) -> "Artifacts":
+        """The documents and large results of sessions; there are some where there is a store."""
+        return self._kept().artifacts
 
     async def recover(self, calls: Iterable[str] | None = None) -> list[Outcome]:
         """Run what a crash left open, and give the outcomes.

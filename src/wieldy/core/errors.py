@@ -11,6 +11,12 @@ WieldyError
 │   ├── StoreUnavailable it is locked, full, or can't be reached: try again
 │   ├── StoreTooNew      a newer version made it: upgrade
 │   └── CorruptRow       one of its rows can't be read
+├── ArtifactError        an artifact can't be read or changed as asked
+│   ├── ArtifactNotFound this session has none of this id, or not this version
+│   ├── ArtifactTaken    the session has one of this id: change it, or choose another id
+│   ├── VersionConflict  somebody changed it meanwhile: read it again
+│   ├── PassageNotFound  the text to replace is not there: send it as it stands there
+│   └── PassageRepeated  it is there more than once: send more of what is around it
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
@@ -156,6 +162,82 @@ class CorruptRow(StoreError):
             "Restore it from a copy, or delete it from wieldy_calls.",
         )
         self.call_id = call_id
+
+
+class ArtifactError(WieldyError):
+    """An artifact can't be read or changed as asked."""
+
+
+class ArtifactNotFound(ArtifactError, LookupError):
+    """The session has no artifact of this id, or the artifact has no such version."""
+
+    def __init__(self, id: str, version: int | None = None, current: int | None = None) -> None:
+        if current is None:
+            said = f"There is no artifact {_short(id)} in this session."
+        else:
+            said = f"Artifact {_short(id)} has no version {version}. Its last is {current}."
+        super().__init__(said)
+        self.id = id
+        self.version = version
+        self.current = current
+
+
+class ArtifactTaken(ArtifactError):
+    """The session has an artifact of this id already."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"There is an artifact {_short(id)} in this session already. "
+            "Update or rewrite it, or choose another id."
+        )
+        self.id = id
+
+
+class VersionConflict(ArtifactError):
+    """The artifact is not at the version that the writer has seen; nothing was changed."""
+
+    def __init__(self, id: str, expected: int, current: int) -> None:
+        super().__init__(
+            f"Artifact {_short(id)} is at version {current}, and the change was made for "
+            f"version {expected}. Read it again and change that."
+        )
+        self.id = id
+        self.expected = expected
+        self.current = current
+
+
+class PassageNotFound(ArtifactError):
+    """The text to replace is not in the artifact, nor anything near enough to it.
+
+    `closest` is the passage that comes nearest, None if it was not looked for.
+    """
+
+    def __init__(
+        self, id: str, reason: str, closest: str | None = None, similarity: float = 0.0
+    ) -> None:
+        shown = ""
+        if closest:
+            most = 2000
+            rest = len(closest) - most
+            cut = f"… ({rest:,} more characters)" if rest > 0 else ""
+            shown = f" The closest passage is {similarity:.0%} alike:\n{closest[:most]}{cut}"
+        super().__init__(f"Artifact {_short(id)} was not changed: {reason}{shown}")
+        self.id = id
+        self.reason = reason
+        self.closest = closest
+        self.similarity = similarity
+
+
+class PassageRepeated(ArtifactError):
+    """The text to replace is in the artifact more than once."""
+
+    def __init__(self, id: str, count: int) -> None:
+        super().__init__(
+            f"Artifact {_short(id)} was not changed: the passage to replace is in it {count} "
+            "times. Send more of the text around the one that is meant."
+        )
+        self.id = id
+        self.count = count
 
 
 class RecordedFailure(WieldyError):

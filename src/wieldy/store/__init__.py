@@ -1,1 +1,1 @@
-"""What is kept: calls and the decisions on them, on SQLite or PostgreSQL."""
+"""What is kept: calls, the decisions on them, and artifacts, on SQLite or PostgreSQL."""

@@ -6,14 +6,20 @@ from sqlalchemy import Connection, func, insert, select, text
 
 from wieldy.core.errors import StoreTooNew
 
-from . import tables
+from . import artifact_tables, tables
 
 
 def _first(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.owners, tables.calls])
 
 
-STEPS: list[Callable[[Connection], None]] = [_first]
+def _artifacts(connection: Connection) -> None:
+    tables.metadata.create_all(
+        connection, [artifact_tables.artifacts, artifact_tables.artifact_versions]
+    )
+
+
+STEPS: list[Callable[[Connection], None]] = [_first, _artifacts]
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

@@ -12,6 +12,7 @@ from wieldy.core.errors import CallNotFound
 from wieldy.core.registry import Registry
 
 from .approvals import StoredApprovals
+from .artifacts import Artifacts
 from .database import Operation, parse_address
 from .entry import Entry, read_entry
 from .ledger import Ledger
@@ -26,7 +27,7 @@ _LOOK_FOR_DEAD = 0.2
 
 
 class Store:
-    """The ledger and the approvals of a toolbox, in a database.
+    """The ledger, the approvals and the artifacts of a toolbox, in a database.
 
     `durability="full"` loses nothing that was acknowledged, whatever happens;
     `"normal"` may lose the last moments when the machine, not only the process,
@@ -42,6 +43,7 @@ class Store:
         self.bell = Bell()
         self.ledger = Ledger(self)
         self.approvals = StoredApprovals(self)
+        self.artifacts = Artifacts(self)
         self.recorder = LedgerRecorder(self)
 
     async def opened(self) -> Opened:

@@ -1,0 +1,162 @@
+"""Find the passage of a text that comes nearest to a given one, and exactly where it ends.
+
+The answer is the best there is, not the best that was looked at. A passage that
+differs little shares pieces with its place in the text that no edit touched, and
+enough of them can be demanded that few places are left to measure. Where that
+finds nothing, every place is measured.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .alignment import distances
+
+# Cells of the table of distances that are worked out at most: about three seconds of work.
+_MOST_CELLS = 1 << 34
+# Below this, measuring every place costs less than looking for pieces.
+_FEW_CELLS = 1 << 25
+_PIECE = 8
+_SHORTEST = 64
+# The share of a passage that edits may touch for its pieces to be looked for.
+_EDITED = 12
+_STRIDE = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text, and how many edits it is away from what was looked for.
+
+    `similarity` is 1 where they are equal, and goes down by the share of the
+    passage that each edit is.
+    """
+
+    start: int
+    end: int
+    distance: int
+    similarity: float
+
+
+def nearest(passage: str, text: str) -> Window | None:
+    """The window of the text with the fewest edits to the passage; None if that takes too long.
+
+    Of windows equally near it is the first, and of ways to draw its ends the one
+    that looks most like the passage's: a line break is not taken for a letter.
+    """
+    if not passage:
+        raise ValueError("there is no passage to look for")
+    found = _by_pieces(passage, text) or _everywhere(passage, text)
+    if found is None:
+        return None
+    distance, first_end = found
+    start, end = _ends(passage, text, distance, first_end)
+    return Window(start, end, distance, 1 - distance / len(passage))
+
+
+def _everywhere(passage: str, text: str) -> tuple[int, int] | None:
+    """The least distance of all windows, and the first end that has it."""
+    reach = 2 * len(passage)
+    stride = max(_STRIDE, 4 * reach)
+    parts = ((max(0, at - reach), at + stride) for at in range(0, len(text) or 1, stride))
+    return _measure(passage, text, [*parts])
+
+
+def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
+    """The same, if few edits suffice; None says only that they don't."""
+    length = len(passage)
+    if length < _SHORTEST or length * len(text) < _FEW_CELLS:
+        return None
+    most = length // _EDITED
+    found = _measure(passage, text, [*_regions(passage, text, most)])
+    return found if found is not None and found[0] <= most else None
+
+
+def _measure(passage: str, text: str, parts: list[tuple[int, int]]) -> tuple[int, int] | None:
+    """The least distance in these parts of the text, and the first end that has it."""
+    cells = sum(min(end, len(text)) - start for start, end in parts) * len(passage)
+    if cells > _MOST_CELLS:
+        return None
+    best: tuple[int, int] | None = None
+    for start, end in parts:
+        row = distances(passage, text[start:end])
+        least = min(row)
+        if best is None or least < best[0]:
+            best = least, start + row.index(least)
+    return best
+
+
+def _regions(passage: str, text: str, most: int) -> Iterator[tuple[int, int]]:
+    """The parts of the text that can hold the passage with this many edits, in order.
+
+    The text is cut into pieces of one size. A window with `most` edits holds a
+    number of pieces, and each edit spoils one of them at most; the others stand in
+    the passage, all about as far from their place there as the window's start.
+    """
+    length = len(passage)
+    needed = (length - most - _PIECE + 1) // _PIECE - most
+    span = 2 * most + 1
+    counts = _shifts(passage, text, span)
+    reached = -1
+    opened = 0
+    for shift in sorted({near for each in counts for near in (each - 1, each)}):
+        if counts[shift] + counts[shift + 1] < needed:
+            continue
+        start = max(0, shift * span)
+        if reached < 0:
+            opened = start
+        elif start > reached:
+            yield opened, reached
+            opened = start
+        reached = (shift + 2) * span + length + most
+    if reached >= 0:
+        yield opened, reached
+
+
+def _shifts(passage: str, text: str, span: int) -> Counter[int]:
+    """How many pieces of the text stand in the passage, by how far they are moved."""
+    places: dict[str, list[int]] = {}
+    for at in range(len(passage) - _PIECE + 1):
+        places.setdefault(passage[at : at + _PIECE], []).append(at)
+    counts: Counter[int] = Counter()
+    left = len(text)
+    for at in range(0, len(text) - _PIECE + 1, _PIECE):
+        found = places.get(text[at : at + _PIECE])
+        if found is not None:
+            left -= len(found)
+            if left < 0:
+                # Both are made of the same few pieces; counting would take longer than measuring.
+                return Counter()
+            counts.update({(at - place) // span for place in found})
+    return counts
+
+
+def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, int]:
+    """The window that ends here or a little later, drawn as the passage is."""
+    length = len(passage)
+    if distance == length:
+        return first_end, first_end
+    begin = max(0, first_end - length - distance)
+    row = distances(passage, text[begin : first_end + distance])
+    ends = [first_end]
+    while (after := ends[-1] + 1) - begin < len(row) and row[after - begin] == distance:
+        ends.append(after)
+    end = min(ends, key=lambda at: (_unlike(text[at - 1], passage[-1]), -at))
+    backwards = text[max(0, end - length - distance) : end][::-1]
+    row = distances(passage[::-1], backwards, from_start=True)
+    starts = [end - back for back, edits in enumerate(row) if back and edits == distance]
+    start = min(starts, key=lambda at: (_unlike(text[at], passage[0]), abs(end - at - length), at))
+    return start, end
+
+
+def _unlike(one: str, other: str) -> int:
+    if one == other:
+        return 0
+    return 1 if _kind(one) == _kind(other) else 2
+
+
+def _kind(character: str) -> str:
+    if character in "\r\n":
+        return "line"
+    if character.isspace():
+        return "space"
+    return "word" if character.isalnum() or character == "_" else "mark"
