@@ -1,0 +1,1 @@
+"""Tools that come with the library, to be added to a toolbox."""

@@ -1,0 +1,225 @@
+"""Tools with which a model reads large results, and keeps documents of its own."""
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from wieldy.core.context import Context
+from wieldy.core.tool import Tool
+from wieldy.store.artifact import Artifact, Change
+from wieldy.store.handle import parse_handle
+from wieldy.toolbox import Toolbox
+
+from .grep import grep
+
+_MOST_CHARACTERS = 20_000
+_MOST_LISTED = 200
+_MOST_MATCHED = 2_000
+_Count = Annotated[int, Field(ge=1, le=100_000)]
+
+
+def add_artifact_tools(box: Toolbox, write: bool = False) -> list[Tool]:
+    """Add tools that read the artifacts of the caller's session, and with `write` change them.
+
+    The box needs a store. An artifact is named by its handle `artifact://id@version`,
+    or by its id, which means the current version.
+    """
+    # Says at once, and not in some later call, that there is no store.
+    _ = box.artifacts
+    tools = _ArtifactTools(box)
+    added = [
+        box.add(tools.read, "artifact_read", read_only=True),
+        box.add(tools.head, "artifact_head", read_only=True),
+        box.add(tools.tail, "artifact_tail", read_only=True),
+        box.add(tools.grep, "artifact_grep", read_only=True),
+    ]
+    if write:
+        added += [
+            box.add(tools.list, "artifact_list", read_only=True),
+            box.add(tools.create, "artifact_create"),
+            box.add(tools.update, "artifact_update"),
+            box.add(tools.rewrite, "artifact_rewrite"),
+        ]
+    return added
+
+
+class _ArtifactTools:
+    def __init__(self, box: Toolbox) -> None:
+        self._box = box
+
+    async def read(
+        self,
+        artifact: str,
+        context: Context,
+        start: Annotated[int, Field(ge=1)] = 1,
+        count: _Count | None = None,
+        unit: Literal["lines", "characters"] = "lines",
+    ) -> str:
+        """Read a part of an artifact.
+
+        Args:
+            artifact: its handle artifact://id@version, or its id
+            start: the first line or character to read, counted from 1
+            count: how many, 200 lines or 20,000 characters if not given
+            unit: what start and count are counted in
+        """
+        found = await self._open(artifact, context)
+        if unit == "characters":
+            return _excerpt(found, start - 1, start - 1 + (count or _MOST_CHARACTERS))
+        first, last = _line_range(found.content, start - 1, start - 1 + (count or 200))
+        return _excerpt(found, first, last)
+
+    async def head(self, artifact: str, context: Context, lines: _Count = 50) -> str:
+        """Read the first lines of an artifact.
+
+        Args:
+            artifact: its handle artifact://id@version, or its id
+            lines: how many
+        """
+        found = await self._open(artifact, context)
+        return _excerpt(found, *_line_range(found.content, 0, lines))
+
+    async def tail(self, artifact: str, context: Context, lines: _Count = 50) -> str:
+        """Read the last lines of an artifact.
+
+        Args:
+            artifact: its handle artifact://id@version, or its id
+            lines: how many
+        """
+        found = await self._open(artifact, context)
+        total = _count_lines(found.content)
+        start, end = _line_range(found.content, max(0, total - lines), total)
+        return _excerpt(found, max(start, end - _MOST_CHARACTERS), end)
+
+    async def grep(
+        self,
+        artifact: str,
+        pattern: str,
+        context: Context,
+        ignore_case: bool = False,
+        around: Annotated[int, Field(ge=0, le=20)] = 0,
+        most: Annotated[int, Field(ge=1, le=500)] = 50,
+    ) -> str:
+        """Find the lines of an artifact that match a regular expression.
+
+        Args:
+            artifact: its handle artifact://id@version, or its id
+            pattern: a regular expression without look-around and back-references
+            ignore_case: whether large and small letters are the same
+            around: how many lines to show before and after each match
+            most: how many matches to show
+        """
+        found = await self._open(artifact, context)
+        shown = await asyncio.to_thread(grep, found.content, pattern, ignore_case, around, most)
+        if len(shown) > _MOST_CHARACTERS:
+            counts = shown[shown.rindex("[") :]
+            shown = f"{shown[:_MOST_CHARACTERS]}…\n[cut: ask for fewer matches]\n{counts}"
+        return f"{shown}\n[{found.handle}]"
+
+    async def list(self, context: Context) -> dict[str, Any]:
+        """List the artifacts of this session, the newest last."""
+        heads = await self._box.artifacts.list(context.scope.session)
+        shown = [
+            {"handle": head.handle, "title": head.title, "content_type": head.content_type}
+            for head in heads[-_MOST_LISTED:]
+        ]
+        return {"artifacts": shown, "total": len(heads)}
+
+    async def create(
+        self,
+        id: str,
+        content: str,
+        context: Context,
+        title: str | None = None,
+        content_type: str = "markdown",
+    ) -> dict[str, Any]:
+        """Keep a new document.
+
+        Args:
+            id: a short name for it, new in this session
+            content: the whole text
+            title: what people see
+            content_type: what the text is, such as markdown, python or json
+        """
+        session, by = context.scope.session, context.call_id
+        made = await self._box.artifacts.create(id, content, title, content_type, session, by=by)
+        return _receipt(made)
+
+    async def update(
+        self, artifact: str, old_str: str, new_str: str, context: Context
+    ) -> dict[str, Any]:
+        """Replace one passage of a document. Small differences to what stands there are allowed.
+
+        Args:
+            artifact: its id, or the handle of the version that the change is made for
+            old_str: the passage to replace, long enough to stand there only once
+            new_str: what replaces it
+        """
+        id, seen = parse_handle(artifact)
+        session, by = context.scope.session, context.call_id
+        made = await self._box.artifacts.update(id, old_str, new_str, session, seen, by=by)
+        return _receipt(made)
+
+    async def rewrite(self, artifact: str, content: str, context: Context) -> dict[str, Any]:
+        """Replace the whole text of a document.
+
+        Args:
+            artifact: its id, or the handle of the version that the change is made for
+            content: the whole new text
+        """
+        id, seen = parse_handle(artifact)
+        session, by = context.scope.session, context.call_id
+        made = await self._box.artifacts.rewrite(id, content, session, seen, by=by)
+        return _receipt(made)
+
+    async def _open(self, reference: str, context: Context) -> Artifact:
+        return await self._box.artifacts.open(reference, context.scope.session)
+
+
+def _receipt(made: Change) -> dict[str, Any]:
+    receipt: dict[str, Any] = {"handle": made.handle, "kind": made.kind}
+    if made.kind == "update_fuzzy" and made.matched is not None:
+        rest = len(made.matched) - _MOST_MATCHED
+        cut = f"… ({rest:,} more characters)" if rest > 0 else ""
+        receipt["similarity"] = round(made.similarity, 4)
+        receipt["matched"] = made.matched[:_MOST_MATCHED] + cut
+    return receipt
+
+
+def _excerpt(artifact: Artifact, start: int, end: int) -> str:
+    """A part of the text, not too long, and below it what part that is."""
+    content = artifact.content
+    start = min(start, len(content))
+    end = min(end, len(content), start + _MOST_CHARACTERS)
+    shown = content[start:end]
+    first = content.count("\n", 0, start) + 1
+    last = content.count("\n", 0, max(start, end - 1)) + 1
+    part = (
+        f"lines {first:,}-{last:,} of {_count_lines(content):,}, "
+        f"characters {start + 1:,}-{end:,} of {len(content):,}"
+        if shown
+        else f"nothing: there are {_count_lines(content):,} lines, {len(content):,} characters"
+    )
+    gap = "" if shown.endswith("\n") or not shown else "\n"
+    return f"{shown}{gap}[{part}, {artifact.handle}]"
+
+
+def _count_lines(content: str) -> int:
+    return content.count("\n") + (0 if content.endswith("\n") or not content else 1)
+
+
+def _line_range(content: str, first: int, last: int) -> tuple[int, int]:
+    """Where these lines start and end, in characters."""
+    start = _line_start(content, 0, first)
+    return start, _line_start(content, start, last - first)
+
+
+def _line_start(content: str, at: int, lines: int) -> int:
+    """Where the line starts that is this many lines further on."""
+    for _ in range(lines):
+        found = content.find("\n", at)
+        if found < 0:
+            return len(content)
+        at = found + 1
+    return at

@@ -1,0 +1,111 @@
+"""Find the lines of a text that match a regular expression from a model.
+
+The expression runs in an engine whose time is linear in the text, whatever the
+expression is. Very long lines are looked at in overlapping parts, and the whole
+stops after some seconds.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+_LONGEST_PATTERN = 1000
+_LONGEST_SHOWN = 400
+_PART = 50_000
+_OVERLAP = 2_000
+_SECONDS = 5.0
+_Matches = Callable[[str], bool]
+
+
+def grep(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> str:
+    """The matching lines with their numbers and `around` lines beside each, `most` of them."""
+    matches = _compiled(pattern, ignore_case)
+    lines = text.split("\n")
+    until = time.monotonic() + _SECONDS
+    places: dict[int, int] = {}
+    total = 0
+    stopped = ""
+    for number, line in enumerate(lines):
+        if time.monotonic() > until:
+            stopped = f" before line {number + 1}, where the search took too long and stopped"
+            break
+        place = _place(line, matches, until)
+        if place is None:
+            continue
+        total += 1
+        if total <= most:
+            places[number] = place
+    shown = "".join(_shown(lines, places, around))
+    few = f", the first {most} shown" if total > most else ""
+    return f"{shown}[{total:,} of {len(lines):,} lines match{stopped}{few}]"
+
+
+def _compiled(pattern: str, ignore_case: bool) -> _Matches:
+    if len(pattern) > _LONGEST_PATTERN:
+        raise ValueError(f"the pattern is longer than {_LONGEST_PATTERN} characters")
+    flagged = f"(?i){pattern}" if ignore_case else pattern
+    schema = core_schema.str_schema(pattern=flagged, regex_engine="rust-regex")
+    try:
+        found: _Matches = SchemaValidator(schema).isinstance_python
+    except SchemaError as error:
+        reason = str(error).rpartition("error: ")[2].rpartition("SchemaError: ")[2].strip()
+        raise ValueError(f"the pattern can't be used: {reason}") from None
+    return found
+
+
+def _place(line: str, matches: _Matches, until: float) -> int | None:
+    """Where in a line the first match ends, as far as it can be told; None without a match."""
+    line = _sound(line)
+    for start in range(0, max(1, len(line) - _OVERLAP), _PART - _OVERLAP):
+        part = line[start : start + _PART]
+        if matches(part):
+            return start + _first_end(part, matches)
+        if time.monotonic() > until:
+            break
+    return None
+
+
+def _first_end(part: str, matches: _Matches) -> int:
+    if len(part) <= _LONGEST_SHOWN:
+        return 0
+    low, high = 0, len(part)
+    while low < high:
+        middle = (low + high) // 2
+        if matches(part[:middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def _shown(lines: list[str], places: dict[int, int], around: int) -> Iterator[str]:
+    last = -1
+    for number in sorted({n for at in places for n in range(at - around, at + around + 1)}):
+        if not 0 <= number < len(lines):
+            continue
+        if around and 0 <= last < number - 1:
+            yield "--\n"
+        last = number
+        sign = ":" if number in places else "-"
+        yield f"{number + 1}{sign} {_cut(lines[number], places.get(number, 0))}\n"
+
+
+def _cut(line: str, end: int) -> str:
+    """A line, or of a long one the part around its match."""
+    line = line.removesuffix("\r")
+    if len(line) <= _LONGEST_SHOWN:
+        return line
+    start = min(max(0, end - _LONGEST_SHOWN // 2), len(line) - _LONGEST_SHOWN)
+    before, after = "…" if start else "", "…" if start + _LONGEST_SHOWN < len(line) else ""
+    cut = line[start : start + _LONGEST_SHOWN]
+    return f"{before}{cut}{after} [from character {start + 1:,} of {len(line):,} of the line]"
+
+
+def _sound(line: str) -> str:
+    """The line without what is no text: half of a surrogate pair."""
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return line.encode("utf-8", "replace").decode()
+    return line
