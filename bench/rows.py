@@ -4,6 +4,7 @@ from .blocking import blocking
 from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
+from .passage import passage
 from .row import Subject
 from .schema import schema
 from .search import search
@@ -23,4 +24,5 @@ ROWS: dict[str, Subject] = {
     "search": search,
     "structured": structured,
     "text": text,
+    "passage": passage,
 }

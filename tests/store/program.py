@@ -15,7 +15,8 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from wieldy import Handler, Outcome, Run, Toolbox
+from wieldy import ArtifactError, Handler, Outcome, Run, Toolbox
+from wieldy.store.artifact import Change
 
 URL, EFFECTS, DEATH = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 
@@ -97,6 +98,12 @@ def make_box() -> Toolbox:
             await asyncio.sleep(0.01)
         return n * 2
 
+    @box.tool(read_only=True, max_result=20)
+    async def recite(n: int) -> str:
+        """Say much."""
+        note_effect("recite", n)
+        return f"line {n}\n" * 1000
+
     return box
 
 
@@ -129,6 +136,16 @@ async def flood(box: Toolbox, tool: str, callers: int) -> None:
     await asyncio.gather(*(caller(first) for first in range(callers)))
 
 
+async def write(box: Toolbox, method: str, options: dict[str, Any]) -> None:
+    """Change an artifact, and say what came of it."""
+    try:
+        made: Change = await getattr(box.artifacts, method)(**options)
+    except ArtifactError as error:
+        say(error=type(error).__name__)
+    else:
+        say(version=made.version, kind=made.kind)
+
+
 async def obey(box: Toolbox, command: dict[str, Any]) -> None:
     """Do what a line says."""
     match command:
@@ -143,6 +160,12 @@ async def obey(box: Toolbox, command: dict[str, Any]) -> None:
         case {"do": "recover"}:
             outcomes = await box.recover()
             say(ids=sorted(outcome.call.id for outcome in outcomes))
+        case {"do": "write", "method": method, **options}:
+            await write(box, method, options)
+        case {"do": "grow", "id": artifact, "word": word, "times": times}:
+            for number in range(times):
+                await box.artifacts.update(artifact, "END", f"{word}{number}\nEND")
+            say(grown=True)
         case {"do": "open"}:
             await box.ledger.list()
             say(opened=True)

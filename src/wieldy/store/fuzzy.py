@@ -41,7 +41,8 @@ def nearest(passage: str, text: str) -> Window | None:
     """The window of the text with the fewest edits to the passage; None if that takes too long.
 
     Of windows equally near it is the first, and of ways to draw its ends the one
-    that looks most like the passage's: a line break is not taken for a letter.
+    that looks most like the passage's: a line break is not taken for a letter, and
+    no word is split without need.
     """
     if not passage:
         raise ValueError("there is no passage to look for")
@@ -131,27 +132,35 @@ def _shifts(passage: str, text: str, span: int) -> Counter[int]:
 
 
 def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, int]:
-    """The window that ends here or a little later, drawn as the passage is."""
+    """The window that can end here, or a little later, drawn as the passage is."""
     length = len(passage)
     if distance == length:
         return first_end, first_end
-    begin = max(0, first_end - length - distance)
-    row = distances(passage, text[begin : first_end + distance])
-    ends = [first_end]
-    while (after := ends[-1] + 1) - begin < len(row) and row[after - begin] == distance:
-        ends.append(after)
-    end = min(ends, key=lambda at: (_unlike(text[at - 1], passage[-1]), -at))
-    backwards = text[max(0, end - length - distance) : end][::-1]
-    row = distances(passage[::-1], backwards, from_start=True)
-    starts = [end - back for back, edits in enumerate(row) if back and edits == distance]
-    start = min(starts, key=lambda at: (_unlike(text[at], passage[0]), abs(end - at - length), at))
-    return start, end
+    # A window is longer than the passage by `distance` at most; the character after it is looked
+    # at too.
+    reach = length + distance + 1
+    before = text[max(0, first_end - reach) : first_end]
+    start = first_end - _size(passage[::-1], before[::-1], distance)
+    return start, start + _size(passage, text[start : start + reach], distance)
 
 
-def _unlike(one: str, other: str) -> int:
-    if one == other:
-        return 0
-    return 1 if _kind(one) == _kind(other) else 2
+def _size(passage: str, text: str, distance: int) -> int:
+    """How much of the text's beginning to take: of all that is this near, the most alike."""
+    row = distances(passage, text, from_start=True)
+    sizes = [size for size, edits in enumerate(row) if size and edits == distance]
+    length = len(passage)
+    return min(
+        sizes, key=lambda size: (_unlike(passage[-1], text, size), abs(size - length), -size)
+    )
+
+
+def _unlike(last: str, text: str, size: int) -> int:
+    """How little the end of a window looks like the end of the passage, or of a word."""
+    there = text[size - 1]
+    splits = size < len(text) and _kind(there) == _kind(text[size]) == "word"
+    if there == last:
+        return int(splits)
+    return (1 if _kind(there) == _kind(last) else 2) + splits
 
 
 def _kind(character: str) -> str:

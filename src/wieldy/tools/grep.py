@@ -21,7 +21,7 @@ _Matches = Callable[[str], bool]
 def grep(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> str:
     """The matching lines with their numbers and `around` lines beside each, `most` of them."""
     matches = _compiled(pattern, ignore_case)
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n")
     until = time.monotonic() + _SECONDS
     places: dict[int, int] = {}
     total = 0
