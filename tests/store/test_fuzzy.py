@@ -11,6 +11,8 @@ from wieldy.store.fuzzy import Window, nearest
 
 # Few letters, so that there are many ways to match; line breaks and what is no text among them.
 TEXTS = st.text(alphabet="ab \n\0\ud800é漢", max_size=30)
+# The third gives pieces that stand everywhere, the last what is no text.
+ALPHABETS = ["abc ", "abcdefghijklm \n", f"ab{' ' * 20}", "ab漢\ud800\0"]
 PASSAGES = st.text(alphabet="ab \n\0\ud800é漢", min_size=1, max_size=12)
 
 
@@ -56,7 +58,7 @@ def test_of_equal_windows_the_first_is_found(passage: str, text: str) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.integers(0, 130), st.sampled_from(["abc ", "abcdefghijklm \n"]))
+@given(st.integers(0, 2**32), st.integers(0, 130), st.sampled_from(ALPHABETS))
 def test_the_best_of_a_long_text_is_found_however_much_differs(
     seed: int, changes: int, letters: str
 ) -> None:

@@ -7,11 +7,15 @@ where it goes down (Myers 1999, turned on its side). One row then costs a few
 operations on whole integers, whatever stands in the text.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import accumulate
 from operator import sub
 
 # For each bit of a byte, what turns bytes into the digits of that bit.
 _DIGITS = [bytes(b"01"[byte >> bit & 1] for byte in range(256)) for bit in range(8)]
+# Bytes that masks may take; a text in which thousands of characters occur would take gigabytes.
+_MOST_BYTES = 1 << 26
 
 
 def distances(passage: str, text: str, from_start: bool = False) -> list[int]:
@@ -22,9 +26,9 @@ def distances(passage: str, text: str, from_start: bool = False) -> list[int]:
     """
     whole = (1 << len(text)) - 1
     up, down = (whole if from_start else 0), 0
-    masks = _masks(passage, text)
+    mask = _masks(passage, text)
     for character in passage:
-        same = masks[character] | down
+        same = mask(character) | down
         same |= ((same & up) + up) ^ up
         rises = ((down | (whole ^ ((up | same) & whole))) << 1) | 1
         falls = (up & same) << 1
@@ -42,8 +46,8 @@ class _Codes(dict[int, int]):
         return 0
 
 
-def _masks(passage: str, text: str) -> dict[str, int]:
-    """For each character of the passage, an integer with a bit where it stands in the text."""
+def _masks(passage: str, text: str) -> Callable[[str], int]:
+    """Gives for each character of the passage an integer with a bit where it is in the text."""
     codes = {character: code for code, character in enumerate(sorted(set(passage)), start=1)}
     coded = text.translate(_Codes({ord(character): code for character, code in codes.items()}))
     raw = coded.encode("utf-32-le", "surrogatepass")
@@ -54,11 +58,15 @@ def _masks(passage: str, text: str) -> dict[str, int]:
         digits = raw[bit >> 3 :: 4][::-1].translate(_DIGITS[bit & 7])
         ones = int(digits or b"0", 2)
         planes.append((whole ^ ones, ones))
-    masks = dict.fromkeys(codes, whole)
-    for character, code in codes.items():
+
+    @lru_cache(_MOST_BYTES // (len(text) // 8 + 100))
+    def mask(character: str) -> int:
+        code, found = codes[character], whole
         for bit, plane in enumerate(planes):
-            masks[character] &= plane[code >> bit & 1]
-    return masks
+            found &= plane[code >> bit & 1]
+        return found
+
+    return mask
 
 
 def _digits(row: int, width: int) -> bytes:

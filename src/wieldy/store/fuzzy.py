@@ -7,20 +7,27 @@ finds nothing, every place is measured.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .alignment import distances
 
-# Cells of the table of distances that are worked out at most: about three seconds of work.
-_MOST_CELLS = 1 << 34
+# Cells of the table of distances that are worked out at most, about a second and a half of work;
+# for a passage as long as its text drawing the ends takes as much twice more.
+_MOST_CELLS = 1 << 33
+# What a row of the table costs beyond its cells.
+_ROW_CELLS = 1 << 12
 # Below this, measuring every place costs less than looking for pieces.
 _FEW_CELLS = 1 << 25
 _PIECE = 8
-_SHORTEST = 64
-# The share of a passage that edits may touch for its pieces to be looked for.
+# A piece that stands in the passage more often than this tells nothing.
+_MOST_PLACES = 8
+# A place is looked at where one piece for so many characters is found about where it belongs.
+_DEMANDED = 40
+# Edits are expected in one of so many characters; more leave too few pieces whole.
 _EDITED = 12
 _STRIDE = 1 << 17
+_Parts = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +65,55 @@ def _everywhere(passage: str, text: str) -> tuple[int, int] | None:
     """The least distance of all windows, and the first end that has it."""
     reach = 2 * len(passage)
     stride = max(_STRIDE, 4 * reach)
-    parts = ((max(0, at - reach), at + stride) for at in range(0, len(text) or 1, stride))
-    return _measure(passage, text, [*parts])
+    parts = [(max(0, at - reach), at + stride) for at in range(0, len(text) or 1, stride)]
+    return None if _is_too_much(passage, text, parts) else _measure(passage, text, parts)
 
 
 def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
     """The same, if few edits suffice; None says only that they don't."""
     length = len(passage)
-    if length < _SHORTEST or length * len(text) < _FEW_CELLS:
+    if length * len(text) < _FEW_CELLS or length * length > _MOST_CELLS:
         return None
-    most = length // _EDITED
-    found = _measure(passage, text, [*_regions(passage, text, most)])
+    places, dull = _telling(passage)
+    # The most edits that leave enough of the telling pieces whole.
+    demanded = 1 + length // _DEMANDED
+    most = min(length // _EDITED, (length - _PIECE * (dull + demanded + 1)) // (_PIECE + 1))
+    if most < 1:
+        return None
+    # With fewer edits than could be borne, more can be demanded.
+    demanded = (length - most - _PIECE + 1) // _PIECE - most - dull
+    counts = _shifts(places, text, 2 * most + 1)
+    regions = [*_regions(counts, length, most, demanded)]
+    if _is_too_much(passage, text, regions):
+        return None
+    found = _measure(passage, text, _likely(passage, text, regions, length - most))
     return found if found is not None and found[0] <= most else None
 
 
-def _measure(passage: str, text: str, parts: list[tuple[int, int]]) -> tuple[int, int] | None:
+def _telling(passage: str) -> tuple[dict[str, list[int]], int]:
+    """The pieces that tell where they are, with their places, and how many others there can be.
+
+    What stands all over the passage, such as the space before a line of code, tells
+    nothing and costs much.
+    """
+    places: dict[str, list[int]] = {}
+    for at in range(len(passage) - _PIECE + 1):
+        places.setdefault(passage[at : at + _PIECE], []).append(at)
+    dull = sorted(at for each in places.values() if len(each) > _MOST_PLACES for at in each)
+    apart, after = 0, 0
+    for at in dull:
+        if at >= after:
+            apart, after = apart + 1, at + _PIECE
+    return {piece: each for piece, each in places.items() if len(each) <= _MOST_PLACES}, apart
+
+
+def _is_too_much(passage: str, text: str, parts: _Parts) -> bool:
+    columns = sum(min(end, len(text)) - start + _ROW_CELLS for start, end in parts)
+    return columns * len(passage) > _MOST_CELLS
+
+
+def _measure(passage: str, text: str, parts: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
     """The least distance in these parts of the text, and the first end that has it."""
-    cells = sum(min(end, len(text)) - start for start, end in parts) * len(passage)
-    if cells > _MOST_CELLS:
-        return None
     best: tuple[int, int] | None = None
     for start, end in parts:
         row = distances(passage, text[start:end])
@@ -86,21 +123,20 @@ def _measure(passage: str, text: str, parts: list[tuple[int, int]]) -> tuple[int
     return best
 
 
-def _regions(passage: str, text: str, most: int) -> Iterator[tuple[int, int]]:
+def _regions(
+    counts: Counter[int], length: int, most: int, demanded: int
+) -> Iterator[tuple[int, int]]:
     """The parts of the text that can hold the passage with this many edits, in order.
 
     The text is cut into pieces of one size. A window with `most` edits holds a
     number of pieces, and each edit spoils one of them at most; the others stand in
     the passage, all about as far from their place there as the window's start.
     """
-    length = len(passage)
-    needed = (length - most - _PIECE + 1) // _PIECE - most
     span = 2 * most + 1
-    counts = _shifts(passage, text, span)
     reached = -1
     opened = 0
     for shift in sorted({near for each in counts for near in (each - 1, each)}):
-        if counts[shift] + counts[shift + 1] < needed:
+        if counts[shift] + counts[shift + 1] < demanded:
             continue
         start = max(0, shift * span)
         if reached < 0:
@@ -113,11 +149,18 @@ def _regions(passage: str, text: str, most: int) -> Iterator[tuple[int, int]]:
         yield opened, reached
 
 
-def _shifts(passage: str, text: str, span: int) -> Counter[int]:
+def _likely(passage: str, text: str, regions: _Parts, kept: int) -> Iterator[tuple[int, int]]:
+    """The regions that hold so many characters of the passage in their order, as they must."""
+    # Loaded by whoever looks for what is not there word for word, and by nobody else.
+    from rapidfuzz.distance import LCSseq  # noqa: PLC0415
+
+    for start, end in regions:
+        if LCSseq.similarity(passage, text[start:end], score_cutoff=kept) >= kept:
+            yield start, end
+
+
+def _shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
     """How many pieces of the text stand in the passage, by how far they are moved."""
-    places: dict[str, list[int]] = {}
-    for at in range(len(passage) - _PIECE + 1):
-        places.setdefault(passage[at : at + _PIECE], []).append(at)
     counts: Counter[int] = Counter()
     left = len(text)
     for at in range(0, len(text) - _PIECE + 1, _PIECE):
@@ -125,9 +168,10 @@ def _shifts(passage: str, text: str, span: int) -> Counter[int]:
         if found is not None:
             left -= len(found)
             if left < 0:
-                # Both are made of the same few pieces; counting would take longer than measuring.
+                # Counting would take longer than measuring.
                 return Counter()
-            counts.update({(at - place) // span for place in found})
+            for shift in {(at - place) // span for place in found}:
+                counts[shift] += 1
     return counts
 
 

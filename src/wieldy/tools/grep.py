@@ -27,18 +27,17 @@ def grep(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> 
     total = 0
     stopped = ""
     for number, line in enumerate(lines):
-        if time.monotonic() > until:
-            stopped = f" before line {number + 1}, where the search took too long and stopped"
-            break
         place = _place(line, matches, until)
-        if place is None:
-            continue
-        total += 1
-        if total <= most:
-            places[number] = place
+        if place is not None:
+            total += 1
+            if total <= most:
+                places[number] = place
+        elif time.monotonic() > until:
+            stopped = f"; it took too long and stopped at line {number + 1:,}"
+            break
     shown = "".join(_shown(lines, places, around))
     few = f", the first {most} shown" if total > most else ""
-    return f"{shown}[{total:,} of {len(lines):,} lines match{stopped}{few}]"
+    return f"{shown}[{total:,} of {len(lines):,} lines match{few}{stopped}]"
 
 
 def _compiled(pattern: str, ignore_case: bool) -> _Matches:
