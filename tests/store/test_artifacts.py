@@ -127,6 +127,21 @@ async def test_a_version_that_never_was_is_not_found(artifacts: Artifacts, versi
         await artifacts.read("a", version)
 
 
+async def test_what_is_no_text_is_refused(artifacts: Artifacts) -> None:
+    await artifacts.create("a", "x")
+
+    for attempt in (
+        artifacts.create("b", b"bytes"),  # type: ignore[arg-type]
+        artifacts.rewrite("a", 3),  # type: ignore[arg-type]
+        artifacts.update("a", "x", None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError):
+            await attempt
+    with pytest.raises(ValueError, match="is text of 1 to 500"):
+        await artifacts.create(7, "x")  # type: ignore[arg-type]
+    assert [head.version for head in await artifacts.list()] == [1]
+
+
 @pytest.mark.parametrize("id", ["", "x" * 501])
 async def test_an_id_has_a_sane_length(artifacts: Artifacts, id: str) -> None:
     with pytest.raises(ValueError, match="1 to 500 characters"):

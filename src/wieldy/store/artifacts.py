@@ -238,6 +238,8 @@ def _artifact(head: Row[Any], version: Row[Any]) -> Artifact:
 
 
 def _row(birth: str, version: int, kind: str, content: str, by: str | None) -> dict[str, Any]:
+    if not isinstance(content, str):
+        raise TypeError(f"an artifact is text, not {type(content).__name__}")
     return {
         "birth": birth,
         "version": version,
@@ -251,8 +253,8 @@ def _row(birth: str, version: int, kind: str, content: str, by: str | None) -> d
 
 
 def _check_id(id: str) -> None:
-    if not 0 < len(id) <= _LONGEST_ID:
-        raise ValueError(f"an artifact's id has 1 to {_LONGEST_ID} characters")
+    if not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID:
+        raise ValueError(f"an artifact's id is text of 1 to {_LONGEST_ID} characters")
 
 
 def _check_expected(head: Row[Any], expect: int | None) -> None:
