@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wieldy.store.difference import unified_diff
@@ -38,6 +38,7 @@ def apply(old: str, diff: str) -> str:
     return "".join(after + before[at:])
 
 
+@settings(deadline=None)
 @given(LINES, LINES)
 def test_the_old_text_and_the_diff_make_the_new_text(before: list[str], after: list[str]) -> None:
     old, new = "\n".join(before), "\n".join(after)

@@ -32,11 +32,13 @@ def edits(one: str, other: str) -> int:
     return plain_row(one, other, from_start=True)[-1]
 
 
+@settings(deadline=None)
 @given(PASSAGES, TEXTS, st.booleans())
 def test_distances_are_those_of_the_plain_table(passage: str, text: str, from_start: bool) -> None:
     assert distances(passage, text, from_start) == plain_row(passage, text, from_start)
 
 
+@settings(deadline=None)
 @given(PASSAGES, TEXTS)
 def test_no_window_is_nearer_than_the_one_found(passage: str, text: str) -> None:
     found = nearest(passage, text)
@@ -47,6 +49,7 @@ def test_no_window_is_nearer_than_the_one_found(passage: str, text: str) -> None
     assert found.similarity == 1 - found.distance / len(passage)
 
 
+@settings(deadline=None)
 @given(PASSAGES, TEXTS)
 def test_of_equal_windows_the_first_is_found(passage: str, text: str) -> None:
     found = nearest(passage, text)

@@ -63,13 +63,14 @@ def put(connection: Connection, head: dict[str, Any], first: dict[str, Any]) -> 
 def advance(connection: Connection, key: str, row: dict[str, Any]) -> bool:
     """Add the next version; False if somebody else did, or if the artifact is gone."""
     birth, number = row["birth"], row["version"]
-    moved = connection.execute(
-        update(artifacts)
-        .where(*_head(key, birth), artifacts.c.version == number - 1)
-        .values(version=number, changed_at=row["at"])
-        .returning(artifacts.c.version)
-    ).first()
-    if moved is not None:
+    before = (*_head(key, birth), artifacts.c.version == number - 1)
+    # Whoever is just changing it is not waited for: transactions that change several artifacts
+    # would wait for each other.
+    mine = select(artifacts.c.key).where(*before).with_for_update(skip_locked=True)
+    if connection.scalar(mine) is not None:
+        connection.execute(
+            update(artifacts).where(*before).values(version=number, changed_at=row["at"])
+        )
         connection.execute(insert(versions).values(row))
         return True
     made = select(versions.c.mark).where(*_version(birth, number))

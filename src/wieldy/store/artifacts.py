@@ -10,7 +10,13 @@ from sqlalchemy import Connection, Row
 
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest
-from wieldy.core.errors import ArtifactNotFound, ArtifactTaken, VersionConflict
+from wieldy.core.errors import (
+    ArtifactNotFound,
+    ArtifactTaken,
+    StoreUnavailable,
+    VersionConflict,
+    WieldyError,
+)
 
 from . import artifact_rows as rows
 from .artifact import Artifact, Change, Head, Version
@@ -22,8 +28,10 @@ if TYPE_CHECKING:
     from .store import Store
 
 _LONGEST_ID = 500
-# Of writers that meet, one gets through each time; who is beaten as often as this gives up.
-_MOST_TRIES = 1000
+# Of writers that meet, one gets through each time; who is beaten as often as this gives up, after
+# some twenty seconds.
+_MOST_TRIES = 400
+_LONGEST_PAUSE = 0.05
 
 
 class Artifacts:
@@ -132,7 +140,7 @@ class Artifacts:
         """
         if not old:
             raise ValueError("old is empty: it is the passage that new replaces")
-        for _ in range(_MOST_TRIES):
+        for tries in range(_MOST_TRIES):
             head, current = await self._current(id, session, expect)
             # On a thread: a near match in a long text takes its time.
             made = await asyncio.to_thread(splice, id, current.content, old, new)
@@ -140,6 +148,7 @@ class Artifacts:
             row["similarity"] = made.similarity if made.kind == "update_fuzzy" else None
             if await self._advance(head.key, row):
                 return Change(id, row["version"], made.kind, made.similarity, made.matched)
+            await _pause(tries)
         raise await self._beaten(id, session, head.version)
 
     async def rewrite(
@@ -152,12 +161,13 @@ class Artifacts:
         by: str | None = None,
     ) -> Change:
         """Replace the whole text."""
-        for _ in range(_MOST_TRIES):
+        for tries in range(_MOST_TRIES):
             head = await self._store.read(lambda c: _head(c, id, session))
             _check_expected(head, expect)
             row = _row(head.birth, head.version + 1, "rewrite", content, by)
             if await self._advance(head.key, row):
                 return Change(id, row["version"], "rewrite")
+            await _pause(tries)
         raise await self._beaten(id, session, head.version)
 
     async def delete(self, id: str, session: str | None = None) -> None:
@@ -211,9 +221,16 @@ class Artifacts:
     async def _advance(self, key: str, row: dict[str, Any]) -> bool:
         return await self._store.write(lambda connection: rows.advance(connection, key, row))
 
-    async def _beaten(self, id: str, session: str | None, seen: int) -> VersionConflict:
+    async def _beaten(self, id: str, session: str | None, seen: int) -> WieldyError:
         head = await self._store.read(lambda c: _head(c, id, session))
-        return VersionConflict(id, seen, head.version)
+        if head.version != seen:
+            return VersionConflict(id, seen, head.version)
+        return StoreUnavailable("somebody is changing the artifact all the time", "Try again.")
+
+
+async def _pause(tries: int) -> None:
+    """Let those who are faster finish."""
+    await asyncio.sleep(min(tries / 1000, _LONGEST_PAUSE))
 
 
 def _head(connection: Connection, id: str, session: str | None) -> Row[Any]:
