@@ -23,10 +23,13 @@ from wieldy.core.errors import (
     InvalidArguments,
     KeyTaken,
     NameTaken,
+    NotChecked,
+    NotKept,
     NotRecorded,
     PassageNotFound,
     PassageRepeated,
     RecordedFailure,
+    SessionTaken,
     StoreError,
     StoreTooNew,
     StoreUnavailable,
@@ -40,6 +43,7 @@ from wieldy.core.reshape import Argument
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.secret import Secret
 from wieldy.core.tool import Permission, Tool, tool
+from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
@@ -71,6 +75,8 @@ __all__ = [
     "Limits",
     "Middleware",
     "NameTaken",
+    "NotChecked",
+    "NotKept",
     "NotRecorded",
     "Observer",
     "Outcome",
@@ -81,9 +87,11 @@ __all__ = [
     "Progress",
     "RecordedFailure",
     "Resource",
+    "Retention",
     "Run",
     "Scope",
     "Secret",
+    "SessionTaken",
     "Status",
     "StoreError",
     "StoreTooNew",

@@ -14,6 +14,7 @@ from wieldy.core.errors import DefinitionError, StoreError
 from wieldy.core.options import ToolOptions, public_methods, with_limits
 from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
+from wieldy.core.portable import export_state, restore_state
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.rules import Rules
 from wieldy.core.run import Executor, Middleware, Observer
@@ -21,11 +22,14 @@ from wieldy.core.search import Index
 from wieldy.core.size import Spill
 from wieldy.core.tool import VALIDATIONS, Tool, marked_options
 from wieldy.execution.threads import Threads
+from wieldy.store.retention import Retention
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
     from wieldy.store.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
+    from wieldy.store.sessions import Sessions
+    from wieldy.store.standing import Standing
     from wieldy.store.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,6 +47,7 @@ class Toolbox(View):
         *,
         store: str | None = None,
         durability: str = "full",
+        retention: Retention | None = None,
         middleware: Sequence[Middleware] = (),
         observers: Sequence[Observer] = (),
         approver: Approver | None = None,
@@ -60,7 +65,7 @@ class Toolbox(View):
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads!r}")
         registry = Registry()
-        self._store = None if store is None else _store(store, durability)
+        self._store = None if store is None else _store(store, registry, durability, retention)
         kept = self._store
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
@@ -69,7 +74,12 @@ class Toolbox(View):
         self.rules = Rules(changed=lambda: planner.forget())
         self.groups = Groups(registry)
         permits = Permits(
-            self.rules, approvals, mode=permission_mode, approver=approver, ttl=approval_ttl
+            self.rules,
+            approvals,
+            mode=permission_mode,
+            approver=approver,
+            ttl=approval_ttl,
+            stored=None if kept is None else kept.standing,
         )
         self._executors: dict[str, Executor] = {"thread": Threads(threads)}
         planner = Planner(
@@ -191,6 +201,40 @@ class Toolbox(View):
         """The documents and large results of sessions; there are some where there is a store."""
         return self._kept().artifacts
 
+    @property
+    def sessions(self) -> "Sessions":
+        """The chat histories; there are some where there is a store."""
+        return self._kept().sessions
+
+    @property
+    def standing(self) -> "Standing":
+        """Rules that hold in every process on the store."""
+        return self._kept().standing
+
+    @property
+    def store(self) -> "Store":
+        """What keeps all that, to be pruned, vacuumed, and rid of one session's data."""
+        return self._kept()
+
+    def state(self) -> dict[str, Any]:
+        """The active groups and the rules, as plain JSON that `restore` takes."""
+        return export_state(self._registry, self.rules)
+
+    def restore(self, state: dict[str, Any], strict: bool = True) -> None:
+        """Make the active groups and the rules what a state says, or change nothing and raise.
+
+        Not `strict`, keys and groups that are not known here are passed over.
+        """
+        restore_state(self._registry, self.rules, state, strict)
+
+    async def save_state(self, name: str = "default") -> None:
+        """Keep the state in the store, in the place of the one that had this name."""
+        await self._kept().save_state(name, self.state())
+
+    async def load_state(self, name: str = "default", strict: bool = True) -> None:
+        """Restore a state from the store; `NotKept` if there is none of this name."""
+        self.restore(await self._kept().load_state(name), strict)
+
     async def recover(self, calls: Iterable[str] | None = None) -> list[Outcome]:
         """Run what a crash left open, and give the outcomes.
 
@@ -230,8 +274,8 @@ class Toolbox(View):
         await self.close()
 
 
-def _store(url: str, durability: str) -> "Store":
+def _store(url: str, registry: Registry, durability: str, retention: Retention | None) -> "Store":
     # SQLAlchemy is loaded by whoever asks for a store, and by nobody else.
     from wieldy.store.store import Store  # noqa: PLC0415
 
-    return Store(url, durability)
+    return Store(url, registry, durability, retention or Retention())

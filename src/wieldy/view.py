@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
-from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status
+from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.registry import Registry
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wieldy.wire.cost import Cost, Counter
 
 Arguments = Mapping[str, Any] | str | None
-_LONGEST_KEY = 500
 
 
 class View:
@@ -209,6 +208,8 @@ class View:
         else:
             name = call if isinstance(call, str) else str(call)
             made = Call(name, arguments, scope, idempotency_key=idempotency_key)
+        if scope.session is not None:
+            check_id("a session", scope.session)
         if idempotency_key is not None:
             _check_key(idempotency_key, self._engine.records)
         return made
@@ -217,5 +218,4 @@ class View:
 def _check_key(idempotency_key: str, recorded: bool) -> None:
     if not recorded:
         raise ValueError("an idempotency_key needs a store to be remembered in")
-    if not 0 < len(idempotency_key) <= _LONGEST_KEY:
-        raise ValueError(f"an idempotency_key has 1 to {_LONGEST_KEY} characters")
+    check_id("an idempotency_key", idempotency_key)

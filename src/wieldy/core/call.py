@@ -9,6 +9,8 @@ from typing import Any
 from .block import Block, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
 
+_LONGEST_ID = 500
+
 
 class Status(StrEnum):
     """How a call stands. All but `PENDING` are ends."""
@@ -49,6 +51,12 @@ class Scope:
 
 
 NO_SCOPE = Scope()
+
+
+def check_id(what: str, text: str) -> None:
+    """Refuse an id that a database could not find again; `what` says what it names."""
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
+        raise ValueError(f"{what} has 1 to {_LONGEST_ID} characters")
 
 
 class Decision:

@@ -7,6 +7,8 @@ WieldyError
 ├── AlreadyDecided       somebody decided otherwise before
 ├── AnswerNeeded         the call asks for answers, and a yes is none
 ├── InputNeeded          raised by a tool that can't go on without answers
+├── NotKept              the store has no session, state or rule of this name
+├── SessionTaken         there is a session of this name already
 ├── StoreError           the store can't do what was asked
 │   ├── StoreUnavailable it is locked, full, or can't be reached: try again
 │   ├── StoreTooNew      a newer version made it: upgrade
@@ -27,6 +29,7 @@ WieldyError
     ├── CallInterrupted  somebody stopped it
     ├── CallUnknown      it started and nobody knows how it ended
     ├── NotRecorded      it did not run, because it could not be recorded
+    │   └── NotChecked   it did not run, because the standing rules could not be read
     ├── KeyTaken         its idempotency key belongs to another call
     └── ToolFailed       the function raised; `original` is what it raised
 """
@@ -126,6 +129,25 @@ def _question(request: Any) -> str:
     params = request.get("params") if isinstance(request, dict) else None
     message = params.get("message") if isinstance(params, dict) else None
     return message if isinstance(message, str) else ""
+
+
+class NotKept(WieldyError, LookupError):
+    """The store keeps nothing of this kind under this name."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"The store has no {kind} {_short(name)}.")
+        self.kind = kind
+        self.name = name
+
+
+class SessionTaken(WieldyError, ValueError):
+    """There is a session of this name, and it is not written over."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"There is a session {_short(session)} already. Delete it first, or use another name."
+        )
+        self.session = session
 
 
 class StoreError(WieldyError):
@@ -314,10 +336,18 @@ class CallUnknown(CallError):
 class NotRecorded(CallError):
     """The call was to be recorded before it ran; it could not be, and did not run."""
 
+    obstacle = "it can't be recorded"
+
     def __init__(self, tool: str, reason: str) -> None:
-        super().__init__(f"The call of {tool} was not run, because it can't be recorded: {reason}")
+        super().__init__(f"The call of {tool} was not run, because {self.obstacle}: {reason}")
         self.tool = tool
         self.reason = reason
+
+
+class NotChecked(NotRecorded):
+    """Nobody could say whether a standing rule forbids the call, and it did not run."""
+
+    obstacle = "the standing rules can't be read"
 
 
 class KeyTaken(CallError):

@@ -16,12 +16,12 @@ from urllib.parse import unquote
 
 from .secret import reveal
 
-Matcher = str | int | float | bool | None | Sequence[Any] | Callable[[Any], bool]
+Matcher = str | int | float | bool | None | re.Pattern[str] | Sequence[Any] | Callable[[Any], bool]
 Match = Callable[[Any, bool], bool]
 Step = Callable[[str], Any]
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
-_LISTS = (list, tuple, set, frozenset, deque)
+LISTS = (list, tuple, set, frozenset, deque)
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 _MISSING: Any = object()
 _UNREADABLE: Any = object()
@@ -48,9 +48,11 @@ def compile_matcher(matcher: Matcher) -> Match:
     """A function of a reading and of whether the rule restricts."""
     if callable(matcher):
         return lambda value, _: matcher(value)
-    if isinstance(matcher, _LISTS):
+    if isinstance(matcher, LISTS):
         parts = [compile_matcher(part) for part in matcher]
         return lambda value, restricts: any(part(value, restricts) for part in parts)
+    if isinstance(matcher, re.Pattern):
+        return _expression_matcher(matcher)
     if isinstance(matcher, str):
         return _path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher)
     if matcher is None or isinstance(matcher, bool):
@@ -61,7 +63,7 @@ def compile_matcher(matcher: Matcher) -> Match:
 def _reach(here: Any, path: Sequence[str]) -> Iterator[Any]:
     if not path:
         yield here
-    elif isinstance(here, _LISTS):
+    elif isinstance(here, LISTS):
         for item in here:
             yield from _reach(item, path)
     else:
@@ -92,7 +94,7 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
     elif isinstance(value, Mapping):
         yield from _leaves([*value.keys(), *value.values()])
-    elif isinstance(value, _LISTS):
+    elif isinstance(value, LISTS):
         for item in value:
             yield from _leaves(item)
     elif hasattr(type(value), "model_fields") or is_dataclass(value):
@@ -122,6 +124,17 @@ def _glob_matcher(pattern: str) -> Match:
     def matches(value: Any, restricts: bool) -> bool:
         text = _text(value)
         return text is not None and bool(match(text))
+
+    return matches
+
+
+def _expression_matcher(expression: re.Pattern[str]) -> Match:
+    """A rule that restricts looks for the expression anywhere; one that allows wants all of it."""
+
+    def matches(value: Any, restricts: bool) -> bool:
+        text = _text(value)
+        match = expression.search if restricts else expression.fullmatch
+        return text is not None and match(text) is not None
 
     return matches
 

@@ -4,15 +4,15 @@ import copy
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from .approvals import Approvals, Parked, receipt
 from .call import Decision, Outcome, Status
 from .canonical import digest
-from .errors import CallDenied, CallUnknown, InputNeeded
+from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from .names import provider_name
-from .rules import Rules, Verdict
+from .rules import Rule, Rules, StoredRules, Verdict, concerning
 from .run import Handler, Middleware, Run
 from .secret import redact, redact_data
 from .signature import known_values
@@ -41,6 +41,7 @@ class Permits:
         mode: str = "ask",
         approver: Approver | None = None,
         ttl: float | None = None,
+        stored: StoredRules | None = None,
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"permission_mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -49,6 +50,7 @@ class Permits:
         self.approvals = approvals
         self.approver = approver
         self.ttl = ttl
+        self.stored = stored
         self.overdue: Callable[[str], None] | None = None
 
     def guard(self, tool: Tool, always: bool = False) -> Middleware | None:
@@ -57,16 +59,16 @@ class Permits:
         With `always` there is one in any case: something in front of it may wait,
         and a rule made meanwhile counts.
         """
-        edition = self.rules.edition
-        judge = _judge(tool, self.rules, self.mode)
-        if judge is None and not always:
+        edition, judge, stored = self._edition, self._judge(tool), self.stored
+        if judge is None and stored is None and not always:
             return None
 
         async def require_permission(run: Run, proceed: Handler) -> Outcome:
             nonlocal edition, judge
-            if edition != self.rules.edition:
-                edition = self.rules.edition
-                judge = _judge(tool, self.rules, self.mode)
+            if stored is not None and (reading := stored.current()) is not None:
+                await _read(reading, tool)
+            if edition != self._edition:
+                edition, judge = self._edition, self._judge(tool)
             if judge is None:
                 return await proceed(run)
             permission, reason = judge(run)
@@ -80,6 +82,15 @@ class Permits:
             return await self._ask(run, proceed, reason)
 
         return require_permission
+
+    @property
+    def _edition(self) -> int:
+        """A number that grows with every change of the rules, here or in the store."""
+        return self.rules.edition + (0 if self.stored is None else self.stored.edition)
+
+    def _judge(self, tool: Tool) -> "Judge | None":
+        rules = self.rules if self.stored is None else [*self.rules, *self.stored]
+        return _judge(tool, rules, self.mode)
 
     async def _ask(self, run: Run, proceed: Handler, reason: str) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
@@ -175,6 +186,14 @@ async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
     return answer if isinstance(answer, bool) else None
 
 
+async def _read(reading: Awaitable[None], tool: Tool) -> None:
+    """Wait for the stored rules; nothing runs past a rule that can't be read."""
+    try:
+        await reading
+    except StoreError as error:
+        raise NotChecked(tool.name, str(error)) from error
+
+
 async def _decided(run: Run, proceed: Handler) -> Outcome:
     decision = run.call.decision
     assert decision is not None
@@ -187,7 +206,7 @@ async def _decided(run: Run, proceed: Handler) -> Outcome:
     return await proceed(run)
 
 
-def _judge(tool: Tool, rules: Rules, mode: str) -> Judge | None:
+def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
     """What says whether a call may run, or None where every call may.
 
     The tool's own DENY counts first, then deny, ask and allow rules, then the
@@ -199,9 +218,15 @@ def _judge(tool: Tool, rules: Rules, mode: str) -> Judge | None:
         reason = "the tool is switched off" if own else "only read-only tools may run"
         return lambda run: (settled, reason)
     verdicts = [
-        (rule.matches, _VERDICTS[rule.verdict], rule.reason or f"the rule {rule}")
-        for rule in rules.concerning((tool.name, provider_name(tool.name)))
+        (
+            None if rule.always else rule.holds_for,
+            rule.matches,
+            _VERDICTS[rule.verdict],
+            rule.reason or f"the rule {rule}",
+        )
+        for rule in concerning(rules, (tool.name, provider_name(tool.name)))
         if not (mode == "bypass" and rule.verdict is Verdict.ASK)
+        and (rule.fingerprints is None or tool.fingerprint in rule.fingerprints)
     ]
     if not verdicts and settled is _AUTO:
         return None
@@ -213,7 +238,9 @@ def _judge(tool: Tool, rules: Rules, mode: str) -> Judge | None:
         if not known.keys() <= values.keys():
             # What the function fills in by itself counts like what was sent.
             values = {**known, **values}
-        for matches, permission, reason in verdicts:
+        for holds_for, matches, permission, reason in verdicts:
+            if holds_for is not None and not holds_for(run.call.scope):
+                continue
             if matches(values, own_names):
                 return permission, reason
         return settled, "the tool asks for confirmation"

@@ -1,7 +1,7 @@
 """The tools and groups of one toolbox, in the order they came."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .names import near, provider_name
@@ -116,6 +116,15 @@ class Registry:
         """Switch a group on or off."""
         with self._lock:
             self._known_group(name).active = active
+        self._tell(None)
+
+    def switch_to(self, active: Collection[str]) -> None:
+        """Switch these groups on and all others off; `ValueError` if one is not here."""
+        with self._lock:
+            for name in active:
+                self._known_group(name)
+            for group in self._groups.values():
+                group.active = group.name == BASIC or group.name in active
         self._tell(None)
 
     def remove_group(self, name: str) -> None:

@@ -2,10 +2,12 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
+from .call import Scope
 from .matching import PLAIN, Matcher, compile_matcher, holds, readings
 
 
@@ -23,9 +25,24 @@ class Rule:
     A rule that restricts matches if any reading of an argument matches; a rule
     that allows matches only if every reading does. So a list, or a path that can
     be read in two ways, never slips past a denial nor into a permission.
+
+    A rule may hold for one agent or session only, until a moment, and for tools of
+    these fingerprints only.
     """
 
-    __slots__ = ("_name", "_restricts", "_where", "pattern", "reason", "verdict", "where")
+    __slots__ = (
+        "_name",
+        "_restricts",
+        "_where",
+        "agent",
+        "expires_at",
+        "fingerprints",
+        "pattern",
+        "reason",
+        "session",
+        "verdict",
+        "where",
+    )
 
     def __init__(
         self,
@@ -33,12 +50,21 @@ class Rule:
         pattern: str,
         where: Mapping[str, Matcher] | None = None,
         reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        expires_at: float | None = None,
+        fingerprints: Collection[str] | None = None,
     ) -> None:
         self.verdict = verdict
         self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern
         self.where = dict(where or {})
         self.reason = reason
+        self.agent = agent
+        self.session = session
+        self.expires_at = expires_at
+        self.fingerprints = fingerprints
         self._name = re.compile(fnmatch.translate(pattern)).match
         self._where = [
             (name.split("."), compile_matcher(matcher)) for name, matcher in self.where.items()
@@ -47,6 +73,19 @@ class Rule:
     def concerns(self, names: Iterable[str]) -> bool:
         """Whether the rule can speak about a tool known by these names."""
         return any(self._name(name) for name in names)
+
+    @property
+    def always(self) -> bool:
+        """Whether the rule holds at any time, and whoever calls."""
+        return self.agent is None and self.session is None and self.expires_at is None
+
+    def holds_for(self, scope: Scope) -> bool:
+        """Whether the rule holds now, for calls made on this behalf."""
+        return (
+            (self.agent is None or self.agent == scope.agent)
+            and (self.session is None or self.session == scope.session)
+            and (self.expires_at is None or time.time() < self.expires_at)
+        )
 
     def matches(self, values: Mapping[str, Any], own_names: Mapping[str, str]) -> bool:
         """Whether the arguments that the function would get are those meant.
@@ -75,6 +114,18 @@ class Rule:
         return f"Rule({self.verdict.value} {self.pattern!r}{where})"
 
 
+class StoredRules(Protocol):
+    """Rules that are kept elsewhere, and may be changed there by others."""
+
+    # Counts the changes that were seen here.
+    edition: int
+
+    def current(self) -> Awaitable[None] | None:
+        """Something to wait for before the rules are as they should be; None if they are."""
+
+    def __iter__(self) -> Iterator[Rule]: ...
+
+
 class Rules:
     """The rules of one toolbox, in the order they were made."""
 
@@ -84,34 +135,50 @@ class Rules:
         # Counts the changes, for whoever has worked something out from the rules before.
         self.edition = 0
 
-    def allow(self, pattern: str, where: Mapping[str, Matcher] | None = None) -> Rule:
+    def allow(
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> Rule:
         """Let matching calls run without asking."""
-        return self._add(Rule(Verdict.ALLOW, pattern, where))
+        return self._add(Rule(Verdict.ALLOW, pattern, where, agent=agent, session=session))
 
     def ask(
-        self, pattern: str, where: Mapping[str, Matcher] | None = None, reason: str | None = None
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
     ) -> Rule:
         """Ask a person before matching calls run."""
-        return self._add(Rule(Verdict.ASK, pattern, where, reason))
+        return self._add(Rule(Verdict.ASK, pattern, where, reason, agent=agent, session=session))
 
     def deny(
-        self, pattern: str, where: Mapping[str, Matcher] | None = None, reason: str | None = None
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
     ) -> Rule:
         """Never let matching calls run."""
-        return self._add(Rule(Verdict.DENY, pattern, where, reason))
+        return self._add(Rule(Verdict.DENY, pattern, where, reason, agent=agent, session=session))
 
     def remove(self, rule: Rule) -> None:
         """Take a rule back; `ValueError` if it is not here."""
         self._rules.remove(rule)
-        self.edition += 1
-        self._changed()
+        self._tell()
 
-    def concerning(self, names: Iterable[str]) -> list[Rule]:
-        """The rules that can speak about a tool, those that count first in front."""
-        known = tuple(names)
-        order = list(Verdict)
-        rules = [rule for rule in self._rules if rule.concerns(known)]
-        return sorted(rules, key=lambda rule: order.index(rule.verdict))
+    def replace(self, rules: Iterable[Rule]) -> None:
+        """Put these rules in the place of all there are."""
+        self._rules = list(rules)
+        self._tell()
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(tuple(self._rules))
@@ -121,6 +188,17 @@ class Rules:
 
     def _add(self, rule: Rule) -> Rule:
         self._rules.append(rule)
+        self._tell()
+        return rule
+
+    def _tell(self) -> None:
         self.edition += 1
         self._changed()
-        return rule
+
+
+def concerning(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
+    """The rules that can speak about a tool, those that count first in front."""
+    known = tuple(names)
+    order = list(Verdict)
+    found = [rule for rule in rules if rule.concerns(known)]
+    return sorted(found, key=lambda rule: order.index(rule.verdict))

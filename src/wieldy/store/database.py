@@ -27,23 +27,33 @@ class Database(Protocol):
     def submit(self, job: "Job") -> None:
         """Run it in the writer's next transaction and answer when it is durable."""
 
-    async def read(self, operation: Operation[T]) -> T:
-        """Run it beside the writer."""
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it beside the writer. From any thread."""
+
+    def vacuum(self) -> "Future[None]":
+        """Give the space of deleted rows back. From any thread."""
 
     def close(self) -> None:
         """Finish what was handed in, and let go. It blocks."""
 
 
 class Job:
-    """An operation that waits for the writer, and where its answer goes."""
+    """An operation that waits for the writer, and where its answer goes.
 
-    __slots__ = ("error", "future", "operation", "result")
+    One that is `alone` runs outside of any transaction.
+    """
+
+    __slots__ = ("alone", "error", "future", "operation", "result")
 
     def __init__(
-        self, operation: Operation[Any], future: "asyncio.Future[Any] | Future[Any]"
+        self,
+        operation: Operation[Any],
+        future: "asyncio.Future[Any] | Future[Any]",
+        alone: bool = False,
     ) -> None:
         self.operation = operation
         self.future = future
+        self.alone = alone
         self.result: Any = None
         self.error: Exception | None = None
 
@@ -139,7 +149,7 @@ def _unexpected(error: Exception, said: str) -> StoreError:
 _ADDRESSES = "a store is sqlite:///file.db or postgresql://user@host/name"
 _KNOWN = (
     (
-        ("database is locked", "database table is locked"),
+        ("database is locked", "database table is locked", "lock timeout"),
         "another process holds the database",
         "Try again when it has finished.",
     ),

@@ -7,9 +7,11 @@ from sqlalchemy import Connection, func, insert, select, text
 from wieldy.core.errors import StoreTooNew
 
 from . import artifact_tables, tables
+from . import kept_tables as kept
+from .owner import clock
 
 
-def _first(connection: Connection) -> None:
+def _calls(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.owners, tables.calls])
 
 
@@ -19,7 +21,14 @@ def _artifacts(connection: Connection) -> None:
     )
 
 
-STEPS: list[Callable[[Connection], None]] = [_first, _artifacts]
+
+def _kept(connection: Connection) -> None:
+    new = [kept.sessions, kept.messages, kept.rules, kept.states, kept.chores]
+    tables.metadata.create_all(connection, new)
+    connection.execute(insert(kept.chores).values(name="prune", done_at=clock(connection)))
+
+
+STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept]
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

@@ -27,7 +27,7 @@ class Owner:
 
     def beat(self, connection: Connection) -> None:
         """Say that we are here."""
-        pulse = _clock(connection)
+        pulse = clock(connection)
         beaten = update(owners).where(owners.c.id == self.id).values(pulse=pulse)
         if connection.execute(beaten).rowcount == 0:
             facts = {"host": self._host, "pid": self.pid, "born": self._born}
@@ -45,7 +45,7 @@ class Owner:
 
         Gives the ids of the calls that changed.
         """
-        now = _clock(connection)
+        now = clock(connection)
         for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
             if not self._is_alive(row, now):
                 connection.execute(delete(owners).where(owners.c.id == row.id))
@@ -64,7 +64,7 @@ class Owner:
         return bool(row.pulse > now - _SILENT_SECONDS)
 
 
-def _clock(connection: Connection) -> float:
+def clock(connection: Connection) -> float:
     """A clock that all processes on this store share."""
     if connection.dialect.name == "postgresql":
         asked = connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())::float8"))

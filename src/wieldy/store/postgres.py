@@ -4,7 +4,7 @@ import asyncio
 import time
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
@@ -14,10 +14,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from wieldy.core.sync import LoopThread
 
 from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, translated
+from .tables import metadata
 
 T = TypeVar("T")
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
+_VACUUM_SECONDS = 3600.0
+_LOCK_TIMEOUT = "10s"
 # How long a lost connection is looked for anew before the operations fail.
 _RETURN_SECONDS = 5.0
 _SYNCHRONOUS = {"full": "on", "normal": "off"}
@@ -27,7 +30,9 @@ class Postgres:
     """Operations run on a background loop, whichever loop they come from."""
 
     def __init__(self, url: URL, durability: str) -> None:
-        self._engine = _engine(url, _SYNCHRONOUS[durability])
+        self._url = url
+        settings = {"synchronous_commit": _SYNCHRONOUS[durability]}
+        self._engine = _engine(url, settings, _COMMAND_SECONDS)
         self._loop = LoopThread("wieldy-store")
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self._connection: AsyncConnection | None = None
@@ -38,11 +43,17 @@ class Postgres:
         """Run it in the writer's next transaction and answer when it is durable."""
         self._loop.call(self._jobs.put_nowait, job)
 
-    async def read(self, operation: Operation[T]) -> T:
+    def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a connection of its own."""
         answer: Future[T] = Future()
         self._loop.submit(self._read(operation), answer)
-        return await asyncio.wrap_future(answer)
+        return answer
+
+    def vacuum(self) -> "Future[None]":
+        """Let the server use the space of deleted rows again; nobody waits for it."""
+        answer: Future[None] = Future()
+        self._loop.submit(self._vacuum(), answer)
+        return answer
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the server."""
@@ -56,6 +67,19 @@ class Postgres:
                 return await connection.run_sync(operation)
         except Exception as error:
             raise translated(error) from error
+
+    async def _vacuum(self) -> None:
+        names = ", ".join(table.name for table in metadata.sorted_tables)
+        engine = _engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, _VACUUM_SECONDS)
+        try:
+            async with engine.connect() as connection:
+                # It can't run inside a transaction.
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.exec_driver_sql(f"VACUUM {names}")
+        except Exception as error:
+            raise translated(error) from error
+        finally:
+            await engine.dispose()
 
     async def _serve(self) -> None:
         going_on = True
@@ -127,8 +151,7 @@ def _is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | asyncio.TimeoutError)
 
 
-def _engine(url: URL, synchronous: str) -> AsyncEngine:
-    settings: dict[str, Any] = {"synchronous_commit": synchronous}
+def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
     if "sslmode" in url.query:
         # The name that every other client has for it.
         mode = str(url.query["sslmode"])
@@ -139,7 +162,7 @@ def _engine(url: URL, synchronous: str) -> AsyncEngine:
         pool_pre_ping=True,
         connect_args={
             "timeout": _CONNECT_SECONDS,
-            "command_timeout": _COMMAND_SECONDS,
+            "command_timeout": seconds,
             "server_settings": settings,
         },
     )

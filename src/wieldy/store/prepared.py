@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import ReturningInsert
 
 _Compiled = tuple[str, list[tuple[str, Any]], dict[str, Any]]
 
@@ -43,10 +44,19 @@ class Prepared:
         return made
 
 
-def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ClauseElement:
+def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ReturningInsert[Any]:
     """An insert that gives no row, instead of an error, where there is one already."""
     if dialect.name == "postgresql":
         return (
             postgresql.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
         )
     return sqlite.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
+
+
+def insert_or_update(
+    dialect: Dialect, table: Table, values: dict[str, Any], changes: dict[str, Any]
+) -> Any:
+    """An insert that changes the row instead, where there is one already."""
+    insert: Any = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+    key = list(table.primary_key)
+    return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)

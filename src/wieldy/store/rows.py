@@ -16,6 +16,7 @@ from wieldy.core.errors import (
     CallUnknown,
     InvalidArguments,
     KeyTaken,
+    NotChecked,
     NotRecorded,
     RecordedFailure,
     ToolFailed,
@@ -32,6 +33,7 @@ _FACTS: dict[type[CallError], str] = {
     CallUnknown: "reason",
     InvalidArguments: "problems",
     KeyTaken: "first",
+    NotChecked: "reason",
     NotRecorded: "reason",
 }
 _KINDS = {kind.__name__: kind for kind in _FACTS}

@@ -1,11 +1,10 @@
 """A SQLite file as a store: one writer thread, and a few readers beside it."""
 
-import asyncio
 import queue
 import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -33,7 +32,7 @@ class Sqlite:
         """Run it in the writer's next transaction and answer when it is durable."""
         self._jobs.put(job)
 
-    async def read(self, operation: Operation[T]) -> T:
+    def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a reader's thread."""
 
         def work() -> T:
@@ -43,7 +42,13 @@ class Sqlite:
             except Exception as error:
                 raise translated(error) from error
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+        return self._readers.submit(work)
+
+    def vacuum(self) -> "Future[None]":
+        """Write the file anew, without holes; this process's own writes wait for it."""
+        future: Future[None] = Future()
+        self.submit(Job(_vacuum, future, alone=True))
+        return future
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the file."""
@@ -60,7 +65,7 @@ class Sqlite:
             if connection is None:
                 connection = self._connect(batch)
             if connection is not None and batch:
-                _commit(connection, batch)
+                _work(connection, batch)
         if connection is not None:
             connection.close()
 
@@ -80,6 +85,28 @@ class Sqlite:
                 return batch, False
             batch.append(job)
         return batch, True
+
+
+def _work(connection: Connection, batch: list[Job]) -> None:
+    together = [job for job in batch if not job.alone]
+    if together:
+        _commit(connection, together)
+    for job in batch:
+        if job.alone:
+            try:
+                job.result = job.operation(connection)
+            except Exception as error:
+                fail([job], error)
+            else:
+                deliver([job])
+
+
+def _vacuum(connection: Connection) -> None:
+    file: Any = connection.connection.driver_connection
+    file.execute("VACUUM")
+    busy, _, _ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("database is locked")
 
 
 def _commit(connection: Connection, batch: list[Job]) -> None:

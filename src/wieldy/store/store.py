@@ -11,30 +11,35 @@ from wieldy.core.engine import Engine
 from wieldy.core.errors import CallNotFound
 from wieldy.core.registry import Registry
 
+from . import states
 from .approvals import StoredApprovals
 from .artifacts import Artifacts
 from .database import Operation, parse_address
 from .entry import Entry, read_entry
 from .ledger import Ledger
 from .opened import Opened
+from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .recovery import recover
+from .retention import Retention
+from .sessions import Sessions
+from .standing import Standing
 from .transitions import find
-from .waiting import Bell
+from .waiting import Bell, shared
 
 T = TypeVar("T")
 _LOOK_FOR_DEAD = 0.2
 
 
 class Store:
-    """The ledger, the approvals and the artifacts of a toolbox, in a database.
+    """What a toolbox keeps, in a database: calls, approvals, artifacts, sessions, rules.
 
     `durability="full"` loses nothing that was acknowledged, whatever happens;
     `"normal"` may lose the last moments when the machine, not only the process,
     goes down.
     """
 
-    def __init__(self, url: str, durability: str = "full") -> None:
+    def __init__(self, url: str, registry: Registry, durability: str, retention: Retention) -> None:
         self._url = parse_address(url, durability)
         self._durability = durability
         self._lock = threading.Lock()
@@ -45,6 +50,9 @@ class Store:
         self.approvals = StoredApprovals(self)
         self.artifacts = Artifacts(self)
         self.recorder = LedgerRecorder(self)
+        self.sessions = Sessions(self)
+        self.standing = Standing(self, registry)
+        self._pruning = Pruning(retention, registry)
 
     async def opened(self) -> Opened:
         """The opened store; the first who asks opens it."""
@@ -55,9 +63,7 @@ class Store:
             stale = self._opened is not None and not self._opened.is_ours
             if self._opening is None or stale:
                 self._opened = None
-                self._opening = Future()
-                # It must not be cancelled with the first of those who wait for it.
-                self._opening.set_running_or_notify_cancel()
+                self._opening = shared()
                 threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
             opening = self._opening
         return await asyncio.wrap_future(opening)
@@ -68,7 +74,7 @@ class Store:
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation beside the writer."""
-        return await (await self.opened()).database.read(operation)
+        return await asyncio.wrap_future((await self.opened()).database.read(operation))
 
     def submit(self, operation: Operation[Any]) -> None:
         """Run an operation soon, if the store is open; nobody waits for it."""
@@ -113,6 +119,38 @@ class Store:
         """Run what a crash left open."""
         return await recover(self, engine, registry, None if calls is None else list(calls))
 
+    async def save_state(self, name: str, state: dict[str, Any]) -> None:
+        """Keep a toolbox's state under a name."""
+        await self.write(states.save(name, state))
+
+    async def load_state(self, name: str) -> Any:
+        """The state of this name; `NotKept` if there is none."""
+        return await self.read(states.load(name))
+
+    async def prune(self) -> dict[str, int]:
+        """Remove what the retention does not keep, now; gives how much of what."""
+        counts: dict[str, int] = {}
+        for what, operation in self._pruning.steps():
+            counts.setdefault(what, 0)
+            while removed := await self.write(operation):
+                counts[what] += removed
+        self.standing.forget()
+        return counts
+
+    async def delete_session(self, session: str) -> dict[str, int]:
+        """Remove all that belongs to a session, at once; gives how much of what.
+
+        Calls that are still open stay: `"open"` says how many.
+        """
+        try:
+            return await self.write(lambda connection: delete_session(connection, session))
+        finally:
+            self.standing.forget()
+
+    async def vacuum(self) -> None:
+        """Give the space of what was removed back; `StoreUnavailable` if others are in the way."""
+        await asyncio.wrap_future((await self.opened()).database.vacuum())
+
     async def close(self) -> None:
         """Let go of the database; the next call opens it again."""
         with self._lock:
@@ -122,7 +160,7 @@ class Store:
 
     def _open(self, opening: "Future[Opened]") -> None:
         try:
-            opened = Opened(self._url, self._durability)
+            opened = Opened(self._url, self._durability, self._pruning)
         except BaseException as error:
             with self._lock:
                 self._opening = None

@@ -1,5 +1,6 @@
 """The tables of a store, the same on SQLite and PostgreSQL."""
 
+import base64
 import json
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlalchemy import (
 from sqlalchemy import Text as SqlText
 
 metadata = MetaData()
+_PACKED = "\x01\x02"
 
 
 class Free(TypeDecorator[str]):
@@ -41,7 +43,8 @@ def pack(text: str) -> str:
             text.encode()
         except UnicodeEncodeError:
             plain = False
-    return text if plain else "\x01" + json.dumps(text)
+    # Short enough for an index, whatever the characters are.
+    return text if plain else _PACKED + _encoded(text)
 
 
 def unpack(stored: str) -> str:
@@ -49,11 +52,17 @@ def unpack(stored: str) -> str:
     if not stored.startswith("\x01"):
         return stored
     try:
+        if stored.startswith(_PACKED):
+            return base64.b85decode(stored[len(_PACKED) :]).decode("utf-8", "surrogatepass")
         text: str = json.loads(stored[1:])
     except ValueError:
         # It was not packed here; one damaged column must not hide the rest.
         return stored
     return text
+
+
+def _encoded(text: str) -> str:
+    return base64.b85encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
 # Times are seconds since the epoch. JSON is kept as ASCII text: it is written and read whole.

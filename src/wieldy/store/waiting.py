@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 _FIRST_PAUSE = 0.02
 _LONGEST_PAUSE = 1.0
@@ -15,6 +17,13 @@ class Repeated(Exception):
     def __init__(self, first: str) -> None:
         super().__init__(first)
         self.first = first
+
+
+def shared() -> "Future[Any]":
+    """A future for several who wait, which is not cancelled with the first of them."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 class Listener:

@@ -1,0 +1,282 @@
+"""Chat histories: lists of messages that only grow, each under a session's id."""
+
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, insert, literal, select
+
+from wieldy.core.call import check_id
+from wieldy.core.errors import NotKept, SessionTaken
+
+from .kept_tables import messages, sessions
+from .prepared import insert_new, insert_or_update
+
+if TYPE_CHECKING:
+    from .store import Store
+
+FORMAT = "wieldy.sessions"
+VERSION = 1
+_MOST = 2**62
+
+
+class Session:
+    """A chat history, as it is listed."""
+
+    __slots__ = ("created_at", "id", "messages", "updated_at")
+
+    def __init__(self, row: Any) -> None:
+        self.id: str = row.id
+        self.messages: int = row.next - row.first
+        self.created_at: float = row.created_at
+        self.updated_at: float = row.updated_at
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r}, {self.messages} messages)"
+
+
+class Sessions:
+    """The chat histories of a store. A message is any JSON value.
+
+    Positions count from 0, the first message that a session ever had.
+    """
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+
+    async def append(self, session: str, *messages: Any) -> int:
+        """Add messages at the end, together and in order; gives the position after the last."""
+        check_id("a session", session)
+        texts = [_text(message, f"message {n}") for n, message in enumerate(messages)]
+        attempt = _Append(session, texts)
+        return await self._store.write(attempt.run)
+
+    async def read(
+        self, session: str, limit: int | None = None, *, upto: int | None = None
+    ) -> list[Any]:
+        """The messages in order: all, or the last `limit` of those before the position `upto`."""
+        limit, upto = _count("limit", limit), _count("upto", upto)
+        query = select(messages.c.message).where(messages.c.session == session)
+        if upto is not None:
+            query = query.where(messages.c.position < upto)
+        query = query.order_by(messages.c.position.desc()).limit(limit)
+        found = await self._store.read(lambda connection: connection.scalars(query).all())
+        return [json.loads(text) for text in reversed(found)]
+
+    async def fork(self, session: str, new: str, upto: int | None = None) -> int:
+        """Begin a session with another's messages, all or those before the position `upto`.
+
+        Gives the position after the last. `SessionTaken` if there is a session `new`.
+        """
+        check_id("a session", new)
+        upto = _count("upto", upto)
+        mark, now = uuid.uuid4().hex, time.time()
+        return await self._store.write(lambda c: _fork(c, session, new, upto, mark, now))
+
+    async def delete(self, session: str) -> bool:
+        """Forget the messages of a session; whether there were any.
+
+        `box.store.delete_session` forgets all that belongs to it.
+        """
+        found: list[bool] = []
+
+        def remove(connection: Connection) -> bool:
+            connection.execute(delete(messages).where(messages.c.session == session))
+            gone = connection.execute(delete(sessions).where(sessions.c.id == session))
+            # An attempt whose end nobody heard of may have removed it.
+            found.append(gone.rowcount > 0)
+            return any(found)
+
+        return await self._store.write(remove)
+
+    async def list(self, limit: int | None = 50) -> "list[Session]":
+        """The sessions, those last written to in front."""
+        limit = _count("limit", limit)
+        query = select(sessions).order_by(sessions.c.updated_at.desc(), sessions.c.id).limit(limit)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        return [Session(row) for row in rows]
+
+    async def export(self, session: str | None = None) -> dict[str, Any]:
+        """One session, or all, as plain JSON that `load` takes; `NotKept` if it is not here."""
+        query = (
+            select(sessions, messages.c.message)
+            .outerjoin(messages, messages.c.session == sessions.c.id)
+            .order_by(sessions.c.created_at, sessions.c.id, messages.c.position)
+        )
+        if session is not None:
+            query = query.where(sessions.c.id == session)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        if session is not None and not rows:
+            raise NotKept("session", session)
+        found: dict[str, Any] = {}
+        for row in rows:
+            facts = {"created_at": row.created_at, "messages": []}
+            kept = found.setdefault(row.id, facts)["messages"]
+            if row.message is not None:
+                kept.append(json.loads(row.message))
+        return {"format": FORMAT, "version": VERSION, "sessions": found}
+
+    async def load(self, data: Mapping[str, Any]) -> int:
+        """Take exported sessions in, all or none; gives how many.
+
+        `SessionTaken` if there is one of them already; `ValueError` names what is
+        wrong with the data.
+        """
+        read = _read_export(data)
+        mark, now = uuid.uuid4().hex, time.time()
+        await self._store.write(lambda c: _load(c, read, mark, now))
+        return len(read)
+
+
+class _Append:
+    """One append, which may be tried several times and is done once."""
+
+    def __init__(self, session: str, texts: list[str]) -> None:
+        self._session = session
+        self._texts = texts
+        self._mark = uuid.uuid4().hex
+        self._now = time.time()
+        self._tried: int | None = None
+
+    def run(self, connection: Connection) -> int:
+        """Add the messages; gives the position after the last."""
+        if self._tried is not None and self._got_through(connection):
+            return self._tried + len(self._texts)
+        count = len(self._texts)
+        row = {**_new_session(self._session, self._mark, self._now), "next": count}
+        # The row is ours until the commit: others who append to the session wait.
+        changes = {"updated_at": self._now, "next": sessions.c.next + count}
+        put = insert_or_update(connection.dialect, sessions, row, changes)
+        after: int = connection.execute(put.returning(sessions.c.next)).scalar_one()
+        self._tried = after - count
+        _insert(connection, self._session, self._texts, self._tried, self._mark)
+        return after
+
+    def _got_through(self, connection: Connection) -> bool:
+        """Whether the last attempt was committed; waits for it if that is still under way."""
+        own = select(sessions.c.id).where(sessions.c.id == self._session).with_for_update()
+        connection.execute(own).all()
+        at = (messages.c.session == self._session, messages.c.position == self._tried)
+        mark = connection.scalar(select(messages.c.mark).where(*at))
+        return bool(mark == self._mark)
+
+
+def _fork(
+    connection: Connection, session: str, new: str, upto: int | None, mark: str, now: float
+) -> int:
+    made = _own(connection, new, mark)
+    if made is not None:
+        done: int = made.next
+        return done
+    source = _row(connection, session)
+    if source is None:
+        raise NotKept("session", session)
+    after: int = source.next if upto is None else min(upto, source.next)
+    bounds = {"first": min(source.first, after), "next": after}
+    row = {**_new_session(new, mark, now), **bounds}
+    if connection.execute(insert_new(connection.dialect, sessions, row)).first() is None:
+        raise SessionTaken(new)
+    copied = select(
+        literal(new, messages.c.session.type), messages.c.position, messages.c.message
+    ).where(messages.c.session == session, messages.c.position < after)
+    columns = ["session", "position", "message"]
+    connection.execute(insert(messages).from_select(columns, copied))
+    return after
+
+
+def _load(
+    connection: Connection, data: "dict[str, tuple[float, list[str]]]", mark: str, now: float
+) -> None:
+    # In order, so that two who load the same don't wait for each other.
+    for name, (created_at, texts) in sorted(data.items()):
+        if _own(connection, name, mark) is None:
+            row = _new_session(name, mark, created_at)
+            row.update(updated_at=now, next=len(texts))
+            if connection.execute(insert_new(connection.dialect, sessions, row)).first() is None:
+                raise SessionTaken(name)
+            _insert(connection, name, texts, 0, None)
+
+
+def _own(connection: Connection, session: str, mark: str) -> Row[Any] | None:
+    """The row that an earlier attempt of ours made; `SessionTaken` if somebody else did."""
+    row = _row(connection, session)
+    if row is not None and row.made != mark:
+        raise SessionTaken(session)
+    return row
+
+
+def _row(connection: Connection, session: str) -> Row[Any] | None:
+    """The row of a session, held until the commit."""
+    query = select(sessions).where(sessions.c.id == session)
+    return connection.execute(query.with_for_update()).first()
+
+
+def _new_session(session: str, mark: str, now: float) -> dict[str, Any]:
+    return {
+        "id": session,
+        "made": mark,
+        "created_at": now,
+        "updated_at": now,
+        "first": 0,
+        "next": 0,
+    }
+
+
+def _insert(
+    connection: Connection, session: str, texts: list[str], first: int, mark: str | None
+) -> None:
+    rows = [
+        {"session": session, "position": first + n, "message": text, "mark": None if n else mark}
+        for n, text in enumerate(texts)
+    ]
+    if rows:
+        connection.execute(insert(messages), rows)
+
+
+def _text(message: Any, place: str) -> str:
+    """A message as it is kept; `ValueError` if it would not come back as it is."""
+    try:
+        text = json.dumps(message, allow_nan=False)
+        same = json.loads(text) == message
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{place} is not JSON and nothing was kept: {error}") from None
+    if not same:
+        raise ValueError(
+            f"{place} is not JSON and nothing was kept: "
+            "it has a tuple, a key that is not text, or something else that would come back changed"
+        )
+    return text
+
+
+def _read_export(data: Any) -> "dict[str, tuple[float, list[str]]]":
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise ValueError(f"format must be {FORMAT!r}: this is no export of sessions")
+    if data.get("version") != VERSION:
+        raise ValueError(f"version must be {VERSION}, not {data.get('version')!r}")
+    found = data.get("sessions")
+    if not isinstance(found, Mapping):
+        raise ValueError("sessions must be an object")
+    return {session: _read_session(session, facts) for session, facts in found.items()}
+
+
+def _read_session(session: Any, facts: Any) -> tuple[float, list[str]]:
+    place = f"sessions[{session!r}]"
+    check_id(f"{place}: a session", session)
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("messages"), list):
+        raise ValueError(f"{place}.messages must be a list")
+    made = facts.get("created_at", time.time())
+    if not isinstance(made, int | float) or not abs(made) < float("inf"):
+        raise ValueError(f"{place}.created_at must be a number")
+    texts = [_text(each, f"{place}.messages[{n}]") for n, each in enumerate(facts["messages"])]
+    return float(made), texts
+
+
+def _count(what: str, count: int | None) -> int | None:
+    """A count that every database takes."""
+    if count is None:
+        return None
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"{what} must be a number of 0 or more, not {count!r}")
+    return min(count, _MOST)
