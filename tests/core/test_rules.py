@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -405,3 +406,36 @@ async def test_no_spelling_of_a_path_leaves_an_allowed_folder(path: str) -> None
     box.rules.allow("act", where={"path": "/a/**"})
     if await status(box, path=path) == "ok":
         assert normal(path).startswith("/a/")
+
+
+async def test_a_rule_of_one_agent_or_session_holds_for_no_other() -> None:
+    box = box_with(touch, permission="confirm")
+    rule = box.rules.allow("act", agent="ann")
+    assert [(await box.view(agent=each).call("act")).status.value for each in ("ann", "bob")] == [
+        "ok",
+        "pending",
+    ]
+    assert await status(box) == "pending"
+    box.rules.remove(rule)
+    box.rules.allow("act", session="s")
+    box.rules.deny("act", session="t")
+    found = [(await box.call("act", session=each)).status.value for each in ("s", "t", "u", None)]
+    assert found == ["ok", "denied", "pending", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "path", "expected"),
+    [
+        ("deny", "ls; rm -rf /", "denied"),
+        ("deny", "ls", "pending"),
+        ("allow", "rm a", "ok"),
+        ("allow", "ls; rm a", "pending"),
+        ("allow", "rm a; ls", "pending"),
+    ],
+)
+async def test_an_expression_is_found_anywhere_by_what_restricts_and_whole_by_what_allows(
+    verdict: str, path: str, expected: str
+) -> None:
+    box = box_with(touch, permission="confirm")
+    getattr(box.rules, verdict)("act", {"path": re.compile("rm -?\\w+")})
+    assert await status(box, path=path) == expected

@@ -160,12 +160,30 @@ async def obey(box: Toolbox, command: dict[str, Any]) -> None:
         case {"do": "recover"}:
             outcomes = await box.recover()
             say(ids=sorted(outcome.call.id for outcome in outcomes))
+        case _:
+            await keep(box, command)
+
+
+async def keep(box: Toolbox, command: dict[str, Any]) -> None:
+    """Do what a line says about what is kept beside calls."""
+    match command:
         case {"do": "write", "method": method, **options}:
             await write(box, method, options)
         case {"do": "grow", "id": artifact, "word": word, "times": times}:
             for number in range(times):
                 await box.artifacts.update(artifact, "END", f"{word}{number}\nEND")
             say(grown=True)
+        case {"do": "append", "session": session, "appends": appends}:
+            for messages in appends:
+                say(after=await box.sessions.append(session, *messages))
+        case {"do": "stand", "verdict": verdict, "pattern": pattern, **options}:
+            rule = await getattr(box.standing, verdict)(pattern, **options)
+            say(id=rule.id)
+        case {"do": "revoke", "id": rule_id}:
+            await box.standing.remove(rule_id)
+            say(removed=rule_id)
+        case {"do": "delete_session", "session": session}:
+            say(counts=await box.store.delete_session(session))
         case {"do": "open"}:
             await box.ledger.list()
             say(opened=True)

@@ -67,7 +67,7 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
     unknown = [key for key in data if key not in _RULE_KEYS]
     if strict and unknown:
         raise ValueError(f"{place} has the unknown key {unknown[0]!r}")
-    if data.get("verdict") not in {verdict.value for verdict in Verdict}:
+    if data.get("verdict") not in [verdict.value for verdict in Verdict]:
         raise ValueError(f"{place}.verdict must be allow, ask or deny")
     for key in _RULE_KEYS[1:]:
         if key != "where" and not isinstance(
@@ -75,7 +75,7 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
         ):
             raise ValueError(f"{place}.{key} must be text")
     try:
-        where = import_where(data.get("where") or {})
+        where = import_where(data.get("where", {}))
     except ValueError as error:
         raise ValueError(f"{place}.where: {error}") from None
     return Rule(

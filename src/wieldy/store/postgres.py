@@ -20,7 +20,7 @@ T = TypeVar("T")
 _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
 _VACUUM_SECONDS = 3600.0
-_LOCK_TIMEOUT = "10s"
+_LOCK_TIMEOUT = "3s"
 # How long a lost connection is looked for anew before the operations fail.
 _RETURN_SECONDS = 5.0
 _SYNCHRONOUS = {"full": "on", "normal": "off"}

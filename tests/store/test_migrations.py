@@ -1,0 +1,38 @@
+"""A database of an earlier step is brought up to date with all it holds."""
+
+import asyncio
+from collections.abc import Callable
+
+from wieldy import Status, Toolbox
+from wieldy.store.kept_tables import chores, messages, rules, sessions, states
+
+Execute = Callable[[str], str]
+STEP = 2
+
+
+def make_box(url: str) -> Toolbox:
+    box = Toolbox(store=url)
+
+    @box.tool(permission="confirm")
+    async def risk(n: int) -> int:
+        """Work if a person agrees."""
+        return n
+
+    return box
+
+
+async def test_a_store_of_the_step_before_goes_on(url: str, execute: Execute) -> None:
+    async with make_box(url) as box:
+        parked = await box.call("risk", {"n": 1}, session="s")
+    for table in (chores, messages, rules, sessions, states):
+        execute(f"DROP TABLE {table.name}")
+    execute(f"DELETE FROM wieldy_version WHERE number >= {STEP}")
+    boxes = [make_box(url) for _ in range(3)]
+    await asyncio.gather(*(box.sessions.append("s", n) for n, box in enumerate(boxes)))
+    assert sorted(await boxes[0].sessions.read("s")) == [0, 1, 2]
+    await boxes[1].standing.deny("risk", {"n": 2})
+    assert (await boxes[2].approve(parked.call.id)).value == 1
+    assert (await boxes[1].call("risk", {"n": 2})).status is Status.DENIED
+    assert execute("SELECT name FROM wieldy_chores") == "prune"
+    for box in boxes:
+        await box.close()
