@@ -78,6 +78,7 @@ def test_a_rule_that_json_cannot_hold_is_named(matcher: Any) -> None:
         ({"rules": [{"verdict": []}]}, r"rules\[0\].verdict must be allow, ask or deny"),
         ({"rules": [{"verdict": "deny"}]}, r"rules\[0\].pattern must be text"),
         ({"rules": [{"verdict": "ask", "pattern": "a", "agent": 1}]}, r"rules\[0\].agent must be"),
+        ({"rules": [{"verdict": "ask", "pattern": "a", "agent": ""}]}, r"rules\[0\]: an agent is"),
         ({"rules": [{"verdict": "ask", "pattern": "a", "where": []}]}, r"rules\[0\].where: it"),
         (
             {"rules": [{"verdict": "ask", "pattern": "a", "where": {"x": {"like": 1}}}]},

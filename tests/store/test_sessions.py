@@ -105,13 +105,13 @@ async def test_a_name_that_is_too_long_or_none_is_refused_at_the_border(
 ) -> None:
     async with Toolbox(store=url) as box:
         box.add(lambda: 1, name="work")
-        with pytest.raises(ValueError, match="a session has 1 to 500 characters"):
+        with pytest.raises(ValueError, match="a session is text of 1 to 500 characters"):
             await box.sessions.append(session, 1)
         await box.sessions.append("s", 1)
-        with pytest.raises(ValueError, match="a session has 1 to 500 characters"):
+        with pytest.raises(ValueError, match="a session is text of 1 to 500 characters"):
             await box.sessions.fork("s", session)
         if session:
-            with pytest.raises(ValueError, match="a session has 1 to 500 characters"):
+            with pytest.raises(ValueError, match="a session is text of 1 to 500 characters"):
                 await box.call("work", session=session)
         assert await box.ledger.list() == []
 
@@ -288,7 +288,10 @@ GOOD = {"format": "wieldy.sessions", "version": 1}
         ({**GOOD, "version": 2}, "version must be 1, not 2"),
         (GOOD, "sessions must be an object"),
         ({**GOOD, "sessions": {"a": []}}, r"sessions\['a'\].messages must be a list"),
-        ({**GOOD, "sessions": {"": {"messages": []}}}, r"sessions\[''\]: a session has 1 to"),
+        (
+            {**GOOD, "sessions": {"": {"messages": []}}},
+            r"sessions\[''\]: a session is text of 1 to",
+        ),
         ({**GOOD, "sessions": {"a": {"messages": [1, {2}]}}}, r"sessions\['a'\].messages\[1\]"),
         (
             {**GOOD, "sessions": {"a": {"messages": [], "created_at": "now"}}},

@@ -355,3 +355,91 @@ async def test_an_idle_box_never_reads_the_rules_and_a_busy_one_once_a_second(ur
             assert 1 <= len(read) <= time.monotonic() - started + 2
     finally:
         event.remove(Engine, "before_cursor_execute", note)
+
+
+async def test_a_rule_made_while_a_call_stands_in_a_queue_counts(url: str) -> None:
+    entered, release = asyncio.Event(), asyncio.Event()
+    async with Toolbox(store=url) as box:
+
+        @box.tool(concurrency=1)
+        async def slow(n: int) -> int:
+            """Take a while."""
+            entered.set()
+            await release.wait()
+            return n
+
+        first = asyncio.ensure_future(box.call("slow", {"n": 1}))
+        await entered.wait()
+        queued = asyncio.ensure_future(box.call("slow", {"n": 2}))
+        asked = asyncio.ensure_future(box.call("slow", {"n": 3}))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await box.standing.deny("slow", {"n": 2})
+        await box.standing.ask("slow", {"n": 3})
+        release.set()
+        outcomes = await asyncio.gather(first, queued, asked)
+        assert [outcome.status.value for outcome in outcomes] == ["ok", "denied", "pending"]
+        assert (await box.approve(outcomes[2].call.id)).value == 3
+
+
+async def test_a_rule_made_while_an_approver_thinks_counts_and_it_is_asked_once(url: str) -> None:
+    asked, thinking = list[str](), asyncio.Event()
+
+    async def approver(parked: Any) -> bool:
+        asked.append(parked.arguments["path"])
+        if parked.arguments["path"] == "b":
+            thinking.set()
+            await box.standing.deny("wipe", {"path": "b"})
+        return True
+
+    async with make_box(url, approver=approver) as box:
+        assert await status(box, "wipe", "a") == "ok"
+        assert await status(box, "wipe", "b") == "denied"
+        assert await status(box, "wipe", "c") == "ok"
+        assert asked == ["a", "b", "c"]
+
+
+async def test_an_approved_call_waits_for_the_rules(url: str, execute: Execute) -> None:
+    async with make_box(url) as box:
+        receipt = await box.call("wipe")
+        execute("ALTER TABLE wieldy_rules RENAME TO hidden")
+        box.standing.forget()
+        outcome = await box.approve(receipt.call.id, by="ann")
+        assert isinstance(outcome.error, NotChecked)
+        execute("ALTER TABLE hidden RENAME TO wieldy_rules")
+        assert (await box.approve(receipt.call.id)).value == "wiped a"
+
+
+async def test_calls_go_on_while_others_change_rules_without_pause(url: str) -> None:
+    async with make_box(url) as box:
+        churning = True
+
+        async def churn() -> None:
+            while churning:
+                rule = await box.standing.deny("nothing")
+                await box.standing.remove(rule.id)
+
+        churns = [asyncio.ensure_future(churn()) for _ in range(5)]
+        for _ in range(20):
+            assert await status(box, "look") == "ok"
+        churning = False
+        await asyncio.gather(*churns)
+
+
+@pytest.mark.parametrize("scope", [{"agent": ""}, {"session": ""}, {"session": "x" * 501}])
+async def test_a_scope_that_no_call_can_have_is_refused(url: str, scope: dict[str, str]) -> None:
+    async with make_box(url) as box:
+        with pytest.raises(ValueError, match="is text of 1 to 500 characters"):
+            await box.standing.deny("look", **scope)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="is text of 1 to 500 characters"):
+            box.rules.deny("look", agent=scope.get("agent"), session=scope.get("session"))
+
+
+async def test_a_tool_that_cannot_be_described_keeps_nothing_from_being_pruned(url: str) -> None:
+    async with make_box(url) as box:
+        await box.standing.allow("wipe")
+        broken = {"type": "object", "properties": {}}
+        broken["properties"] = broken
+        box.add(wipe, name="wipe", input_schema=broken, on_conflict="override")
+        assert (await box.store.prune())["rules"] == 0
+        assert len(await box.standing.list()) == 1

@@ -44,7 +44,7 @@ async def test_a_state_that_is_not_there_or_damaged_changes_nothing(
         before = box.state()
         with pytest.raises(NotKept, match="no state 'default'"):
             await box.load_state()
-        with pytest.raises(ValueError, match="the name of a state has 1 to 500 characters"):
+        with pytest.raises(ValueError, match="the name of a state is text of 1 to 500 characters"):
             await box.save_state("x" * 501)
         await box.save_state()
         execute("UPDATE wieldy_states SET state = '{'")

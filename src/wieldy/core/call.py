@@ -56,7 +56,7 @@ NO_SCOPE = Scope()
 def check_id(what: str, text: str) -> None:
     """Refuse an id that a database could not find again; `what` says what it names."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
-        raise ValueError(f"{what} has 1 to {_LONGEST_ID} characters")
+        raise ValueError(f"{what} is text of 1 to {_LONGEST_ID} characters")
 
 
 class Decision:

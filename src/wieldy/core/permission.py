@@ -79,7 +79,9 @@ class Permits:
                 return _denied(run, reason)
             if run.call.decision is not None:
                 return await _decided(run, proceed)
-            return await self._ask(run, proceed, reason)
+            if run.agreed == edition:
+                return await proceed(run)
+            return await self._ask(run, proceed, reason, edition)
 
         return require_permission
 
@@ -92,7 +94,7 @@ class Permits:
         rules = self.rules if self.stored is None else [*self.rules, *self.stored]
         return _judge(tool, rules, self.mode)
 
-    async def _ask(self, run: Run, proceed: Handler, reason: str) -> Outcome:
+    async def _ask(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
         # What is asked about is what runs, whatever becomes of what the caller sent.
@@ -107,6 +109,7 @@ class Permits:
         )
         answer = await _answer(self.approver, parked)
         if answer is True:
+            run.agreed = edition
             return await proceed(run)
         if answer is False:
             return _denied(run, "the approver said no")

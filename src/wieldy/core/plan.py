@@ -125,7 +125,13 @@ class Planner:
             stack.append(guard)
         if self._gated:
             stack.append(self._gate.alone if tool.limits.exclusive else self._gate.share)
-        return [*stack, *self._limits(tool)]
+        limits = self._limits(tool)
+        if guard is not None and self._keeper is not None:
+            # A rule made while a call stood in a queue, or before an approver, counts.
+            start = limits.index(self._keeper.start)
+            if self._gated or self._permits.approver is not None or tool.limits.concurrency:
+                limits = [*limits[:start], guard, *limits[start:]]
+        return [*stack, *limits]
 
     def _limits(self, tool: Tool) -> list[Middleware]:
         # They have memory (slots, starts, results) that outlives a new plan.

@@ -78,14 +78,12 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
         where = import_where(data.get("where", {}))
     except ValueError as error:
         raise ValueError(f"{place}.where: {error}") from None
-    return Rule(
-        Verdict(data["verdict"]),
-        data["pattern"],
-        where,
-        data.get("reason"),
-        agent=data.get("agent"),
-        session=data.get("session"),
-    )
+    agent, session = data.get("agent"), data.get("session")
+    try:
+        made = Verdict(data["verdict"]), data["pattern"], where, data.get("reason")
+        return Rule(*made, agent=agent, session=session)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def export_where(where: Mapping[str, Matcher]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from enum import Enum
 from typing import Any, Protocol
 
-from .call import Scope
+from .call import Scope, check_id
 from .matching import PLAIN, Matcher, compile_matcher, holds, readings
 
 
@@ -56,6 +56,9 @@ class Rule:
         expires_at: float | None = None,
         fingerprints: Collection[str] | None = None,
     ) -> None:
+        for what, name in (("an agent", agent), ("a session", session)):
+            if name is not None:
+                check_id(what, name)
         self.verdict = verdict
         self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern

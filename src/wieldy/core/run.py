@@ -67,6 +67,8 @@ class Run:
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
     permission: Permission = Permission.AUTO
+    # The edition of the rules under which the approver said yes.
+    agreed: int | None = None
     deps: Any = None
     sink: Sink | None = None
     home: Executor | None = None

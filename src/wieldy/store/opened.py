@@ -111,7 +111,8 @@ class Opened:
         while self._prunable and not self._closing.is_set() and time.monotonic() < until:
             try:
                 removed = self._wait_for(self._prunable[0][1])
-            except StoreError:
+            except Exception:
+                # Without a pulse others would take us for dead.
                 _log.warning("The store could not be pruned; it is tried again", exc_info=True)
                 return
             if not removed:

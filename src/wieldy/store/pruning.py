@@ -1,6 +1,6 @@
 """Remove what a store need not keep, in small steps, and all that belongs to one session."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, and_, delete, func, or_, select, update
 
@@ -23,6 +23,11 @@ _HOUR = 3_600.0
 Step = tuple[str, Operation[int]]
 
 
+class _Artifacts(NamedTuple):
+    versions: Table
+    artifacts: Table
+
+
 class Pruning:
     """The work that a retention makes. Each step is done again until it finds nothing."""
 
@@ -43,11 +48,17 @@ class Pruning:
         if kept.messages is not None:
             most = kept.messages
             found.append(("messages", lambda c: _surplus_messages(c, most)))
-        versions = metadata.tables.get("wieldy_artifact_versions")
-        if kept.versions is not None and versions is not None:
-            newest = kept.versions
-            found.append(("versions", lambda c: _surplus_versions(c, versions, newest)))
-        return found
+        return [*found, *_artifact_steps(kept)]
+
+
+def _artifact_steps(kept: Retention) -> list[Step]:
+    found: list[Step] = []
+    tables, days, newest = _artifacts(), kept.days, kept.versions
+    if tables is not None and days is not None:
+        found.append(("artifacts", lambda c: _old_artifacts(c, tables, days * _DAY)))
+    if tables is not None and newest is not None:
+        found.append(("versions", lambda c: _surplus_versions(c, tables, newest)))
+    return found
 
 
 def claim(connection: Connection) -> bool:
@@ -63,19 +74,33 @@ def delete_session(connection: Connection, session: str) -> dict[str, int]:
     """Remove all that belongs to a session but its open calls; gives how much of what."""
     own = calls.c.session == session
     counts = {"calls": _removed(connection, calls, own, _ENDED)}
-    for table in _belonging():
-        counts[table.name.removeprefix("wieldy_")] = _removed(
-            connection, table, table.c.session == session
-        )
-    counts["sessions"] = _removed(connection, sessions, sessions.c.id == session)
+    for table, which in _belonging(session):
+        counts[table.name.removeprefix("wieldy_")] = _removed(connection, table, which)
     left = connection.scalar(select(func.count()).select_from(calls).where(own))
     return {**counts, "open": left or 0}
 
 
-def _belonging() -> list[Table]:
-    """The tables whose rows belong to a session: those with a column that names it."""
-    tables = reversed(metadata.sorted_tables)
-    return [table for table in tables if "session" in table.c and table is not calls]
+def _belonging(session: str) -> list[tuple[Table, Any]]:
+    """The tables with rows that belong to a session, and which rows; calls are not among them."""
+    found: list[tuple[Table, Any]] = [
+        (messages, messages.c.session == session),
+        (sessions, sessions.c.id == session),
+        (rules, rules.c.session == session),
+    ]
+    kept = _artifacts()
+    if kept is not None:
+        own = kept.artifacts.c.session == session
+        births = select(kept.artifacts.c.birth).where(own)
+        found.append((kept.versions, kept.versions.c.birth.in_(births)))
+        found.append((kept.artifacts, own))
+    return found
+
+
+def _artifacts() -> _Artifacts | None:
+    """The tables of artifacts, where there are any."""
+    versions = metadata.tables.get("wieldy_artifact_versions")
+    artifacts = metadata.tables.get("wieldy_artifacts")
+    return None if versions is None or artifacts is None else _Artifacts(versions, artifacts)
 
 
 def _rules(connection: Connection, registry: Registry) -> int:
@@ -115,7 +140,9 @@ def _remove_calls(connection: Connection, which: Any) -> int:
 
 def _idle_sessions(connection: Connection, seconds: float) -> int:
     idle = sessions.c.updated_at < clock(connection) - seconds
-    query = select(sessions.c.id).where(idle).limit(_MOST_SESSIONS).with_for_update()
+    query = (
+        select(sessions.c.id).where(idle).limit(_MOST_SESSIONS).with_for_update(skip_locked=True)
+    )
     found = connection.scalars(query).all()
     for session in found:
         _removed(connection, messages, messages.c.session == session)
@@ -125,7 +152,7 @@ def _idle_sessions(connection: Connection, seconds: float) -> int:
 
 def _surplus_messages(connection: Connection, most: int) -> int:
     longer = sessions.c.next - sessions.c.first > most
-    query = select(sessions).where(longer).limit(_MOST_SESSIONS).with_for_update()
+    query = select(sessions).where(longer).limit(_MOST_SESSIONS).with_for_update(skip_locked=True)
     removed = 0
     for row in connection.execute(query).all():
         first = min(row.next - most, row.first + _MOST_ROWS)
@@ -136,19 +163,25 @@ def _surplus_messages(connection: Connection, most: int) -> int:
     return removed
 
 
-def _surplus_versions(connection: Connection, versions: Table, most: int) -> int:
-    same = (versions.c.session, versions.c.id)
-    newest = select(*same, func.max(versions.c.version).label("last")).group_by(*same).subquery()
-    older = (
-        versions.c.session == newest.c.session,
-        versions.c.id == newest.c.id,
-        versions.c.version <= newest.c.last - most,
-    )
-    some = select(*same, versions.c.version).where(*older).limit(_MOST_ROWS)
+def _old_artifacts(connection: Connection, kept: _Artifacts, seconds: float) -> int:
+    old = kept.artifacts.c.changed_at < clock(connection) - seconds
+    births = select(kept.artifacts.c.birth).where(old).limit(_MOST_SESSIONS)
+    found = connection.scalars(births.with_for_update(skip_locked=True)).all()
+    if found:
+        _removed(connection, kept.versions, kept.versions.c.birth.in_(found))
+        _removed(connection, kept.artifacts, kept.artifacts.c.birth.in_(found))
+    return len(found)
+
+
+def _surplus_versions(connection: Connection, kept: _Artifacts, most: int) -> int:
+    versions, artifacts = kept
+    older = versions.c.version <= artifacts.c.version - most
+    same = versions.c.birth == artifacts.c.birth
+    query = select(versions.c.birth, versions.c.version).join(artifacts, same).where(older)
     removed = 0
-    for row in connection.execute(some).all():
-        own = (versions.c.session == row.session, versions.c.id == row.id)
-        removed += _removed(connection, versions, *own, versions.c.version == row.version)
+    for birth, version in connection.execute(query.limit(_MOST_ROWS)).all():
+        one = (versions.c.birth == birth, versions.c.version == version)
+        removed += _removed(connection, versions, *one)
     return removed
 
 

@@ -9,7 +9,14 @@ from sqlalchemy import Connection
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.canonical import digest
-from wieldy.core.errors import CallNotFound, CallUnknown, KeyTaken, NotRecorded, StoreError
+from wieldy.core.errors import (
+    CallNotFound,
+    CallUnknown,
+    KeyTaken,
+    NotChecked,
+    NotRecorded,
+    StoreError,
+)
 from wieldy.core.problem import mentions_secret
 from wieldy.core.run import Handler, Run
 
@@ -78,8 +85,10 @@ class LedgerRecorder:
             return outcome
         operation = _ending(run, outcome, record)
         if isinstance(outcome.error, NotRecorded):
-            # The store just failed, and the caller has waited for that once.
-            self._store.submit(operation)
+            # The store just failed, and the caller has waited for that once. An approved
+            # call stays approved: it may be run when the rules can be read.
+            if run.call.decision is None or not isinstance(outcome.error, NotChecked):
+                self._store.submit(operation)
             return outcome
         try:
             recorded = await self._store.write(operation)

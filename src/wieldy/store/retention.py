@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass, fields
 
+_MOST = 10**15
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What a store keeps; None is no bound.
 
-    `days` is how long calls stay after their end, and sessions after their last
-    message. `calls` are the newest calls of the whole store, `messages` the newest of
-    each session, `versions` the newest of each artifact. What is pending, approved,
-    started or unknown always stays.
+    `days` is how long calls stay after their end, sessions after their last message,
+    and artifacts after their last change. `calls` are the newest calls of the whole
+    store, `messages` the newest of each session, `versions` the newest of each
+    artifact. What is pending, approved, started or unknown always stays.
     """
 
     days: float | None = 90
@@ -24,5 +26,5 @@ class Retention:
             if bound is None:
                 continue
             number = type(bound) is int or (field.name == "days" and type(bound) is float)
-            if not number or not 0 < bound < float("inf"):
+            if not number or not 0 < bound < _MOST:
                 raise ValueError(f"{field.name} must be a number above 0 or None, not {bound!r}")

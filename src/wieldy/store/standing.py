@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import math
-import os
 import threading
 import time
 import uuid
@@ -92,10 +91,10 @@ class Standing:
         self._store = store
         self._registry = registry
         self._lock = threading.Lock()
-        self._rows: Sequence[Row[Any]] = ()
+        self._seen: Sequence[Row[Any]] = ()
         self._rules: tuple[Rule, ...] = ()
         self._reading: Future[None] | None = None
-        self._reader = 0
+        self._source: Database | None = None
         self._changes = 0
         self._good_until = -math.inf
         # How far the store's clock is before ours.
@@ -151,7 +150,7 @@ class Standing:
 
     async def list(self) -> "list[StandingRule]":
         """All rules, the oldest first, also those that no longer hold."""
-        now, rows = await self._store.read(_read)
+        now, rows = await self._store.read(_rows)
         return [_listed(row, now, self._registry) for row in rows]
 
     async def remove(self, rule_id: str) -> None:
@@ -210,18 +209,23 @@ class Standing:
         }
 
     async def _renew(self) -> None:
-        """Read the rules, or wait for who is reading them, until they are good."""
-        while time.monotonic() >= self._good_until:
-            opened = await self._store.opened()
+        """Wait for rules that were read after this was asked for."""
+        ours = False
+        # A reading that had begun before may miss a change; the one after it does not.
+        for _ in range(2):
+            database = (await self._store.opened()).database
             with self._lock:
-                first = self._reading is None or self._reader != os.getpid()
-                if first:
-                    self._reading, self._reader = shared(), os.getpid()
+                # What a store that was closed, or a parent process, was reading never ends.
+                ours = self._reading is None or self._source is not database
+                if ours:
+                    self._reading, self._source = shared(), database
                 reading = self._reading
             assert reading is not None
-            if first:
-                self._read(opened.database, reading)
+            if ours:
+                self._read(database, reading)
             await asyncio.wrap_future(reading)
+            if ours or time.monotonic() < self._good_until:
+                return
 
     def _read(self, database: Database, reading: "Future[None]") -> None:
         """Read the rules on a thread of the store, and answer all who wait."""
@@ -229,34 +233,39 @@ class Standing:
 
         def take(done: "Future[_Found]") -> None:
             try:
-                self._keep(*done.result())
+                found = done.result()
+                if self._reading is reading:
+                    self._keep(*found)
             except BaseException as error:
-                self._fail(reading, error)
-                return
-            with self._lock:
+                self._end(reading)
+                reading.set_exception(error)
+            else:
+                self._end(reading, changes, good_until)
+                reading.set_result(None)
+
+        try:
+            database.read(_rows).add_done_callback(take)
+        except BaseException as error:
+            self._end(reading)
+            reading.set_exception(error)
+
+    def _end(
+        self, reading: "Future[None]", changes: int = -1, good_until: float = -math.inf
+    ) -> None:
+        with self._lock:
+            if self._reading is reading:
                 self._reading = None
                 # What was changed while we read may not have been seen.
                 if changes == self._changes:
                     self._good_until = good_until
-            reading.set_result(None)
-
-        try:
-            database.read(_read).add_done_callback(take)
-        except BaseException as error:
-            self._fail(reading, error)
-
-    def _fail(self, reading: "Future[None]", error: BaseException) -> None:
-        with self._lock:
-            self._reading = None
-        reading.set_exception(error)
 
     def _keep(self, now: float, rows: Sequence[Row[Any]]) -> None:
         ahead = now - time.time()
-        if list(rows) == list(self._rows) and abs(ahead - self._ahead) < _SECONDS:
+        if list(rows) == list(self._seen) and abs(ahead - self._ahead) < _SECONDS:
             return
         made = [_rule(row, ahead) for row in rows]
         self._rules = tuple(rule for rule in made if rule is not None)
-        self._rows, self._ahead = rows, ahead
+        self._seen, self._ahead = rows, ahead
         self.edition += 1
 
 
@@ -264,12 +273,13 @@ def is_over(row: Any, now: float, registry: Registry) -> bool:
     """Whether a rule will never hold again, and need not be kept."""
     try:
         rule = StandingRule(row)
+        return _expired(rule, now) or _changed(rule, registry)
     except _UNREADABLE:
+        # It can't be read, or a tool can't be described; that is not for us to settle.
         return False
-    return _expired(rule, now) or _changed(rule, registry)
 
 
-def _read(connection: Connection) -> _Found:
+def _rows(connection: Connection) -> _Found:
     rows = connection.execute(select(rules).order_by(rules.c.made_at, rules.c.id)).all()
     return clock(connection), rows
 
@@ -283,8 +293,9 @@ def _row(
     session: str | None,
     by: str | None,
 ) -> dict[str, Any]:
-    if session is not None:
-        check_id("a session", session)
+    for what, name in (("an agent", agent), ("a session", session)):
+        if name is not None:
+            check_id(what, name)
     return {
         "id": uuid.uuid4().hex,
         "verdict": verdict.value,
