@@ -1,5 +1,6 @@
 """What goes wrong with a database is said, and never makes a call run twice or in secret."""
 
+import asyncio
 import json
 import os
 import sqlite3
@@ -282,6 +283,21 @@ async def test_a_server_that_was_never_there_is_said_without_the_password() -> N
         with pytest.raises(StoreUnavailable, match="can't be reached") as caught:
             await box.ledger.list()
         assert "hunter2" not in str(caught.value)
+
+
+async def test_a_store_closed_in_the_middle_of_calls_answers_them_all_and_opens_again(
+    url: str,
+) -> None:
+    async with make_box(url, []) as box:
+        for turns in range(12):
+            box.standing.forget()
+            calls = [asyncio.ensure_future(box.call("work", {"n": n})) for n in range(5)]
+            listing = asyncio.ensure_future(box.ledger.list())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await box.close()
+            await asyncio.gather(*calls, listing, return_exceptions=True)
+            assert (await box.call("work", {"n": 9})).value == 18
 
 
 @pytest.mark.parametrize("durability", ["full", "normal"])

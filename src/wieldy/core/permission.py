@@ -59,7 +59,8 @@ class Permits:
         With `always` there is one in any case: something in front of it may wait,
         and a rule made meanwhile counts.
         """
-        edition, judge, stored = self._edition, self._judge(tool), self.stored
+        rules, stored = self.rules, self.stored
+        edition, judge = self._edition, self._judge(tool)
         if judge is None and stored is None and not always:
             return None
 
@@ -67,7 +68,7 @@ class Permits:
             nonlocal edition, judge
             if stored is not None and (reading := stored.current()) is not None:
                 await _read(reading, tool)
-            if edition != self._edition:
+            if edition != (rules.edition if stored is None else self._edition):
                 edition, judge = self._edition, self._judge(tool)
             if judge is None:
                 return await proceed(run)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -65,6 +66,42 @@ class Job:
             self.future.set_result(self.result)
         else:
             self.future.set_exception(self.error)
+
+
+class Intake:
+    """Where work comes in until it is closed; what comes later is answered, not left lying."""
+
+    def __init__(self, put: "Callable[[Job | None], object]") -> None:
+        self._put = put
+        self._lock = threading.Lock()
+        self._open = True
+        self.answers: set[Future[Any]] = set()
+
+    def submit(self, job: Job) -> None:
+        """Hand a job to the writer."""
+        with self._lock:
+            if self._open:
+                self._put(job)
+                return
+        fail([job], _closed())
+
+    def begin(self, start: "Callable[[], Future[T]]") -> "Future[T]":
+        """Start something beside the writer; `answers` are those that are not done."""
+        with self._lock:
+            if self._open:
+                answer = start()
+                self.answers.add(answer)
+            else:
+                answer = Future()
+                answer.set_exception(_closed())
+        answer.add_done_callback(self.answers.discard)
+        return answer
+
+    def close(self) -> None:
+        """Take no more, and tell the writer so."""
+        with self._lock:
+            self._open = False
+            self._put(None)
 
 
 def deliver(jobs: Iterable[Job]) -> None:
@@ -167,6 +204,10 @@ _KNOWN = (
         "Check that it runs and that the address is right.",
     ),
 )
+
+
+def _closed() -> StoreUnavailable:
+    return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
 
 
 def _settle_all(jobs: list[Job]) -> None:

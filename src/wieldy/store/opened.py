@@ -77,8 +77,9 @@ class Opened:
 
     def _arrive(self, connection: Connection) -> bool:
         migrate(connection)
+        due = self._sign(connection)
         self.owner.sweep(connection)
-        return self._sign(connection)
+        return due
 
     def _sign(self, connection: Connection) -> bool:
         """Say that we are here; whether it is for us to prune now."""

@@ -2,9 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
@@ -13,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from wieldy.core.sync import LoopThread
 
-from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, translated
+from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver, fail, translated
 from .tables import metadata
 
 T = TypeVar("T")
@@ -35,31 +36,30 @@ class Postgres:
         self._engine = _engine(url, settings, _COMMAND_SECONDS)
         self._loop = LoopThread("wieldy-store")
         self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._intake = Intake(lambda job: self._loop.call(self._jobs.put_nowait, job))
+        self.submit = self._intake.submit
         self._connection: AsyncConnection | None = None
         self._ended: Future[None] = Future()
         self._loop.submit(self._serve(), self._ended)
 
-    def submit(self, job: Job) -> None:
-        """Run it in the writer's next transaction and answer when it is durable."""
-        self._loop.call(self._jobs.put_nowait, job)
-
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a connection of its own."""
-        answer: Future[T] = Future()
-        self._loop.submit(self._read(operation), answer)
-        return answer
+        return self._intake.begin(lambda: self._start(self._read(operation)))
 
     def vacuum(self) -> "Future[None]":
         """Let the server use the space of deleted rows again; nobody waits for it."""
-        answer: Future[None] = Future()
-        self._loop.submit(self._vacuum(), answer)
-        return answer
+        return self._intake.begin(lambda: self._start(self._vacuum()))
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the server."""
-        self._loop.call(self._jobs.put_nowait, None)
+        self._intake.close()
         self._ended.result()
         self._loop.stop()
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        answer: Future[T] = Future()
+        self._loop.submit(work, answer)
+        return answer
 
     async def _read(self, operation: Operation[T]) -> T:
         try:
@@ -89,6 +89,9 @@ class Postgres:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
             await self._commit([job for job in batch if job is not None])
+        # A loop that stops takes nobody's answer with it.
+        beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
+        await asyncio.gather(*beside, return_exceptions=True)
         await self._forget()
         await self._engine.dispose()
 

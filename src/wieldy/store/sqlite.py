@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-from .database import MOST_IN_ONE_COMMIT, Job, Operation, deliver, fail, translated
+from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver, fail, translated
 
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
@@ -24,13 +24,11 @@ class Sqlite:
     def __init__(self, url: URL, durability: str) -> None:
         self._engine = _engine(url, _SYNCHRONOUS[durability])
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._intake = Intake(self._jobs.put)
+        self.submit = self._intake.submit
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
         self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
         self._writer.start()
-
-    def submit(self, job: Job) -> None:
-        """Run it in the writer's next transaction and answer when it is durable."""
-        self._jobs.put(job)
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a reader's thread."""
@@ -42,7 +40,7 @@ class Sqlite:
             except Exception as error:
                 raise translated(error) from error
 
-        return self._readers.submit(work)
+        return self._intake.begin(lambda: self._readers.submit(work))
 
     def vacuum(self) -> "Future[None]":
         """Write the file anew, without holes; this process's own writes wait for it."""
@@ -52,7 +50,7 @@ class Sqlite:
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the file."""
-        self._jobs.put(None)
+        self._intake.close()
         self._writer.join()
         self._readers.shutdown()
         self._engine.dispose()
