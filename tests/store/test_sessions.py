@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, event
 
 from tests.store.child import Children
 from tests.store.server import Server
@@ -236,6 +237,29 @@ async def test_appends_over_lost_connections_are_done_once_each(server: Server) 
         progress.set()
         await cutting
         assert await box.sessions.read("s") == [n for n in range(100) for _ in range(2)]
+
+
+async def test_a_commit_that_nobody_heard_of_is_not_made_again(server: Server) -> None:
+    async with Toolbox(store=server.new_database()) as box:
+        await box.sessions.append("s", 0)
+        lost: list[str] = []
+
+        def lose(connection: Connection) -> None:
+            if len(lost) % 2 == 0:
+                lost.append("answer")
+                connection.connection.commit()
+                raise ConnectionResetError("the answer was lost")
+            lost.append("nothing")
+
+        event.listen(Engine, "commit", lose)
+        try:
+            assert await box.sessions.append("s", 1, 2) == 3
+            assert await box.sessions.fork("s", "t") == 3
+            assert await box.sessions.delete("t") is True
+        finally:
+            event.remove(Engine, "commit", lose)
+        assert lost.count("answer") == 3
+        assert await box.sessions.read("s") == [0, 1, 2]
 
 
 async def test_appends_beside_one_that_fails_are_done_once_each(url: str) -> None:
