@@ -7,7 +7,7 @@ from wieldy import Status, Toolbox
 from wieldy.store.kept_tables import chores, messages, rules, sessions, states
 
 Execute = Callable[[str], str]
-STEP = 2
+STEP = 3
 
 
 def make_box(url: str) -> Toolbox:

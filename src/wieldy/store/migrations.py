@@ -21,7 +21,6 @@ def _artifacts(connection: Connection) -> None:
     )
 
 
-
 def _kept(connection: Connection) -> None:
     new = [kept.sessions, kept.messages, kept.rules, kept.states, kept.chores]
     tables.metadata.create_all(connection, new)
