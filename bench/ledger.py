@@ -1,77 +1,79 @@
-"""Measure the ledger: calls per second beside bare SQLite commits in the same run."""
+"""What it costs to record a call, beside bare commits of SQLite."""
 
 import asyncio
 import sqlite3
-import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from wieldy import Toolbox
 
-ROUNDS = 3
-SECONDS = 1.0
+from .calls import repeated
+from .child import in_child
+from .clock import AsyncWork, interleaved_async, typical
+from .effort import Effort
+from .row import Row, ratio
+from .sample import ARGUMENTS, find
+
+_CALLERS = 100
+# A slice is a few milliseconds: short enough to fall between the other work of a busy machine.
+_COUNT = 10
+_EACH = 3
+_ROUNDS = 60
+_COMMIT = "a bare SQLite commit"
 
 
-def bare(folder: Path, rows: int) -> float:
-    """Rows per second of bare sqlite3, WAL and FULL, so many rows a commit."""
-    connection = sqlite3.connect(folder / f"bare{rows}.db", isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("CREATE TABLE IF NOT EXISTS calls (id TEXT PRIMARY KEY, a TEXT, b TEXT)")
-    done, start = 0, time.perf_counter()
-    while time.perf_counter() - start < SECONDS:
-        connection.execute("BEGIN IMMEDIATE")
-        for _ in range(rows):
-            stamp = f"{time.perf_counter_ns()}-{done}"
-            connection.execute("INSERT INTO calls VALUES (?, ?, ?)", (stamp, "x" * 100, "y" * 100))
-            done += 1
-        connection.execute("COMMIT")
-    rate = done / (time.perf_counter() - start)
-    connection.close()
-    return rate
+def ledger(effort: Effort) -> list[Row]:
+    """One caller, and many who share their commits; both fully durable."""
+    runs = [in_child(recorded, effort) for _ in range(effort.rounds(5))]
+    one, commit = typical(runs, 1)
+    crowds = [[alone, crowd] for _, alone, crowd in runs]
+    many, alone = typical(crowds, 1)
+    return [
+        # A call is two commits. 0.35 of the bare rate, and eight times one caller's, as times.
+        ratio("recorded call", one, commit, "µs", _COMMIT, round(1 / 0.35, 2)),
+        ratio(f"recorded call, {_CALLERS} callers at once", many, alone, "µs", "one caller", 1 / 8),
+    ]
 
 
-async def ours(folder: Path, callers: int) -> float:
-    """Recorded calls per second of so many concurrent callers."""
-    async with Toolbox(store=f"sqlite:///{folder}/ours{callers}.db") as box:
+def recorded(effort: Effort) -> list[float]:
+    """Microseconds of a bare commit, of one caller's call, and of one of many callers' calls."""
+    count, each = effort.count(_COUNT), effort.count(_EACH)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        closing(_bare_file(Path(name) / "bare.db")) as file,
+    ):
+        box = Toolbox(store=f"sqlite:///{name}/ours.db")
+        box.add(find)
+        one = repeated(count, box.call, "find", ARGUMENTS)
 
-        @box.tool
-        async def search(query: str, limit: int, tags: list[str]) -> str:
-            """Search."""
-            return query
+        async def many() -> None:
+            caller = repeated(each, box.call, "find", ARGUMENTS)
+            await asyncio.gather(*(caller() for _ in range(_CALLERS)))
 
-        arguments = {"query": "tea", "limit": 3, "tags": ["a", "b"]}
-        await box.call("search", arguments)
-        end = time.perf_counter() + SECONDS
-
-        async def call() -> int:
-            done = 0
-            while time.perf_counter() < end:
-                (await box.call("search", arguments)).unwrap()
-                done += 1
-            return done
-
-        start = time.perf_counter()
-        done = sum(await asyncio.gather(*(call() for _ in range(callers))))
-        return done / (time.perf_counter() - start)
+        best = interleaved_async(effort.rounds(_ROUNDS), _commits(file, count), one, many)
+        asyncio.run(box.close())
+    spent = zip(best, (count, count, each * _CALLERS), strict=True)
+    return [seconds / calls * 1e6 for seconds, calls in spent]
 
 
-def main() -> None:
-    """Print the rates and their ratios, a few times."""
-    where = sys.argv[1] if len(sys.argv) > 1 else None
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory(dir=where) as name:
-            folder = Path(name)
-            commit, hundred = bare(folder, 1), bare(folder, 100)
-            one, many = asyncio.run(ours(folder, 1)), asyncio.run(ours(folder, 100))
-        print(
-            f"bare commits/s {commit:,.0f}; bare rows/s, 100 a commit {hundred:,.0f}; "
-            f"calls/s of one caller {one:,.0f} = {one / commit:.2f} of bare (target 0.35); "
-            f"of 100 callers {many:,.0f} = {many / one:.1f} x one (target 8), "
-            f"{many / hundred:.2f} of bare hundreds (or 0.2)"
-        )
+def _bare_file(path: Path) -> sqlite3.Connection:
+    file = sqlite3.connect(path, isolation_level=None)
+    file.execute("PRAGMA journal_mode=WAL")
+    file.execute("PRAGMA synchronous=FULL")
+    file.execute("CREATE TABLE calls (id TEXT PRIMARY KEY, a TEXT, b TEXT)")
+    return file
 
 
-if __name__ == "__main__":
-    main()
+def _commits(file: sqlite3.Connection, count: int) -> AsyncWork:
+    """Work that commits a row so many times."""
+
+    async def work() -> None:
+        for _ in range(count):
+            row = (str(time.perf_counter_ns()), "x" * 100, "y" * 100)
+            file.execute("BEGIN IMMEDIATE")
+            file.execute("INSERT INTO calls VALUES (?, ?, ?)", row)
+            file.execute("COMMIT")
+
+    return work

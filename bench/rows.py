@@ -4,6 +4,7 @@ from .blocking import blocking
 from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
+from .ledger import ledger
 from .passage import passage
 from .row import Subject
 from .schema import schema
@@ -19,6 +20,7 @@ ROWS: dict[str, Subject] = {
     "crowd": crowd,
     "sync": blocking,
     "concurrency": concurrency,
+    "ledger": ledger,
     "schema": schema,
     "catalog": catalog,
     "search": search,

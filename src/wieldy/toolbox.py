@@ -235,14 +235,16 @@ class Toolbox(View):
         """Restore a state from the store; `NotKept` if there is none of this name."""
         self.restore(await self._kept().load_state(name), strict)
 
-    async def recover(self, calls: Iterable[str] | None = None) -> list[Outcome]:
+    async def recover(
+        self, calls: Iterable[str] | None = None, by: str | None = None
+    ) -> list[Outcome]:
         """Run what a crash left open, and give the outcomes.
 
         Those are approved calls that nobody started, and calls of unknown end whose
         tool is read-only or idempotent. Naming calls by id says that they may run
-        again whatever their tool is.
+        again whatever their tool is; `by` is who says so.
         """
-        return await self._kept().recover(self._engine, self._registry, calls)
+        return await self._kept().recover(self._engine, self._registry, calls, by)
 
     async def interrupt(self, call_id: str) -> bool:
         """Stop a running call: its caller gets an interrupted outcome. False if none runs."""

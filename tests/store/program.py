@@ -7,6 +7,7 @@ Every time a tool's function is entered it adds a line to the file of effects.
 import asyncio
 import json
 import os
+import random
 import signal
 import sys
 from itertools import count
@@ -146,6 +147,16 @@ async def write(box: Toolbox, method: str, options: dict[str, Any]) -> None:
         say(version=made.version, kind=made.kind)
 
 
+async def call_by_keys(box: Toolbox, count: int, seed: int) -> None:
+    """Call with as many keys, all at once and in an order of our own."""
+    numbers = list(range(count))
+    random.Random(seed).shuffle(numbers)
+    outcomes = await asyncio.gather(
+        *(box.call("act", {"n": n}, idempotency_key=f"key {n}") for n in numbers)
+    )
+    say(values={n: outcome.value for n, outcome in zip(numbers, outcomes, strict=True)})
+
+
 async def obey(box: Toolbox, command: dict[str, Any]) -> None:
     """Do what a line says."""
     match command:
@@ -157,6 +168,8 @@ async def obey(box: Toolbox, command: dict[str, Any]) -> None:
             tell(await box.deny(call_id, by="child"))
         case {"do": "flood", "tool": tool, "callers": callers}:
             await flood(box, tool, callers)
+        case {"do": "keys", "count": count, "seed": seed}:
+            await call_by_keys(box, count, seed)
         case {"do": "recover"}:
             outcomes = await box.recover()
             say(ids=sorted(outcome.call.id for outcome in outcomes))

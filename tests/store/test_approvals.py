@@ -131,11 +131,11 @@ async def test_a_call_that_nobody_decides_expires(url: str, wiper: Wiper) -> Non
 
 
 async def test_a_call_that_expired_while_nobody_was_there_is_not_pending(
-    url: str, wiper: Wiper
+    url: str, wiper: Wiper, execute: Callable[[str], str]
 ) -> None:
-    async with make_box(url, wiper, approval_ttl=0.01) as box:
+    async with make_box(url, wiper, approval_ttl=3600) as box:
         receipt = await box.call("wipe", {"path": "a"})
-    await asyncio.sleep(0.01)
+    execute("UPDATE wieldy_calls SET expires_at = 1")
     async with make_box(url, wiper) as box:
         assert await box.pending() == []
         with pytest.raises(AlreadyDecided):
@@ -348,10 +348,10 @@ async def test_an_id_that_is_taken_is_refused_under_another_key_too(url: str, wi
 
 
 async def test_an_approved_call_that_nobody_runs_stays_pending_and_expires(
-    url: str, wiper: Wiper
+    url: str, wiper: Wiper, execute: Callable[[str], str]
 ) -> None:
     told: list[Outcome] = []
-    options: dict[str, Any] = {"approval_ttl": 0.5, "observers": [told.append]}
+    options: dict[str, Any] = {"approval_ttl": 3600, "observers": [told.append]}
     async with make_box(url, wiper, **options) as box, Toolbox(store=url) as bare:
         receipt = await box.call("wipe", {"path": "a"})
         assert (await bare.approve(receipt.call.id)).status is Status.PENDING
@@ -364,7 +364,7 @@ async def test_an_approved_call_that_nobody_runs_stays_pending_and_expires(
             return entry.state
 
         assert await state() == "approved"
-        await asyncio.sleep(0.6)
+        execute("UPDATE wieldy_calls SET expires_at = 1")
         assert await box.pending() == []
         assert await state() == "expired"
         late = await box.approve(receipt.call.id)

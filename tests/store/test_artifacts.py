@@ -23,6 +23,7 @@ from wieldy import (
 from wieldy.store.artifact import Artifact, Change, Version
 from wieldy.store.artifacts import Artifacts
 from wieldy.store.handle import format_handle, parse_handle
+from wieldy.store.tables import metadata
 
 
 @pytest.fixture
@@ -453,12 +454,10 @@ async def test_a_change_over_a_lost_connection_is_made_once(server: Server) -> N
 async def test_artifacts_of_an_older_store_are_added_to_it(url: str, execute: Execute) -> None:
     async with Toolbox(store=url) as box:
         await box.ledger.list()
-    for statement in (
-        "DROP TABLE wieldy_artifacts",
-        "DROP TABLE wieldy_artifact_versions",
-        "DELETE FROM wieldy_version WHERE number > 1",
-    ):
-        execute(statement)
+    first = {"wieldy_calls", "wieldy_owners", "wieldy_version"}
+    for name in metadata.tables.keys() - first:
+        execute(f"DROP TABLE {name}")
+    execute("DELETE FROM wieldy_version WHERE number > 1")
 
     async with Toolbox(store=url) as box:
         await box.artifacts.create("a", "x")

@@ -329,23 +329,36 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it() -> None:
     assert 'pip install "wieldy[postgres]"' in done.stdout, done.stderr
 
 
-def test_a_forked_child_opens_the_store_for_itself(tmp_path: Path) -> None:
+def test_a_forked_child_opens_the_store_for_itself(url: str, tmp_path: Path) -> None:
+    """Children are forked while the parent is in the middle of calls, and use its box."""
     program = f"""
-import asyncio, os, sys, warnings
+import asyncio, os, sys, threading, warnings
 warnings.simplefilter("ignore")
 from wieldy import Toolbox
-box = Toolbox(store="sqlite:///{tmp_path}/store.db")
+box = Toolbox(store={url!r})
 async def work(n: int) -> int:
     return n
 box.add(work)
-asyncio.run(box.call("work", {{"n": 1}}))
-child = os.fork()
-value = asyncio.run(box.call("work", {{"n": 2}})).value
-if child == 0:
-    os._exit(0 if value == 2 else 1)
-assert os.waitpid(child, 0)[1] == 0
+box.add(work, name="risky", permission="confirm")
+async def flood():
+    await asyncio.gather(*(box.call("work", {{"n": n}}) for n in range(200)))
+receipt = asyncio.run(box.call("risky", {{"n": 7}}))
+busy = threading.Thread(target=lambda: asyncio.run(flood()))
+busy.start()
+children = []
+for n in range(4):
+    child = os.fork()
+    if child == 0:
+        values = [box.call_sync("work", {{"n": n}}).value for _ in range(5)]
+        approved = asyncio.run(box.approve(receipt.call.id)).value
+        asyncio.run(box.close())
+        os._exit(0 if values == [n] * 5 and approved == 7 else 1)
+    children.append(child)
+assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+busy.join()
 async def states():
-    return [entry.state for entry in await box.ledger.list()]
+    found = await box.ledger.list(limit=None)
+    return sorted({{entry.state for entry in found}}), len(found)
 print(asyncio.run(states()))
 """
     done = subprocess.run(
@@ -355,4 +368,4 @@ print(asyncio.run(states()))
         text=True,
         timeout=50,
     )
-    assert done.stdout.strip() == "['ok', 'ok', 'ok']", done.stderr
+    assert done.stdout.strip() == "(['ok'], 221)", done.stderr

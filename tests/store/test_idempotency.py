@@ -1,6 +1,7 @@
 """Calls with one key are one call, in whichever process they are made."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -178,3 +179,32 @@ async def test_whoever_waits_for_a_process_that_dies_is_told_that_the_end_is_unk
     first.kill()
     assert second.answer()["status"] == "unknown"
     assert children.effects() == {"hang 7": 1}
+
+
+async def test_a_call_nested_in_the_one_it_repeats_is_refused(url: str) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool
+        async def around(n: int) -> str:
+            """Call itself with the same key."""
+            inner = await box.call("around", {"n": n}, idempotency_key="k")
+            return inner.text
+
+        outcome = await box.call("around", {"n": 1}, idempotency_key="k")
+        assert "it repeats the call" in outcome.value
+
+
+async def test_keys_that_meet_in_any_order_in_many_processes_run_once(
+    url: str, children: Children
+) -> None:
+    """Batches of different processes hold keys that the others wait for."""
+    several = [children.start() for _ in range(4)]
+    for child in several:
+        child.ask("open")
+    for number, child in enumerate(several):
+        child.send("keys", count=50, seed=number)
+    answers = [child.answer() for child in several]
+    assert {json.dumps(answer, sort_keys=True) for answer in answers} == {
+        json.dumps({"values": {str(n): n * 2 for n in range(50)}}, sort_keys=True)
+    }
+    assert children.effects() == {f"act {n}": 1 for n in range(50)}

@@ -324,6 +324,34 @@ async def test_somebody_elses_middleware_may_answer_or_try_twice(url: str) -> No
         assert ran == [1, 1]
 
 
+async def test_a_middleware_that_tries_again_does_not_run_what_was_not_recorded(
+    url: str, execute: Callable[[str], str]
+) -> None:
+    async def stubborn(run: Run, proceed: Handler) -> Outcome:
+        try:
+            return await proceed(run)
+        except Exception:
+            return await proceed(run)
+
+    ran: list[int] = []
+    async with Toolbox(store=url, middleware=[stubborn]) as box:
+
+        @box.tool
+        async def work(n: int) -> int:
+            """Work."""
+            ran.append(n)
+            return n
+
+        call = Call("work", {"n": 1})
+        outcomes = [await box.call(call) for _ in range(2)]
+        assert [outcome.value for outcome in outcomes] == [1, 1]
+        execute("ALTER TABLE wieldy_calls RENAME TO elsewhere")
+        refused = await box.call("work", {"n": 2})
+        assert isinstance(refused.error, NotRecorded)
+        execute("ALTER TABLE elsewhere RENAME TO wieldy_calls")
+    assert ran == [1]
+
+
 async def test_many_callers_on_many_loops_share_a_store(url: str) -> None:
     async with Toolbox(store=url) as box:
 

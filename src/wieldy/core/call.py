@@ -201,7 +201,7 @@ class Outcome:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What happened on the way: the duration, repairs, attempts, where a large result went."""
+        """What happened on the way: duration, repairs, attempts, cost, where a large one went."""
         if self._metadata is None:
             self._metadata = {}
         if self.seconds is not None:

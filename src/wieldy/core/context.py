@@ -1,6 +1,7 @@
 """What a tool may ask for: who calls, with what, and a way to show progress."""
 
 from collections.abc import Awaitable, Generator, Mapping
+from math import inf
 from typing import Any
 
 from .block import Progress
@@ -89,6 +90,15 @@ class Context(Injected):
     ) -> Awaitable[None]:
         """Say how far the work has come."""
         return self._show(Progress(done, total, message))
+
+    def report(self, cost: float = 0.0, **meta: Any) -> None:
+        """Say what the call has cost, and whatever else is worth keeping with it.
+
+        Costs add up, also over attempts; of equal names in `meta` the last one counts.
+        """
+        if isinstance(cost, bool) or not 0 <= cost < inf:
+            raise ValueError(f"a cost is a number from 0 up, not {cost!r}")
+        self._run.report(float(cost), meta)
 
     def _show(self, item: Any) -> Awaitable[None]:
         if not self._run.on_loop():

@@ -27,6 +27,9 @@ def retry(retries: int) -> Middleware:
             if attempt > retries or not _worth_another(run, trial, outcome):
                 break
             trial.stopped = True
+            # What an attempt has cost is spent, however it ended.
+            if trial.noted("cost"):
+                run.note("cost", trial.noted("cost"))
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
             await asyncio.sleep(pause * uniform(0.5, 1.0))
         _adopt(run, trial)

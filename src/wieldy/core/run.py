@@ -11,7 +11,7 @@ from .block import Block, Progress, Resource, Text, join_text, to_blocks, to_tex
 from .call import Call, Outcome
 from .cancellation import Cancellation
 from .current import current_task, running_tasks
-from .secret import held_secrets, redact
+from .secret import held_secrets, redact, redact_data
 from .tool import Permission, Tool
 
 
@@ -162,6 +162,15 @@ class Run:
     def noted(self, key: str, default: Any = None) -> Any:
         """A fact noted before."""
         return default if self.metadata is None else self.metadata.get(key, default)
+
+    def report(self, cost: float, meta: Mapping[str, Any]) -> None:
+        """Keep what the tool says about this call, unless the call has ended without it."""
+        if self.stopped:
+            return
+        if cost:
+            self.note("cost", self.noted("cost", 0.0) + cost)
+        if meta:
+            self.note("meta", {**self.noted("meta", {}), **redact_data(dict(meta), self.secrets)})
 
     def begin_stream(self) -> None:
         """From now on the blocks shown are the content, and the value does not add to it."""

@@ -1,22 +1,39 @@
 """Parked calls in a store: seen by every process, decided by one, run by one."""
 
+import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, and_, or_, select
+from sqlalchemy import Connection, Row, select
 
 from wieldy.core.approvals import Edited, Parked, check_agreement
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest
-from wieldy.core.errors import CallNotFound, CallUnknown, CorruptRow, NotRecorded, StoreError
+from wieldy.core.errors import (
+    CallDenied,
+    CallNotFound,
+    CallUnknown,
+    CorruptRow,
+    NotRecorded,
+    StoreError,
+)
 from wieldy.core.run import Run
 
 from . import transitions
 from .entry import Entry, read_entry, read_parked
-from .rows import argument_columns, call_columns, from_column, outcome_columns, revealed, to_column
+from .rows import (
+    argument_columns,
+    call_columns,
+    decision_columns,
+    from_column,
+    outcome_columns,
+    revealed,
+    to_column,
+)
 from .tables import calls
 from .waiting import Repeated
 
@@ -37,6 +54,8 @@ class StoredApprovals:
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided. False means that its id is taken."""
+        if self._store.recorder.reruns(parked.id):
+            raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
         row = _parked_row(parked, secrets)
         try:
             first = await self._store.write(lambda c: transitions.put(c, row))
@@ -70,8 +89,14 @@ class StoredApprovals:
 
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+        rows = await self._store.read(_pending)
+        claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
+        if claimed and await self._store.sweep():
+            rows = await self._store.read(_pending)
         found = []
-        for row in await self._store.read(_pending):
+        for row in rows:
+            if row.owner is not None:
+                continue
             try:
                 found.append(self._read(row))
             except CorruptRow:
@@ -88,20 +113,21 @@ class StoredApprovals:
     ) -> Call:
         """Record a yes, once, and give the call as decided; the first decision holds."""
         opened = await self._store.opened()
-        values = {**_decision_columns(decision), "owner": opened.owner.id if here else None}
+        values = {**decision_columns(decision), "owner": opened.owner.id if here else None}
         if decision.answers is not None:
             values["answers"] = to_column(decision.answers)
         if edited is not None:
             values.update(_argument_columns(edited.arguments, edited.secrets))
             values["repairs"] = _repairs(edited.repairs, edited.secrets)
-        row = await opened.write(lambda c: transitions.approve(c, call_id, values))
+        with self._given_back(call_id, opened.owner.id):
+            row = await opened.write(lambda c: transitions.approve(c, call_id, values))
         return self._decided(row, call_id, decision)
 
     async def refuse(self, outcome: Outcome) -> bool:
         """Record a no and the outcome it makes; whether this was the one that counts."""
         call, decision = outcome.call, outcome.call.decision
         assert decision is not None
-        values = {**_decision_columns(decision), **outcome_columns(outcome, ())}
+        values = {**decision_columns(decision), **outcome_columns(outcome, ())}
         values["ended_at"] = decision.at
         if outcome.metadata.get("expired"):
             values["state"] = "expired"
@@ -114,9 +140,10 @@ class StoredApprovals:
     async def claim(self, call_id: str) -> bool:
         """Whether the caller may run this approved call; the one who starts it does."""
         opened = await self._store.opened()
-        entry = await self._store.entry(call_id)
-        if entry.owner not in (None, opened.owner.id) and await self._store.sweep():
+        with self._given_back(call_id, opened.owner.id):
             entry = await self._store.entry(call_id)
+            if entry.owner not in (None, opened.owner.id) and await self._store.sweep():
+                entry = await self._store.entry(call_id)
         return entry.state == "approved" and entry.owner in (None, opened.owner.id)
 
     async def abandon(self, outcome: Outcome) -> bool:
@@ -158,6 +185,15 @@ class StoredApprovals:
             if len(self._deps) > _REMEMBERED:
                 self._deps.popitem(last=False)
 
+    @contextmanager
+    def _given_back(self, call_id: str, owner: str) -> Iterator[None]:
+        """Let others run an approved call if whoever was about to gives up inside."""
+        try:
+            yield
+        except (StoreError, asyncio.CancelledError):
+            self._store.insist(lambda c: transitions.release(c, call_id, owner))
+            raise
+
     def _read(self, row: Row[Any]) -> Parked:
         parked = read_parked(row)
         parked.deps = self._deps.get(parked.id)
@@ -176,8 +212,7 @@ def _at_rest(entry: Entry) -> bool:
 
 
 def _pending(connection: Connection) -> list[Row[Any]]:
-    free = and_(calls.c.state == "approved", calls.c.owner.is_(None))
-    waiting = select(calls).where(or_(calls.c.state == "pending", free))
+    waiting = select(calls).where(calls.c.state.in_(("pending", "approved")))
     return list(connection.execute(waiting.order_by(calls.c.proposed_at)).all())
 
 
@@ -217,11 +252,3 @@ def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any
 
 def _repairs(repairs: Sequence[Any], secrets: tuple[str, ...]) -> str | None:
     return to_column(repairs, secrets) if repairs else None
-
-
-def _decision_columns(decision: Decision) -> dict[str, Any]:
-    return {
-        "decided_at": decision.at,
-        "decided_by": decision.by,
-        "decided_why": decision.reason,
-    }

@@ -2,19 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from wieldy.core.canonical import digest
 
 from .artifact_tables import artifact_versions as versions
 from .artifact_tables import artifacts
-from .prepared import Prepared, insert_new
+from .prepared import Prepared, insert_named
 
-_INSERT = Prepared(
-    lambda dialect: insert_new(
-        dialect, artifacts, {column.name: bindparam(column.name) for column in artifacts.c}
-    )
-)
+_INSERT = Prepared(lambda dialect, names: insert_named(dialect, artifacts, names))
 
 
 def place(session: str | None, id: str) -> dict[str, str]:
@@ -53,7 +49,7 @@ def find_history(connection: Connection, birth: str) -> list[Row[Any]]:
 
 def put(connection: Connection, head: dict[str, Any], first: dict[str, Any]) -> bool:
     """Insert an artifact with its first version; False if there is one of its id already."""
-    if _INSERT.first(connection, head) is not None:
+    if _INSERT.touches(connection, head):
         connection.execute(insert(versions).values(first))
         return True
     there = select(artifacts.c.birth).where(artifacts.c.key == head["key"])

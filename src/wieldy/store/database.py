@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError
+from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe
 
 T = TypeVar("T")
 # A function of a connection, inside a transaction. It may run more than once before it is
@@ -161,7 +161,7 @@ def translated(error: Exception) -> Exception:
     """What a database raised as one of our errors, with what to do about it."""
     if isinstance(error, WieldyError):
         return error
-    ours: Exception = error
+    ours: Exception = StoreError(describe(error), "It was asked for what it can't do.")
     if isinstance(error, DBAPIError | sqlite3.Error | OSError | asyncio.TimeoutError):
         said = str(error.orig if isinstance(error, DBAPIError) else error) or type(error).__name__
         for words, reason, next_step in _KNOWN:
@@ -170,8 +170,7 @@ def translated(error: Exception) -> Exception:
                 break
         else:
             ours = _unexpected(error, said)
-    if ours is not error:
-        ours.__cause__ = error
+    ours.__cause__ = error
     return ours
 
 

@@ -62,6 +62,22 @@ class Entry(Outcome):
         self.ended_at: float | None = row.ended_at
 
     @property
+    def attempts(self) -> int:
+        """How often the function was entered, as far as it is known."""
+        entered = 1 if self.started_at is not None else 0
+        return int(self.metadata.get("attempts", entered))
+
+    @property
+    def cost(self) -> float | None:
+        """What the tool said that the call has cost."""
+        return self.metadata.get("cost")
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What else the tool said about the call."""
+        return dict(self.metadata.get("meta", {}))
+
+    @property
     def ended(self) -> bool:
         """Whether the call has come to an end, if only to an unknown one."""
         return self.state in ENDS

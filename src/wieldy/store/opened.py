@@ -2,17 +2,17 @@
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 
-from wieldy.core.errors import StoreError
+from wieldy.core.errors import StoreUnavailable
 
 from .database import Job, Operation, open_database
 from .migrations import migrate
@@ -20,7 +20,9 @@ from .owner import PULSE_SECONDS, Owner
 from .pruning import Pruning, Step, claim
 
 T = TypeVar("T")
-_MOST_OWED = 1000
+# Ends of calls that ran come first and are few: nothing starts while nothing can be written.
+_MOST_OWED = 10_000
+_RETRY_SECONDS = 1.0
 _log = logging.getLogger("wieldy")
 
 
@@ -30,10 +32,14 @@ class Opened:
     def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
         self.owner = Owner()
         self.database = open_database(url, durability)
-        self._owed: deque[Operation[Any]] = deque(maxlen=_MOST_OWED)
+        self._owed: deque[Operation[Any]] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._away = False
         self._closing = threading.Event()
         self._pruning = pruning
         self._prunable: list[Step] = []
+        self._stirred = threading.Event()
         try:
             self._note(self._wait_for(self._arrive))
         except BaseException:
@@ -42,48 +48,58 @@ class Opened:
         self._pulse = threading.Thread(target=self._beat, name="wieldy-pulse", daemon=True)
         self._pulse.start()
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process opened it; a forked child has none of its parent's threads."""
-        return self.owner.pid == os.getpid()
-
     def write(self, operation: Operation[T]) -> "asyncio.Future[T]":
         """Run it and answer when it is durable; concurrent writers share a commit."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.database.submit(Job(operation, future))
+        self._submit(Job(operation, future))
         return future
 
-    def submit(self, operation: Operation[T]) -> "Future[T]":
-        """The same from any thread."""
-        future: Future[T] = Future()
-        self.database.submit(Job(operation, future))
-        return future
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it beside the writer."""
+        with self._lock:
+            self._expect_open()
+            return self.database.read(operation)
+
+    def insist(self, operation: Operation[Any]) -> None:
+        """Run it soon, from any thread, and again until it gets through."""
+
+        def look(done: "Future[Any]") -> None:
+            if isinstance(done.exception(), StoreUnavailable):
+                self.owe(operation)
+
+        future: Future[Any] = Future()
+        future.add_done_callback(look)
+        self._submit(Job(operation, future))
 
     def owe(self, operation: Operation[Any]) -> None:
-        """Try an operation again with the next pulse, and the next, until it gets through."""
-        self._owed.append(operation)
+        """Try an operation again, every second, until it gets through."""
+        if len(self._owed) < _MOST_OWED:
+            self._owed.append(operation)
+            self._stirred.set()
+        else:
+            _log.error("The store has not been written for long; the end of a call is given up")
 
     def close(self) -> None:
         """Say goodbye and let go. It blocks."""
         self._closing.set()
+        self._stirred.set()
         self._pulse.join()
-        for operation in (*self._owed, self.owner.leave):
-            try:
-                self._wait_for(operation)
-            except StoreError:
-                # Who can't say goodbye is found dead later.
-                _log.debug("The store could not be written on closing", exc_info=True)
+        with self._lock:
+            # Whoever starts a call from now on must find another owner, not one who has left.
+            self._closed = True
+        self._pay()
+        # Who can't say goodbye is found dead later.
+        self._gets_through(self.owner.leave)
         self.database.close()
 
     def _arrive(self, connection: Connection) -> bool:
         migrate(connection)
-        due = self._sign(connection)
-        self.owner.sweep(connection)
-        return due
+        return self._sign(connection)
 
     def _sign(self, connection: Connection) -> bool:
-        """Say that we are here; whether it is for us to prune now."""
+        """Say that we are here, and find who is not; whether it is for us to prune now."""
         self.owner.beat(connection)
+        self.owner.sweep(connection)
         return claim(connection)
 
     def _note(self, due: bool) -> None:
@@ -92,19 +108,16 @@ class Opened:
 
     def _beat(self) -> None:
         self._prune()
-        while not self._closing.wait(PULSE_SECONDS):
-            owed = [self._owed.popleft() for _ in range(len(self._owed))]
-            try:
-                self._note(self._wait_for(self._sign))
-            except StoreError:
-                _log.warning("The store can't be written; it is tried again", exc_info=True)
-            for operation in owed:
-                try:
-                    self._wait_for(operation)
-                except StoreError:
-                    _log.warning("The store can't be written; it is tried again", exc_info=True)
-                    self._owed.append(operation)
+        while not self._closing.is_set():
+            self._stirred.wait(PULSE_SECONDS)
+            self._stirred.clear()
+            if self._owed:
+                self._closing.wait(_RETRY_SECONDS)
+            self._gets_through(self._sign, self._note)
+            self._pay()
             self._prune()
+            if self._owed:
+                self._stirred.set()
 
     def _prune(self) -> None:
         """Remove what need not be kept, step by step, until the next pulse is near."""
@@ -119,5 +132,39 @@ class Opened:
             if not removed:
                 self._prunable.pop(0)
 
+    def _pay(self) -> None:
+        while self._owed and self._gets_through(self._owed[0]):
+            self._owed.popleft()
+
+    def _gets_through(
+        self, operation: Operation[T], then: Callable[[T], None] | None = None
+    ) -> bool:
+        """Whether it is done with: written, or refused for good."""
+        try:
+            result = self._wait_for(operation)
+            if then is not None:
+                then(result)
+        except StoreUnavailable:
+            # Once for each time that it is away, however long that is.
+            level = logging.DEBUG if self._away else logging.WARNING
+            _log.log(level, "The store can't be written; it is tried again", exc_info=True)
+            self._away = True
+            return False
+        except Exception:
+            _log.exception("The store refused what it was owed")
+        self._away = False
+        return True
+
+    def _submit(self, job: Job) -> None:
+        with self._lock:
+            self._expect_open()
+            self.database.submit(job)
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("it was closed", "The next call opens it again.")
+
     def _wait_for(self, operation: Operation[T]) -> T:
-        return self.submit(operation).result()
+        future: Future[T] = Future()
+        self.database.submit(Job(operation, future))
+        return future.result()

@@ -1,7 +1,9 @@
 """Who runs a call: a process, alive as long as its machine or its pulse says so."""
 
+import math
 import os
 import socket
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -14,6 +16,8 @@ from .tables import calls, owners
 PULSE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
 _NO_PROC = "?"
+# A clock that is further behind than this was set back, and is believed.
+_CLOSE = 0.001
 
 
 class Owner:
@@ -24,6 +28,17 @@ class Owner:
         self.pid = os.getpid()
         self._host = _host()
         self._born = _born(self.pid)
+        self._lock = threading.Lock()
+        self._last = 0.0
+
+    def moment(self) -> float:
+        """Now, and never twice the same: a start is known by its owner and its time."""
+        with self._lock:
+            now = time.time()
+            if self._last - _CLOSE < now <= self._last:
+                now = math.nextafter(self._last, math.inf)
+            self._last = now
+            return now
 
     def beat(self, connection: Connection) -> None:
         """Say that we are here."""

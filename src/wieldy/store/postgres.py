@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -62,9 +62,12 @@ class Postgres:
         return answer
 
     async def _read(self, operation: Operation[T]) -> T:
-        try:
+        async def attempt() -> T:
             async with self._engine.connect() as connection:
                 return await connection.run_sync(operation)
+
+        try:
+            return await _patiently(attempt, _is_lost)
         except Exception as error:
             raise translated(error) from error
 
@@ -99,32 +102,21 @@ class Postgres:
         """Run a batch in one transaction; if one of it fails, each in its own."""
         if not batch:
             return
+        alone = len(batch) == 1
         try:
-            await self._transact(batch)
+            # Two batches may wait for each other's rows; one operation by itself can't.
+            await _patiently(
+                lambda: self._attempt(batch),
+                lambda error: _is_lost(error) or (alone and _is_conflict(error)),
+            )
         except Exception as error:
-            if len(batch) == 1 or _is_lost(error):
+            if alone or _is_lost(error):
                 fail(batch, error)
             else:
                 for job in batch:
                     await self._commit([job])
             return
         deliver(batch)
-
-    async def _transact(self, batch: list[Job]) -> None:
-        """Run a batch in one transaction, on a new connection if the old one is lost."""
-        last = time.monotonic() + _RETURN_SECONDS
-        pause = 0.05
-        while True:
-            try:
-                return await self._attempt(batch)
-            except Exception as error:
-                if not _is_lost(error):
-                    raise
-                await self._forget()
-                if time.monotonic() + pause > last:
-                    raise
-            await asyncio.sleep(pause)
-            pause *= 2
 
     async def _attempt(self, batch: list[Job]) -> None:
         def run(plain: Connection) -> None:
@@ -133,8 +125,13 @@ class Postgres:
 
         if self._connection is None:
             self._connection = await self._engine.connect()
-        async with self._connection.begin():
-            await self._connection.run_sync(run)
+        try:
+            async with self._connection.begin():
+                await self._connection.run_sync(run)
+        except Exception as error:
+            if _is_lost(error):
+                await self._forget()
+            raise
 
     async def _forget(self) -> None:
         connection, self._connection = self._connection, None
@@ -144,6 +141,25 @@ class Postgres:
         with suppress(Exception):
             await connection.invalidate()
             await connection.close()
+
+
+async def _patiently(attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]) -> T:
+    """What an attempt gives; for a while it is made again if what it failed with may pass."""
+    last = time.monotonic() + _RETURN_SECONDS
+    pause = 0.05
+    while True:
+        try:
+            return await attempt()
+        except Exception as error:
+            if not passes(error) or time.monotonic() + pause > last:
+                raise
+        await asyncio.sleep(pause)
+        pause *= 2
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether the server gave up one of several transactions that were in each other's way."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")
 
 
 def _is_lost(error: BaseException) -> bool:
@@ -163,6 +179,8 @@ def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
         url,
         pool_size=5,
         pool_pre_ping=True,
+        # Each statement must see what others have committed, whatever the server's default is.
+        isolation_level="READ COMMITTED",
         connect_args={
             "timeout": _CONNECT_SECONDS,
             "command_timeout": seconds,

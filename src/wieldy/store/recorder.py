@@ -1,5 +1,6 @@
 """Record each call: before its function is entered, and before anybody sees its end."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +17,22 @@ from wieldy.core.errors import (
     NotChecked,
     NotRecorded,
     StoreError,
+    StoreUnavailable,
+    ToolFailed,
 )
 from wieldy.core.problem import mentions_secret
 from wieldy.core.run import Handler, Run
 
 from . import transitions
 from .database import Operation
-from .rows import argument_columns, call_columns, from_column, outcome_columns, to_column
+from .rows import (
+    argument_columns,
+    call_columns,
+    decision_columns,
+    from_column,
+    outcome_columns,
+    to_column,
+)
 from .waiting import Repeated
 
 if TYPE_CHECKING:
@@ -32,11 +42,12 @@ if TYPE_CHECKING:
 class Record:
     """What is known of a call's row while it runs."""
 
-    __slots__ = ("owner", "proposed_at", "repeated", "started_at")
+    __slots__ = ("begun", "owner", "proposed_at", "repeated", "started_at")
 
     def __init__(self) -> None:
         self.proposed_at = time.time()
         self.started_at: float | None = None
+        self.begun = False
         self.owner = ""
         self.repeated = False
 
@@ -46,16 +57,20 @@ class LedgerRecorder:
 
     def __init__(self, store: "Store") -> None:
         self._store = store
-        self._reruns: set[str] = set()
+        self._reruns: dict[str, str | None] = {}
 
     @contextmanager
-    def rerunning(self, call_id: str) -> Iterator[None]:
+    def rerunning(self, call_id: str, by: str | None) -> Iterator[None]:
         """Inside, the unknown call of this id may start once more."""
-        self._reruns.add(call_id)
+        self._reruns[call_id] = by
         try:
             yield
         finally:
-            self._reruns.discard(call_id)
+            self._reruns.pop(call_id, None)
+
+    def reruns(self, call_id: str) -> bool:
+        """Whether the call of this id is being run once more."""
+        return call_id in self._reruns
 
     async def once(self, run: Run, proceed: Handler) -> Outcome:
         """Give the first outcome of a call that was made before."""
@@ -72,10 +87,11 @@ class LedgerRecorder:
         """Make it durable that the function is about to be entered."""
         record: Record = run.record
         # Somebody else's middleware may try twice: that is one call still.
-        if record.started_at is None:
+        if not record.begun:
             first = await self._begin(run, record)
             if first is not None:
                 raise Repeated(first)
+            record.begun = True
         return await proceed(run)
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
@@ -88,13 +104,21 @@ class LedgerRecorder:
             # The store just failed, and the caller has waited for that once. An approved
             # call stays approved: it may be run when the rules can be read.
             if run.call.decision is None or not isinstance(outcome.error, NotChecked):
-                self._store.submit(operation)
+                self._store.insist(operation)
             return outcome
         try:
             recorded = await self._store.write(operation)
-        except StoreError as error:
+        except asyncio.CancelledError:
+            # Nobody hears whether it got through. Once more does no harm.
+            self._store.insist(operation)
+            raise
+        except StoreUnavailable as error:
             self._store.owe(operation)
             return _unrecorded(outcome, record, str(error))
+        except StoreError as error:
+            outcome = _unrecorded(outcome, record, str(error))
+            self._store.insist(_ending(run, _without_value(outcome), record))
+            return outcome
         self._store.bell.ring(run.call.id)
         if not recorded:
             return _unrecorded(outcome, record, "another process took the call over")
@@ -102,7 +126,7 @@ class LedgerRecorder:
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """The same where nothing can be awaited."""
-        self._store.submit(_ending(run, outcome, run.record or Record()))
+        self._store.insist(_ending(run, outcome, run.record or Record()))
 
     def late(self, run: Run, outcome: Outcome) -> None:
         """Note how a function ended that its call had left behind."""
@@ -110,7 +134,7 @@ class LedgerRecorder:
         late = {name: from_column(kept[name]) for name in ("value", "error")}
         text = to_column({"status": outcome.status.value, "at": time.time(), **late})
         call_id = run.call.id
-        self._store.submit(lambda connection: transitions.note_late(connection, call_id, text))
+        self._store.insist(lambda connection: transitions.note_late(connection, call_id, text))
 
     def _resumes(self, run: Run) -> bool:
         """Whether the call has its row already: it was approved, or is run once more."""
@@ -126,26 +150,37 @@ class LedgerRecorder:
 
     async def _begin(self, run: Run, record: Record) -> str | None:
         """Write the start; gives the id of an earlier call that this one repeats."""
-        call_id, now = run.call.id, time.time()
+        call_id = run.call.id
         try:
             opened = await self._store.opened()
             owner = record.owner = opened.owner.id
-            record.started_at = now
+            record.started_at = now = record.started_at or opened.owner.moment()
             if not self._resumes(run):
                 row = {**_row(run, record), "state": "started"}
                 return await opened.write(lambda c: transitions.put(c, row))
-            again = call_id in self._reruns
-            state = "unknown" if again else "approved"
-            if again:
-                run.note("recovered", True)
-            ours = await opened.write(lambda c: transitions.resume(c, call_id, state, owner, now))
+            state = "unknown" if call_id in self._reruns else "approved"
+            decided = self._rerun(run) if call_id in self._reruns else {}
+            ours = await opened.write(
+                lambda c: transitions.resume(c, call_id, state, owner, now, decided)
+            )
         except StoreError as error:
             raise NotRecorded(run.tool.name, str(error)) from error
         return None if ours else call_id
 
+    def _rerun(self, run: Run) -> dict[str, Any]:
+        """Note that an unknown call runs again; gives the decision that lets it, as columns."""
+        by, decision = self._reruns[run.call.id], run.call.decision
+        run.note("recovered", True)
+        if by is not None:
+            run.note("recovered_by", by)
+        if decision is None:
+            return {}
+        return {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
+
     async def _first_outcome(self, run: Run, first: str) -> Outcome:
         """How the first of equal calls ended, or its receipt; waits while it runs."""
         try:
+            _refuse_itself(run, first)
             entry = await self._store.entry(first)
             if entry.call.tool != run.tool.name or entry.asked not in (None, asked(run)):
                 raise KeyTaken(run.tool.name, first)
@@ -157,6 +192,15 @@ class LedgerRecorder:
         outcome = entry.outcome()
         outcome.metadata["repeated"] = True
         return outcome
+
+
+def _refuse_itself(run: Run, first: str) -> None:
+    """Raise if a call repeats one that it is nested in: it would wait for itself."""
+    around = run.parent
+    while around is not None:
+        if around.call.id == first:
+            raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
+        around = around.parent
 
 
 def asked(run: Run) -> str:
@@ -204,6 +248,7 @@ def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
     """The operation that writes an end; whether the row says so then."""
     ended = outcome_columns(outcome, run.secrets)
     ended.update(id=run.call.id, ended_at=time.time())
+    entered = None if isinstance(outcome.error, NotRecorded) else record.started_at
 
     def end(connection: Connection) -> bool:
         if record.started_at is not None:
@@ -214,7 +259,7 @@ def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
         elif run.call.decision is not None:
             transitions.refuse_approved(connection, ended)
         row = _refused_row(run, record, ended)
-        transitions.put(connection, {**row, "started_at": record.started_at})
+        transitions.put(connection, {**row, "started_at": entered})
         return True
 
     return end
@@ -229,6 +274,11 @@ def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
     unknown = CallUnknown(call.tool, f"it ended as {status}, which could not be recorded: {reason}")
     unknown.__cause__ = outcome.error
     return Outcome(call, Status.UNKNOWN, outcome.value, unknown, outcome._content, outcome.metadata)
+
+
+def _without_value(outcome: Outcome) -> Outcome:
+    """What is left of an outcome that the database refuses."""
+    return Outcome(outcome.call, outcome.status, error=outcome.error, seconds=outcome.seconds)
 
 
 def _parsed(sent: Any) -> Any:

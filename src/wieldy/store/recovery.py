@@ -1,12 +1,14 @@
 """Run again what a crash left open, where that does no harm or a person asks for it."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, and_, or_, select
 
-from wieldy.core.call import Outcome
+from wieldy.core.call import Call, Decision, Outcome
+from wieldy.core.canonical import digest
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CorruptRow
 from wieldy.core.registry import Registry
@@ -19,32 +21,49 @@ if TYPE_CHECKING:
 
 
 async def recover(
-    store: "Store", engine: Engine, registry: Registry, named: Sequence[str] | None
+    store: "Store",
+    engine: Engine,
+    registry: Registry,
+    named: Sequence[str] | None,
+    by: str | None,
 ) -> list[Outcome]:
     """The outcomes of calls that were run now; of calls named by id, each one's outcome."""
     await store.sweep()
     if named is None:
         entries = _readable(await store.read(_left_open))
         chosen = [e for e in entries if _obstacle(e, registry, False) is None]
-        return list(await asyncio.gather(*(_run(store, engine, entry) for entry in chosen)))
+        return list(await asyncio.gather(*(_run(store, engine, e, e.call, by) for e in chosen)))
     entries = [await store.entry(call_id) for call_id in named]
-    return list(await asyncio.gather(*(_asked(store, engine, registry, e) for e in entries)))
+    asked = (_asked(store, engine, registry, entry, by) for entry in entries)
+    return list(await asyncio.gather(*asked))
 
 
-async def _asked(store: "Store", engine: Engine, registry: Registry, entry: Entry) -> Outcome:
+async def _asked(
+    store: "Store", engine: Engine, registry: Registry, entry: Entry, by: str | None
+) -> Outcome:
     obstacle = _obstacle(entry, registry, True)
     if obstacle is None:
-        return await _run(store, engine, entry)
+        return await _run(store, engine, entry, _agreed(entry, by), by)
     outcome = entry.outcome()
     outcome.metadata["not_recovered"] = obstacle
     return outcome
 
 
-async def _run(store: "Store", engine: Engine, entry: Entry) -> Outcome:
+async def _run(store: "Store", engine: Engine, entry: Entry, call: Call, by: str | None) -> Outcome:
     if entry.state == "approved":
-        return await engine.run(entry.call)
-    with store.recorder.rerunning(entry.call.id):
-        return await engine.run(entry.call)
+        return await engine.run(call)
+    with store.recorder.rerunning(call.id, by):
+        return await engine.run(call)
+
+
+def _agreed(entry: Entry, by: str | None) -> Call:
+    """The call with a decision on it: who names a call agrees that it runs."""
+    call = entry.call
+    if call.decision is not None:
+        return call
+    agreed = digest(call.arguments)
+    decision = Decision(True, entry.fingerprint or "", agreed, at=time.time(), by=by)
+    return call.replace(decision=decision)
 
 
 def _obstacle(entry: Entry, registry: Registry, asked: bool) -> str | None:

@@ -54,12 +54,21 @@ def call_columns(call: Call) -> dict[str, Any]:
     }
 
 
+def decision_columns(decision: Decision) -> dict[str, Any]:
+    """What is kept of a decision: who said what, and when."""
+    return {
+        "decided_at": decision.at,
+        "decided_by": decision.by,
+        "decided_why": decision.reason,
+    }
+
+
 def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
     """The arguments as they are kept, and whether that is all of them."""
     try:
         text = json.dumps(redact_data(arguments, secrets) if secrets else arguments)
         whole = not secrets or text == json.dumps(arguments)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:
         text, whole = to_column(arguments, secrets), False
     return {"arguments": text, "partial": 0 if whole else 1}
 
@@ -72,9 +81,7 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
     return {
         "state": outcome.status.value,
         "value": None if value is None else to_column(value, secrets),
-        "content": to_column([b.to_dict() for b in outcome.content], secrets)
-        if own_content
-        else None,
+        "content": to_column(list(outcome.content), secrets) if own_content else None,
         "error": None if error is None else to_column(error_facts(error), secrets),
         "metadata": to_column(outcome.metadata, secrets),
     }
@@ -83,8 +90,9 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
     """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
     try:
-        text = json.dumps(value, default=_plain)
-    except (TypeError, ValueError, RecursionError):
+        text = _encode(value)
+    except Exception:
+        # Other people's values, which may raise anything when they are looked at.
         text = json.dumps(_shown(value))
     return json.dumps(redact_data(json.loads(text), secrets)) if secrets else text
 
@@ -183,9 +191,13 @@ def _read_block(stored: Mapping[str, Any]) -> Block:
 
 def _has_blocks(value: Any) -> bool:
     """Whether the value shows as blocks of its own, which JSON would flatten."""
-    if isinstance(value, list | tuple):
-        return bool(value) and all(isinstance(item, Block) for item in value)
-    return isinstance(value, Block)
+    try:
+        if isinstance(value, list | tuple):
+            return bool(value) and all(isinstance(item, Block) for item in value)
+        return isinstance(value, Block)
+    except Exception:
+        # Other people's values, which may raise anything when they are looked at.
+        return False
 
 
 def _plain(value: Any) -> Any:
@@ -197,6 +209,9 @@ def _plain(value: Any) -> Any:
     return to_jsonable_python(
         value, fallback=_shown, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
     )
+
+
+_encode = json.JSONEncoder(default=_plain).encode
 
 
 def _shown(value: Any) -> str:

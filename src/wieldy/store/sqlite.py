@@ -1,10 +1,14 @@
 """A SQLite file as a store: one writer thread, and a few readers beside it."""
 
+import os
 import queue
 import sqlite3
 import threading
 import time
+import weakref
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -18,6 +22,43 @@ _RETRY_SECONDS = 0.005
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
+class Entrance:
+    """Lets everybody in until it is shut, which waits until nobody is inside."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._shut = False
+
+    @contextmanager
+    def passed(self) -> Iterator[None]:
+        """Be inside."""
+        with self._changed:
+            while self._shut:
+                self._changed.wait()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if self._shut:
+                    self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Let nobody in, and wait until all have left."""
+        with self._changed:
+            self._shut = True
+            while self._inside:
+                self._changed.wait()
+
+    def open(self) -> None:
+        """Let them in again."""
+        with self._changed:
+            self._shut = False
+            self._changed.notify_all()
+
+
 class Sqlite:
     """Operations of all callers, committed together by one thread."""
 
@@ -26,6 +67,10 @@ class Sqlite:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._intake = Intake(self._jobs.put)
         self.submit = self._intake.submit
+        self._connection: Connection | None = None
+        self._entrance = Entrance()
+        with _forking:
+            _files.add(self)
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
         self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
         self._writer.start()
@@ -35,7 +80,7 @@ class Sqlite:
 
         def work() -> T:
             try:
-                with self._engine.connect() as connection:
+                with self._entrance.passed(), self._engine.connect() as connection:
                     return operation(connection)
             except Exception as error:
                 raise translated(error) from error
@@ -55,24 +100,44 @@ class Sqlite:
         self._readers.shutdown()
         self._engine.dispose()
 
+    def rest(self) -> None:
+        """Let go of the file and keep everybody from it, until `wake`.
+
+        SQLite remembers in the process which locks it holds; a forked child would
+        inherit that memory, and not the locks.
+        """
+        self._entrance.shut()
+        self._drop()
+        self._engine.dispose()
+
+    def wake(self) -> None:
+        """Go on."""
+        self._entrance.open()
+
     def _serve(self) -> None:
-        connection: Connection | None = None
         going_on = True
         while going_on:
             batch, going_on = self._next_batch()
-            if connection is None:
-                connection = self._connect(batch)
-            if connection is not None and batch:
-                _work(connection, batch)
-        if connection is not None:
-            connection.close()
+            with self._entrance.passed():
+                self._write(batch)
+        self._drop()
 
-    def _connect(self, batch: list[Job]) -> Connection | None:
+    def _write(self, batch: list[Job]) -> None:
         try:
-            return self._engine.connect().execution_options(writes=True)
+            if self._connection is None:
+                self._connection = self._engine.connect().execution_options(writes=True)
+            if batch:
+                _work(self._connection, batch)
         except Exception as error:
+            # It can't be opened, or not even be rolled back: the next batch tries anew.
             fail(batch, error)
-            return None
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
 
     def _next_batch(self) -> tuple[list[Job], bool]:
         """Everything that waits now, and whether there may be more."""
@@ -174,3 +239,29 @@ def _use_wal(connection: Any, until: float) -> None:
             time.sleep(_RETRY_SECONDS)
         else:
             return
+
+
+_forking = threading.Lock()
+_files: "weakref.WeakSet[Sqlite]" = weakref.WeakSet()
+
+
+def _rest_all() -> None:
+    _forking.acquire()
+    for file in _files:
+        file.rest()
+
+
+def _wake_all() -> None:
+    for file in _files:
+        file.wake()
+    _forking.release()
+
+
+def _forget_all() -> None:
+    # The threads that would use them are the parent's.
+    _files.clear()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_rest_all, after_in_parent=_wake_all, after_in_child=_forget_all)

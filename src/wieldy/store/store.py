@@ -1,14 +1,17 @@
 """A store: opened when it is first needed, and shared by every loop and thread of a process."""
 
 import asyncio
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from wieldy.core.call import Outcome
 from wieldy.core.engine import Engine
-from wieldy.core.errors import CallNotFound
+from wieldy.core.errors import CallNotFound, StoreUnavailable
 from wieldy.core.registry import Registry
 
 from . import states
@@ -42,10 +45,6 @@ class Store:
     def __init__(self, url: str, registry: Registry, durability: str, retention: Retention) -> None:
         self._url = parse_address(url, durability)
         self._durability = durability
-        self._lock = threading.Lock()
-        self._opening: Future[Opened] | None = None
-        self._opened: Opened | None = None
-        self.bell = Bell()
         self.ledger = Ledger(self)
         self.approvals = StoredApprovals(self)
         self.artifacts = Artifacts(self)
@@ -53,16 +52,29 @@ class Store:
         self.sessions = Sessions(self)
         self.standing = Standing(self, registry)
         self._pruning = Pruning(retention, registry)
+        self._opened: Opened | None = None
+        self.renew()
+        _stores.add(self)
+
+    def renew(self) -> None:
+        """Start anew; a forked child has none of its parent's threads and must not use its files.
+
+        It must not close them either, so what it inherited is kept and never touched.
+        """
+        if self._opened is not None:
+            _inherited.append(self._opened)
+        self.bell = Bell()
+        self._lock = threading.Lock()
+        self._opening: Future[Opened] | None = None
+        self._opened = None
 
     async def opened(self) -> Opened:
         """The opened store; the first who asks opens it."""
         opened = self._opened
-        if opened is not None and opened.is_ours:
+        if opened is not None:
             return opened
         with self._lock:
-            stale = self._opened is not None and not self._opened.is_ours
-            if self._opening is None or stale:
-                self._opened = None
+            if self._opening is None:
                 self._opening = shared()
                 threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
             opening = self._opening
@@ -70,20 +82,31 @@ class Store:
 
     async def write(self, operation: Operation[T]) -> T:
         """Run an operation and give its result when it is durable."""
-        return await (await self.opened()).write(operation)
+        while True:
+            opened = await self.opened()
+            # Somebody may have closed it in this moment; then it is opened once more.
+            with suppress(StoreUnavailable):
+                written = opened.write(operation)
+                break
+        return await written
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation beside the writer."""
-        return await asyncio.wrap_future((await self.opened()).database.read(operation))
+        while True:
+            opened = await self.opened()
+            with suppress(StoreUnavailable):
+                found = opened.read(operation)
+                break
+        return await asyncio.wrap_future(found)
 
-    def submit(self, operation: Operation[Any]) -> None:
-        """Run an operation soon, if the store is open; nobody waits for it."""
-        opened = self._opened
-        if opened is not None and opened.is_ours:
-            opened.submit(operation)
+    def insist(self, operation: Operation[Any]) -> None:
+        """Run an operation as soon as the store can be written, if it is open; nobody waits."""
+        if self._opened is not None:
+            with suppress(StoreUnavailable):
+                self._opened.insist(operation)
 
     def owe(self, operation: Operation[Any]) -> None:
-        """Run an operation when the store can be written again."""
+        """Run an operation that just failed when the store can be written again."""
         if self._opened is not None:
             self._opened.owe(operation)
 
@@ -114,10 +137,11 @@ class Store:
         return entry
 
     async def recover(
-        self, engine: Engine, registry: Registry, calls: Iterable[str] | None
+        self, engine: Engine, registry: Registry, calls: Iterable[str] | None, by: str | None
     ) -> list[Outcome]:
         """Run what a crash left open."""
-        return await recover(self, engine, registry, None if calls is None else list(calls))
+        named = None if calls is None else list(calls)
+        return await recover(self, engine, registry, named, by)
 
     async def save_state(self, name: str, state: dict[str, Any]) -> None:
         """Keep a toolbox's state under a name."""
@@ -154,8 +178,13 @@ class Store:
     async def close(self) -> None:
         """Let go of the database; the next call opens it again."""
         with self._lock:
-            opened, self._opened, self._opening = self._opened, None, None
-        if opened is not None and opened.is_ours:
+            opening, self._opened, self._opening = self._opening, None, None
+        opened = None
+        if opening is not None:
+            with suppress(Exception):
+                # Why it could not be opened is said to those who asked for it.
+                opened = await asyncio.wrap_future(opening)
+        if opened is not None:
             await asyncio.to_thread(opened.close)
 
     def _open(self, opening: "Future[Opened]") -> None:
@@ -163,9 +192,24 @@ class Store:
             opened = Opened(self._url, self._durability, self._pruning)
         except BaseException as error:
             with self._lock:
-                self._opening = None
+                if self._opening is opening:
+                    self._opening = None
             opening.set_exception(error)
             return
         with self._lock:
-            self._opened = opened
+            if self._opening is opening:
+                self._opened = opened
         opening.set_result(opened)
+
+
+_stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
+_inherited: list[Opened] = []
+
+
+def _renew_stores() -> None:
+    for store in list(_stores):
+        store.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_stores)

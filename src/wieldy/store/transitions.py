@@ -22,19 +22,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from .prepared import Prepared, insert_new
+from .prepared import Prepared, insert_named
 from .tables import calls
 
-_LATER = (
-    "answers",
-    "approved",
-    "decided_at",
-    "decided_by",
-    "decided_why",
-    "late",
-    "paused",
-    "requests",
-)
 _END = ("state", "ended_at", "value", "content", "error", "metadata")
 # A call that stops waiting keeps its arguments without their secrets, and no answers.
 _COVERED = {
@@ -46,12 +36,11 @@ _COVERED = {
 }
 
 
-def _insert(dialect: Dialect) -> ClauseElement:
-    names = [column.name for column in calls.c if column.name not in _LATER]
-    return insert_new(dialect, calls, {name: bindparam(name) for name in names})
+def _insert(dialect: Dialect, names: tuple[str, ...]) -> ClauseElement:
+    return insert_named(dialect, calls, names)
 
 
-def _finish(dialect: Dialect) -> ClauseElement:
+def _finish(dialect: Dialect, names: tuple[str, ...]) -> ClauseElement:
     # Its own process may know better than the one that took it for dead.
     mine = and_(
         calls.c.id == bindparam("call"),
@@ -59,7 +48,7 @@ def _finish(dialect: Dialect) -> ClauseElement:
         calls.c.started_at == bindparam("begun"),
         or_(calls.c.state == "started", calls.c.state == "unknown"),
     )
-    return update(calls).where(mine).values({n: bindparam(n) for n in _END}).returning(calls.c.id)
+    return update(calls).where(mine).values({name: bindparam(name) for name in _END})
 
 
 _INSERT = Prepared(_insert)
@@ -68,11 +57,13 @@ _FINISH = Prepared(_finish)
 
 def put(connection: Connection, row: dict[str, Any]) -> str | None:
     """Insert a call; gives the id of the one that has its id or its key already, if there is."""
-    if _INSERT.first(connection, row) is not None:
+    if _INSERT.touches(
+        connection, {name: value for name, value in row.items() if value is not None}
+    ):
         return None
-    same = calls.c.id == row["id"]
-    if row["idempotency_key"] is not None:
-        same = or_(same, calls.c.idempotency_key == row["idempotency_key"])
+    same, key = calls.c.id == row["id"], row.get("idempotency_key")
+    if key is not None:
+        same = or_(same, calls.c.idempotency_key == key)
     there = connection.execute(select(calls).where(same)).first()
     if there is None or _is_own(there, row):
         return None
@@ -80,7 +71,14 @@ def put(connection: Connection, row: dict[str, Any]) -> str | None:
     return first
 
 
-def resume(connection: Connection, call_id: str, state: str, owner: str, started_at: float) -> bool:
+def resume(
+    connection: Connection,
+    call_id: str,
+    state: str,
+    owner: str,
+    started_at: float,
+    decided: dict[str, Any],
+) -> bool:
     """Start a call that is approved, or once more one that is unknown; whether it is ours."""
     moved = connection.execute(
         update(calls)
@@ -91,6 +89,7 @@ def resume(connection: Connection, call_id: str, state: str, owner: str, started
             started_at=started_at,
             **dict.fromkeys(("ended_at", "value", "content", "error", "metadata")),
             **_COVERED,
+            **decided,
         )
         .returning(calls.c.id)
     ).first()
@@ -122,7 +121,7 @@ def suspend(
 def finish(connection: Connection, owner: str, started_at: float, row: dict[str, Any]) -> bool:
     """End a call that we started; whether its row says so now."""
     mine = {"call": row["id"], "runner": owner, "begun": started_at}
-    if _FINISH.first(connection, {**row, **mine}) is not None:
+    if _FINISH.touches(connection, {**row, **mine}):
         return True
     there = find(connection, row["id"])
     return there is not None and there.ended_at == row["ended_at"]
@@ -144,6 +143,12 @@ def refuse(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[
     """Say no to a pending call; gives the row as it is now, whoever decided."""
     _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED})
     return find(connection, call_id)
+
+
+def release(connection: Connection, call_id: str, owner: str) -> None:
+    """Give an approved call back that its owner does not come to run."""
+    claimed = and_(calls.c.id == call_id, calls.c.state == "approved", calls.c.owner == owner)
+    connection.execute(update(calls).where(claimed).values(owner=None))
 
 
 def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> bool:
