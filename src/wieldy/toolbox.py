@@ -1,6 +1,6 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -27,6 +27,8 @@ from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
     from wieldy.store.artifacts import Artifacts
+    from wieldy.openapi.loading import Source
+    from wieldy.openapi.tools import OpenAPIOptions
     from wieldy.store.ledger import Ledger
     from wieldy.store.sessions import Sessions
     from wieldy.store.standing import Standing
@@ -82,6 +84,7 @@ class Toolbox(View):
             stored=None if kept is None else kept.standing,
         )
         self._executors: dict[str, Executor] = {"thread": Threads(threads)}
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         planner = Planner(
             registry,
             permits,
@@ -160,6 +163,36 @@ class Toolbox(View):
             own = marked_options(method)
             shown = own.get("name") or name
             added.append(self.add(method, f"{prefix}_{shown}" if prefix else shown, **options))
+        return added
+
+    async def add_openapi(
+        self,
+        source: "Source",
+        base_url: str | None = None,
+        tags: Iterable[str] = (),
+        allow: Iterable[str] | str | None = None,
+        deny: Iterable[str] | str | None = None,
+        **options: Unpack["OpenAPIOptions"],
+    ) -> list[Tool]:
+        """Register the operations of an OpenAPI document: a file, a URL or a dict.
+
+        `allow` and `deny` are patterns for names, operation ids, or "GET /path/*".
+        `wieldy.openapi.tools.OpenAPIOptions` says what the other keywords are.
+        """
+        # The extra is loaded by whoever has a document, and by nobody else.
+        from wieldy.openapi.tools import read_tools  # noqa: PLC0415
+
+        tools, client = await read_tools(source, base_url, tags, allow, deny, options)
+        self._closers.append(client.close)
+        added: list[Tool] = []
+        try:
+            for tool in tools:
+                added.append(self._registry.add(tool, options.get("on_conflict", "raise")))
+        except DefinitionError:
+            # All of a document, or nothing of it.
+            for tool in added:
+                self._registry.remove(tool.name)
+            raise
         return added
 
     def remove(self, name: str) -> Tool:
@@ -251,7 +284,9 @@ class Toolbox(View):
         return self._engine.interrupt(call_id)
 
     async def close(self) -> None:
-        """Let go of workers and of the store."""
+        """Let go of connections, of workers and of the store."""
+        for close in self._closers:
+            await close()
         for executor in self._executors.values():
             executor.close()
         if self._store is not None:

@@ -19,6 +19,8 @@ WieldyError
 │   ├── VersionConflict  somebody changed it meanwhile: read it again
 │   ├── PassageNotFound  the text to replace is not there: send it as it stands there
 │   └── PassageRepeated  it is there more than once: send more of what is around it
+├── DocumentError        a document of tools can't be used: change it, or what is said about it
+├── ServiceError         a service a tool asked gave an error, or no answer; `temporary` says retry
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
@@ -260,6 +262,38 @@ class PassageRepeated(ArtifactError):
         )
         self.id = id
         self.count = count
+
+
+class DocumentError(WieldyError, ValueError):
+    """A document that describes tools can't be used, as a whole or in one place."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+class ServiceError(WieldyError):
+    """A service that a tool asked gave an error, or no answer at all.
+
+    A tool raises it. Only a `temporary` one is tried again, and not before
+    `retry_after` seconds have passed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        temporary: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.temporary = temporary
+        self.retry_after = retry_after
 
 
 class RecordedFailure(WieldyError):

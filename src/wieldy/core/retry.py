@@ -4,7 +4,7 @@ import asyncio
 from copy import copy
 
 from .call import Outcome, asked_for
-from .errors import CallTimeout, ToolFailed
+from .errors import CallTimeout, ServiceError, ToolFailed
 from .run import Handler, Middleware, Run
 
 _FIRST_PAUSE = 0.1
@@ -31,7 +31,7 @@ def retry(retries: int) -> Middleware:
             if trial.noted("cost"):
                 run.note("cost", trial.noted("cost"))
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
-            await asyncio.sleep(pause * uniform(0.5, 1.0))
+            await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
         _adopt(run, trial)
         return outcome
 
@@ -49,8 +49,22 @@ def _trial(run: Run, attempt: int) -> Run:
 
 def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
     nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
-    failed = isinstance(outcome.error, ToolFailed | CallTimeout) and asked_for(outcome) is None
+    failed = isinstance(outcome.error, ToolFailed | CallTimeout) and _may_pass(outcome)
     return failed and nothing_shown and not run.cancel_requested()
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    """Whether asking again may help, where the one who was asked says so."""
+    original = getattr(outcome.error, "original", None)
+    if not isinstance(original, ServiceError):
+        # A tool that asks for input has not failed.
+        return asked_for(outcome) is None
+    return original.temporary and (original.retry_after or 0.0) <= _LONGEST_PAUSE
+
+
+def _asked_pause(outcome: Outcome) -> float:
+    original = getattr(outcome.error, "original", None)
+    return (original.retry_after or 0.0) if isinstance(original, ServiceError) else 0.0
 
 
 def _adopt(run: Run, trial: Run) -> None:

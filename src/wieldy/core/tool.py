@@ -17,6 +17,9 @@ from .signature import Signature, local_names, read_outside, read_signature
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# A schema, or a function that works it out when it is first needed.
+GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
+
 VALIDATIONS = ("repair", "strict", "describe")
 _MARK = "__wieldy_tool__"
 
@@ -69,8 +72,8 @@ class Tool:
         presets: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         postprocess: Callable[[Any], Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | None = None,
+        input_schema: GivenSchema | None = None,
+        output_schema: GivenSchema | None = None,
         read_only: bool = False,
         idempotent: bool = False,
         destructive: bool = False,
@@ -270,17 +273,18 @@ def _check(tool: Tool, input_schema: Any) -> None:
         raise DefinitionError(tool.name, f"validation must be one of {', '.join(VALIDATIONS)}")
     if tool.limits.cache is not None and not tool.read_only:
         raise DefinitionError(tool.name, "only a read-only tool can have a cache")
-    if input_schema is not None and not _describes_object(input_schema):
-        reason = 'input_schema must be a dict with "type": "object", and its "properties" a dict'
-        raise DefinitionError(tool.name, reason)
+    if input_schema is not None and not callable(input_schema):
+        _check_describes_object(tool, input_schema)
 
 
-def _describes_object(schema: Any) -> bool:
-    return (
+def _check_describes_object(tool: Tool, schema: Any) -> None:
+    if not (
         isinstance(schema, Mapping)
         and schema.get("type", "object") == "object"
         and isinstance(schema.get("properties", {}), Mapping)
-    )
+    ):
+        reason = 'input_schema must be a dict with "type": "object", and its "properties" a dict'
+        raise DefinitionError(tool.name, reason)
 
 
 def _check_changes(tool: Tool, arguments: Mapping[str, Argument]) -> None:
@@ -340,6 +344,10 @@ def _build_input_schema(tool: Tool) -> dict[str, Any]:
 
 def _build_output_schema(tool: Tool) -> dict[str, Any] | None:
     given = tool._given[2]
+    if callable(given):
+        given = given()
+        if given is None:
+            return None
     if given is not None:
         schema: dict[str, Any] = schema_of.untitled(dict(given))
         return schema
@@ -350,6 +358,9 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
     given, hidden = tool._given[1], tool.presets
     if given is None:
         return None
+    if callable(given):
+        given = given()
+        _check_describes_object(tool, given)
     try:
         plain: dict[str, Any] = schema_of.untitled(dict(given))
     except RecursionError:

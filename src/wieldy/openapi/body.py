@@ -1,0 +1,102 @@
+"""Write the body of a request, as its media type wants it."""
+
+import base64
+import binascii
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from .arguments import Body, is_json, plain_media
+from .style import form_pairs, plain_text
+
+_NOT_GIVEN: Any = object()
+
+
+def write_body(body: Body, values: Mapping[str, Any]) -> tuple[bytes, str] | None:
+    """The bytes and the media type; None where no body is to be sent."""
+    given = _gathered(body, values)
+    if given is _NOT_GIVEN:
+        return None
+    plain = plain_media(body.media)
+    if is_json(plain):
+        media = "application/json" if "*" in plain else body.media
+        text = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace"), media
+    if isinstance(given, Mapping) and plain == "application/x-www-form-urlencoded":
+        pairs = [
+            f"{name}={text}"
+            for field, value in given.items()
+            for name, text in form_pairs(field, value, _encoding(body, field))
+        ]
+        return "&".join(pairs).encode("ascii"), plain
+    if isinstance(given, Mapping) and plain.startswith("multipart/"):
+        return _multipart(body, given, plain)
+    return _octets(given)[0], body.media
+
+
+def _gathered(body: Body, values: Mapping[str, Any]) -> Any:
+    if body.fields is None:
+        return values.get(body.argument, _NOT_GIVEN)
+    found = {name: values[arg] for arg, name in body.fields.items() if arg in values}
+    return found if found or body.required else _NOT_GIVEN
+
+
+def _encoding(body: Body, field: str) -> Mapping[str, Any]:
+    encoding = body.encoding.get(field)
+    return encoding if isinstance(encoding, Mapping) else {}
+
+
+def _multipart(body: Body, given: Mapping[str, Any], plain: str) -> tuple[bytes, str]:
+    boundary = secrets.token_hex(16)
+    parts: list[bytes] = []
+    for field, value in given.items():
+        # A list of files, or of anything, is one part for each.
+        for each in value if isinstance(value, list | tuple) else [value]:
+            parts += [f"--{boundary}\r\n".encode(), _part(body, field, each), b"\r\n"]
+    parts.append(f"--{boundary}--\r\n".encode())
+    return b"".join(parts), f"{plain}; boundary={boundary}"
+
+
+def _part(body: Body, field: str, value: Any) -> bytes:
+    content, found = _octets(value)
+    asked = _encoding(body, field).get("contentType")
+    media = asked if isinstance(asked, str) and "," not in asked and "*" not in asked else found
+    if isinstance(value, Mapping):
+        media = media or "application/json"
+    name = _quoted(field)
+    file = f'; filename="{name}"' if found or _is_file(body, field) else ""
+    head = f'Content-Disposition: form-data; name="{name}"{file}\r\n'
+    if media:
+        head += f"Content-Type: {_one_line(media)}\r\n"
+    return head.encode("utf-8") + b"\r\n" + content
+
+
+def _is_file(body: Body, field: str) -> bool:
+    kind = body.kinds.get(field)
+    text = str(kind.get("description", "")) if isinstance(kind, Mapping) else ""
+    return "data:application/octet-stream" in text
+
+
+def _octets(value: Any) -> tuple[bytes, str | None]:
+    """A value as bytes, and the media type that a `data:` address says they have."""
+    if not isinstance(value, str) or not value.startswith("data:") or "," not in value:
+        return plain_text(value).encode("utf-8", "replace"), None
+    head, _, data = value[5:].partition(",")
+    media, *marks = head.split(";")
+    content = unquote_to_bytes(data)
+    if "base64" in marks:
+        try:
+            content = base64.b64decode(content, validate=True)
+        except binascii.Error:
+            raise ValueError("a data: address does not hold base64") from None
+    return content, _one_line(media) or "application/octet-stream"
+
+
+def _quoted(name: str) -> str:
+    return _one_line(name).replace("\\", "%5C").replace('"', "%22")
+
+
+def _one_line(text: str) -> str:
+    return "".join(character for character in text if character.isprintable())

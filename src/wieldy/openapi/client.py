@@ -1,0 +1,197 @@
+"""Send requests over connections that live on a loop of their own.
+
+Callers come from any loop, or from none; the connections stay where they were
+opened. No other code runs on that loop, so nothing can hold it up.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+
+from wieldy.core.errors import ServiceError
+from wieldy.core.sync import LoopThread
+
+T = TypeVar("T")
+
+_AGENT = "wieldy"
+_CONNECT_SECONDS = 10.0
+_READ_SECONDS = 60.0
+_CLOSE_SECONDS = 5.0
+_MOST_REDIRECTS = 5
+_REDIRECTS = (301, 302, 303, 307, 308)
+_SAFE = ("GET", "HEAD")
+
+
+class Request:
+    """What is sent. The `private` headers, which hold secrets, go to this origin and to no other."""
+
+    __slots__ = ("content", "headers", "method", "private", "url")
+
+    def __init__(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        private: Mapping[str, str] | None = None,
+    ) -> None:
+        self.method = method
+        self.url = url
+        self.headers = dict(headers or {})
+        self.content = content
+        self.private = dict(private or {})
+
+
+class Response:
+    """What came back, its body read and decoded; `url` is where it came from at last."""
+
+    __slots__ = ("content", "headers", "reason", "status", "url")
+
+    def __init__(
+        self, status: int, reason: str, headers: Mapping[str, str], content: bytes, url: str
+    ) -> None:
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+        self.content = content
+        self.url = url
+
+
+class Client:
+    """A pool of connections that callers on any loop share."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = seconds or _READ_SECONDS
+        self._home: LoopThread | None = None
+        self._pid = 0
+        self._http: httpx2.AsyncClient | None = None
+
+    async def send(self, request: Request, largest: int) -> Response:
+        """The answer to a request, whatever its status; `ServiceError` where there is none."""
+        return await self._there(self._follow(request, largest))
+
+    async def fetch(self, url: str, largest: int) -> Response:
+        """What is at a URL; `ServiceError` where it is not there."""
+        response = await self.send(Request("GET", url, {"Accept": "*/*"}), largest)
+        if response.status >= 300:
+            raise ServiceError(
+                f"{response.status} {response.reason}".strip(), status=response.status
+            )
+        return response
+
+    async def close(self) -> None:
+        """Let go of the connections; they are opened again when needed again."""
+        home, self._home = self._home, None
+        http, self._http = self._http, None
+        if home is None or self._pid != os.getpid():
+            return
+        if http is not None:
+            with suppress(Exception):
+                await asyncio.wait_for(_on(home, http.aclose()), _CLOSE_SECONDS)
+        await asyncio.to_thread(home.stop)
+
+    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._home is None or self._pid != os.getpid():
+            # A forked child has its parent's memory, but not its threads.
+            self._home, self._http, self._pid = LoopThread("wieldy-http"), None, os.getpid()
+        return await _on(self._home, work)
+
+    def _opened(self) -> httpx2.AsyncClient:
+        if self._http is None:
+            timeout = httpx2.Timeout(self._seconds, connect=min(_CONNECT_SECONDS, self._seconds))
+            self._http = httpx2.AsyncClient(timeout=timeout, headers={"User-Agent": _AGENT})
+        return self._http
+
+    async def _follow(self, request: Request, largest: int) -> Response:
+        http = self._opened()
+        for _ in range(_MOST_REDIRECTS + 1):
+            # Cookies that an answer sets are not for the next caller.
+            http.cookies.clear()
+            try:
+                response = await _exchange(http, request, largest)
+            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+                raise _unanswered(request, error) from None
+            target = response.headers.get("location")
+            if response.status not in _REDIRECTS or not target:
+                return response
+            request = _redirected(request, response.status, target)
+        raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
+
+
+async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
+    answer: Future[T] = Future()
+    home.submit(work, answer)
+    return await asyncio.wrap_future(answer)
+
+
+async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) -> Response:
+    headers = {**request.headers, **request.private}
+    encoded = [(name, value.encode("utf-8")) for name, value in headers.items()]
+    async with http.stream(
+        request.method,
+        request.url,
+        headers=[(name.encode("ascii"), value) for name, value in encoded],
+        content=request.content,
+    ) as answer:
+        chunks, size = [], 0
+        async for chunk in answer.aiter_bytes():
+            size += len(chunk)
+            if size > largest:
+                raise ServiceError(f"the answer is larger than {largest:,} bytes")
+            chunks.append(chunk)
+        return Response(
+            answer.status_code,
+            answer.reason_phrase,
+            {name.lower(): value for name, value in answer.headers.items()},
+            b"".join(chunks),
+            str(answer.url),
+        )
+
+
+def _redirected(request: Request, status: int, target: str) -> Request:
+    """The request that a redirect asks for; another origin gets nothing that is ours."""
+    try:
+        url = urljoin(request.url, target)
+        same = origin(url) == origin(request.url)
+    except ValueError:
+        raise ServiceError("redirected to something that is no URL") from None
+    shown = origin(url) or "something that is no URL"
+    if not shown.startswith("http") or (request.url[:6] == "https:" and url[:6] != "https:"):
+        raise ServiceError(f"redirected to {shown}, which is not followed")
+    if request.method in _SAFE or status == 303:
+        method = request.method if request.method in _SAFE else "GET"
+        kept = request.headers if same else {"Accept": request.headers.get("Accept", "*/*")}
+        kept = {name: value for name, value in kept.items() if name.lower() != "content-type"}
+        return Request(method, url, kept, None, request.private if same else None)
+    if status in (307, 308) and same:
+        return Request(request.method, url, request.headers, request.content, request.private)
+    raise ServiceError(
+        f"redirected with {status} to {shown}, which is not followed for {request.method}",
+        status=status,
+    )
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port, in one spelling; empty for what has none."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return ""
+    scheme = parts.scheme.lower()
+    port = parts.port or {"http": 80, "https": 443}.get(scheme)
+    return f"{scheme}://{parts.hostname.lower()}:{port}"
+
+
+def _unanswered(request: Request, error: Exception) -> ServiceError:
+    """What went wrong, without the URL, in which there may be a key."""
+    if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
+        return ServiceError("its address is not one that can be asked over HTTP")
+    kind = "timed out" if isinstance(error, httpx2.TimeoutException) else "failed"
+    host = origin(request.url)
+    words = str(error) or type(error).__name__
+    return ServiceError(f"the request to {host} {kind}: {words}", temporary=True)

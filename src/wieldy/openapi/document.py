@@ -1,0 +1,132 @@
+"""An OpenAPI document, checked as far as it must be, with its references followed on request."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urljoin
+
+from wieldy.core.errors import DocumentError
+
+_LONGEST_CHAIN = 50
+# Values that stand under these keys are data or notes: nothing in them is a reference.
+_DATA = ("example", "examples", "default", "enum", "const", "links", "discriminator")
+# What stands under these keys is named by the document's author.
+_NAMED = (
+    "paths", "webhooks", "properties", "patternProperties", "$defs", "definitions", "schemas",
+    "dependentSchemas", "responses", "requestBodies", "headers", "callbacks", "securitySchemes",
+    "content", "encoding", "pathItems",
+)  # fmt: skip
+
+
+class Node:
+    """A piece of a document, and the address of the document that it stands in."""
+
+    __slots__ = ("address", "value")
+
+    def __init__(self, value: Any, address: str) -> None:
+        self.value = value
+        self.address = address
+
+    def get(self, key: str) -> Any:
+        """The value under a key, or None."""
+        return self.value.get(key) if isinstance(self.value, Mapping) else None
+
+    def child(self, key: str) -> "Node":
+        """The piece under a key."""
+        return Node(self.get(key), self.address)
+
+
+class Document:
+    """The document of an API and those that it refers to. Nothing is read or fetched here."""
+
+    def __init__(self, address: str, shown: str, data: Any) -> None:
+        self.address = address
+        self.shown = shown
+        self.root = _checked(shown, data)
+        self.documents: dict[str, Any] = {address: data}
+        self.is_30 = str(self.root["openapi"]).startswith("3.0")
+
+    @property
+    def title(self) -> str:
+        """What the document calls itself."""
+        info = self.root.get("info")
+        title = info.get("title") if isinstance(info, Mapping) else None
+        return title if isinstance(title, str) and title else "untitled"
+
+    def follow(self, node: Node) -> Node | None:
+        """What a piece stands for, through references; None where they lead nowhere."""
+        for _ in range(_LONGEST_CHAIN):
+            reference = node.get("$ref")
+            if not isinstance(reference, str):
+                return node
+            found = self.find(reference, node.address)
+            if found is None:
+                return None
+            node = found
+        return None
+
+    def find(self, reference: str, address: str) -> Node | None:
+        """The piece that a reference names, if it is in a document that is here."""
+        try:
+            target, fragment = self.locate(reference, address)
+        except ValueError:
+            return None
+        here = self.documents.get(target)
+        for step in fragment.split("/")[1:]:
+            key = unquote(step).replace("~1", "/").replace("~0", "~")
+            if isinstance(here, Mapping):
+                here = here.get(key)
+            elif isinstance(here, Sequence) and not isinstance(here, str) and key.isdecimal():
+                here = here[int(key)] if int(key) < len(here) else None
+            else:
+                return None
+        usable = isinstance(here, Mapping | bool) and (not fragment or fragment[0] == "/")
+        return Node(here, target) if usable else None
+
+    def locate(self, reference: str, address: str) -> tuple[str, str]:
+        """The document that a reference names, as an address, and the place in it."""
+        target, _, fragment = reference.partition("#")
+        return (urljoin(address, target) if target else address), fragment
+
+
+def outward(data: Any) -> Iterator[str]:
+    """Every reference in a document that leads out of it."""
+    rest: list[tuple[Any, bool]] = [(data, False)]
+    seen: set[int] = set()
+    while rest:
+        node, named = rest.pop()
+        if isinstance(node, str) or not isinstance(node, Mapping | Sequence) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not isinstance(node, Mapping):
+            rest += [(item, False) for item in node]
+            continue
+        reference = node.get("$ref")
+        if not named and isinstance(reference, str) and reference[:1] != "#":
+            yield reference
+        rest += [
+            (value, not named and key in _NAMED)
+            for key, value in node.items()
+            if named or not (key in _DATA or str(key).startswith("x-"))
+        ]
+
+
+def _checked(shown: str, data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise DocumentError(shown, "it is not an OpenAPI document: an object is needed")
+    version = data.get("openapi")
+    if version is None and "swagger" in data:
+        raise DocumentError(
+            shown,
+            f"it is Swagger {data['swagger']}, and OpenAPI 3.0 or 3.1 is needed. "
+            "Convert it, for example with swagger2openapi.",
+        )
+    if version is None:
+        raise DocumentError(shown, 'it is not an OpenAPI document: there is no "openapi" in it')
+    if not str(version).startswith(("3.0", "3.1")):
+        raise DocumentError(shown, f"it is OpenAPI {version!s:.20}, and 3.0 or 3.1 is needed")
+    for part in ("paths", "components", "webhooks"):
+        if not isinstance(data.get(part, {}), Mapping):
+            raise DocumentError(shown, f'its "{part}" must be an object')
+    if not data.keys() & {"paths", "components", "webhooks"}:
+        raise DocumentError(shown, 'it is not an OpenAPI document: there are no "paths" in it')
+    return data

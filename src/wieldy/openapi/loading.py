@@ -1,0 +1,124 @@
+"""Get a document from where it is: a file, a URL, or a dict that the caller has."""
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from wieldy.core.conversion import parse_json
+from wieldy.core.errors import DocumentError, ServiceError
+
+from .client import Client
+from .yaml_reader import read_yaml
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+
+LARGEST_DOCUMENT = 100_000_000
+_URL = re.compile(r"https?://", re.IGNORECASE)
+# Whatever is not a reference within the document itself. It may find too much, never too little
+# of what is written plainly; what hides from it is met later, and not followed there.
+_OUTWARD = re.compile(r"""\$ref["']?\s*:\s*(?!["']?#)""")
+
+
+class Loaded:
+    """A document as data, and where it came from: a URL, a file's URI, or nothing for a dict."""
+
+    __slots__ = ("address", "data", "refers_outward", "shown")
+
+    def __init__(self, address: str, shown: str, data: Any, refers_outward: bool) -> None:
+        self.address = address
+        self.shown = shown
+        self.data = data
+        self.refers_outward = refers_outward
+
+
+async def load(source: Source, client: Client) -> Loaded:
+    """Read a document; `DocumentError` says why it can't be."""
+    if isinstance(source, Mapping):
+        return Loaded("", "The OpenAPI document", source, True)
+    if not isinstance(source, str | os.PathLike):
+        kind = type(source).__name__
+        raise DocumentError("The OpenAPI document", f"expected a file, a URL or a dict, got {kind}")
+    text = os.fspath(source)
+    if _URL.match(text):
+        return await load_address(text, client)
+    if "\n" in text or text.lstrip()[:1] == "{":
+        raise DocumentError(
+            "The OpenAPI document", "this is its text. Pass a file, a URL, or json.loads(text)."
+        )
+    # Reading and parsing take a while, and the event loop has others to serve.
+    return await asyncio.to_thread(_load_file, Path(text))
+
+
+async def load_address(address: str, client: Client) -> Loaded:
+    """Read the document at a URL, or at a file's URI; the address it ends at may be another."""
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return await asyncio.to_thread(_load_file, Path(url2pathname(parts.path)))
+    shown = _without_secrets(address)
+    try:
+        fetched = await client.fetch(address, LARGEST_DOCUMENT)
+    except ServiceError as error:
+        raise DocumentError(shown, str(error)) from error
+    text = _decoded(shown, fetched.content)
+    return await asyncio.to_thread(_parsed, fetched.url, shown, text)
+
+
+def _load_file(path: Path) -> Loaded:
+    try:
+        if path.stat().st_size > LARGEST_DOCUMENT:
+            raise DocumentError(str(path), f"larger than {LARGEST_DOCUMENT:,} bytes")
+        content = path.read_bytes()
+        address = path.resolve().as_uri()
+    except OSError as error:
+        raise DocumentError(str(path), f"it can't be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise DocumentError(repr(str(path)), f"it can't be read: {error}") from error
+    return _parsed(address, str(path), _decoded(str(path), content))
+
+
+def _parsed(address: str, shown: str, text: str) -> Loaded:
+    return Loaded(address, shown, parse(shown, text), _OUTWARD.search(text) is not None)
+
+
+def parse(shown: str, text: str) -> Any:
+    """JSON or YAML text as data."""
+    start = text.lstrip()[:1]
+    if start == "<":
+        raise DocumentError(shown, "it is HTML or XML, not JSON or YAML")
+    problem: Exception
+    try:
+        if start in ("{", "["):
+            try:
+                return parse_json(text)
+            except ValueError as error:
+                problem = error
+            try:
+                return read_yaml(text)
+            except ValueError:
+                raise DocumentError(shown, f"it is not JSON: {problem}") from problem
+        return read_yaml(text)
+    except DocumentError:
+        raise
+    except RecursionError:
+        raise DocumentError(shown, "it is nested too deep") from None
+    except ValueError as error:
+        raise DocumentError(shown, f"it is neither JSON nor YAML: {error}") from error
+
+
+def _decoded(shown: str, content: bytes) -> str:
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        raise DocumentError(shown, "it is not text in UTF-8") from None
+
+
+def _without_secrets(address: str) -> str:
+    """The address as it may be shown: what follows a `?` or precedes an `@` may be a key."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,135 @@
+"""The operations of a document: what each is called, and what is known before it is needed."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wieldy.core.errors import DocumentError
+
+from .document import Document, Node
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+PLACES = ("path", "query", "header", "cookie")
+_LONGEST_NAME = 64
+_LONGEST_TEXT = 600
+_ODD = re.compile(r"[^a-zA-Z0-9_]+")
+
+
+class Operation:
+    """One operation as the document writes it."""
+
+    __slots__ = ("document", "id", "item", "method", "name", "node", "path")
+
+    def __init__(self, document: Document, method: str, path: str, item: Node, node: Node) -> None:
+        self.document = document
+        self.method = method.upper()
+        self.path = path
+        self.item = item
+        self.node = node
+        given = node.get("operationId")
+        self.id = given if isinstance(given, str) and given.strip() else None
+        self.name = ""
+
+    @property
+    def title(self) -> str:
+        """The method and the path, as people write them."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def tags(self) -> list[str]:
+        """The document's own tags."""
+        tags = self.node.get("tags")
+        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+
+    @property
+    def description(self) -> str:
+        """What the operation does, in a few lines."""
+        texts = [
+            text.strip()
+            for key in ("summary", "description")
+            for holder in (self.node, self.item)
+            for text in (holder.get(key),)
+            if isinstance(text, str) and text.strip()
+        ]
+        texts = list(dict.fromkeys(texts)) or [self.title]
+        if self.node.get("deprecated") is True:
+            texts.insert(0, "Deprecated.")
+        text = "\n".join(texts)
+        return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT].rstrip() + "…"
+
+    @property
+    def parameters(self) -> list[Node]:
+        """The parameters of the operation and of its path, references followed."""
+        found: dict[tuple[str, str], Node] = {}
+        for holder in (self.item, self.node):
+            listed = holder.get("parameters")
+            for each in listed if isinstance(listed, list) else []:
+                parameter = self._followed(Node(each, holder.address), "parameter")
+                name, place = parameter.get("name"), parameter.get("in")
+                if not isinstance(name, str) or not name or place not in PLACES:
+                    raise self._broken("a parameter needs a name and a place")
+                found[name, place] = parameter
+        return list(found.values())
+
+    @property
+    def body(self) -> Node | None:
+        """What the operation takes as its body, references followed."""
+        node = self.node.child("requestBody")
+        return self._followed(node, "requestBody") if isinstance(node.value, Mapping) else None
+
+    def check(self) -> None:
+        """Raise `DocumentError` if the operation can't be called as it is written."""
+        _ = self.parameters, self.body
+
+    def _followed(self, node: Node, what: str) -> Node:
+        target = self.document.follow(node)
+        if target is None:
+            raise self._broken(f"a {what} refers to {node.get('$ref')!r:.200}, which is not there")
+        return target
+
+    def _broken(self, reason: str) -> DocumentError:
+        return DocumentError(
+            self.document.shown,
+            f"{self.title}: {reason}. Correct it, or leave it out with deny=[{self.title!r}].",
+        )
+
+
+def operations(document: Document, prefix: str | None = None) -> list[Operation]:
+    """Every operation, in the document's order, each with a name of its own."""
+    found = list(_listed(document))
+    wanted = [_wanted(operation, prefix) for operation in found]
+    counts = Counter(wanted)
+    for operation, name in zip(found, wanted, strict=True):
+        plain = counts[name] == 1 and len(name) <= _LONGEST_NAME
+        operation.name = name if plain else _hashed(name, operation)
+    return found
+
+
+def _listed(document: Document) -> Iterator[Operation]:
+    paths = document.root.get("paths") or {}
+    for path, value in paths.items():
+        if not isinstance(path, str) or path.startswith("x-"):
+            continue
+        item = document.follow(Node(value, document.address))
+        if item is None or not isinstance(item.value, Mapping):
+            reason = f"the path {path!r:.200} is not an object, or refers to nothing"
+            raise DocumentError(document.shown, reason)
+        for method in METHODS:
+            given: Any = item.value.get(method)
+            if isinstance(given, Mapping):
+                yield Operation(document, method, path, item, Node(given, item.address))
+
+
+def _wanted(operation: Operation, prefix: str | None) -> str:
+    name = _ODD.sub("_", operation.id or "").strip("_")
+    if not name:
+        name = _ODD.sub("_", f"{operation.method.lower()}_{operation.path}").strip("_")
+    return f"{prefix}_{name}" if prefix else name
+
+
+def _hashed(name: str, operation: Operation) -> str:
+    """A name that follows from this operation alone, so that it survives a new order."""
+    digest = hashlib.sha256(f"{operation.id} {operation.title}".encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - 9].rstrip('_')}_{digest}"

@@ -1,0 +1,90 @@
+"""Follow references to other files and addresses, where the caller agreed to it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from wieldy.core.errors import DocumentError
+
+from .client import Client, origin
+from .document import Document, outward
+from .loading import load_address
+
+# Nothing, the document's own folder or host, or these folders and addresses besides.
+Consent = bool | Iterable[str]
+
+_MOST_DOCUMENTS = 500
+
+
+async def gather(document: Document, consent: Consent, client: Client) -> None:
+    """Put every document that this one refers to beside it, or refuse."""
+    allowed = _places(document, consent)
+    waiting = [(document.address, document.root)]
+    while waiting:
+        address, data = waiting.pop()
+        for reference in outward(data):
+            target = _target(document, reference, address)
+            if target in document.documents:
+                continue
+            _check(document, reference, target, allowed)
+            if len(document.documents) > _MOST_DOCUMENTS:
+                raise DocumentError(document.shown, f"it has more than {_MOST_DOCUMENTS} parts")
+            loaded = await load_address(target, client)
+            # Where a redirect or a link leads has to be allowed as well.
+            _check(document, reference, loaded.address, allowed)
+            document.documents[target] = loaded.data
+            waiting.append((target, loaded.data))
+
+
+def _places(document: Document, consent: Consent) -> list[str]:
+    """The addresses under which a document may be read."""
+    if consent is False:
+        return []
+    given = [] if consent is True else [consent] if isinstance(consent, str) else list(consent)
+    parts = urlsplit(document.address)
+    if parts.scheme == "file":
+        given.append(str(_path(document.address).parent))
+    elif parts.scheme:
+        given.append(f"{parts.scheme}://{parts.netloc}/")
+    return [each if "://" in each else Path(each).resolve().as_uri() for each in given]
+
+
+def _target(document: Document, reference: str, address: str) -> str:
+    try:
+        return document.locate(reference, address)[0]
+    except ValueError:
+        raise DocumentError(
+            document.shown, f"the reference {reference!r:.200} is no address"
+        ) from None
+
+
+def _check(document: Document, reference: str, target: str, allowed: list[str]) -> None:
+    if any(_is_under(target, place) for place in allowed):
+        return
+    if urlsplit(target).scheme not in ("http", "https", "file"):
+        reason = "can't be followed: only a document from a file or a URL has others beside it"
+    elif not allowed:
+        reason = (
+            "is not followed without consent. Pass refs=True for its own folder or host, "
+            'or refs=["…"] with the folders and addresses that it may read.'
+        )
+    else:
+        reason = 'leads out of what is allowed. Add where it leads: refs=["…"].'
+    raise DocumentError(document.shown, f"the reference {reference!r:.200} {reason}")
+
+
+def _is_under(target: str, place: str) -> bool:
+    if urlsplit(target).scheme == "file":
+        # Resolved, so that neither `..` nor a link leads elsewhere.
+        return place.startswith("file:") and _path(target).is_relative_to(_path(place))
+    if not place.startswith("http") or origin(target) != origin(place):
+        return False
+    folder = urlsplit(place).path.rstrip("/")
+    path = unquote(urlsplit(target).path)
+    inside = path == folder or path.startswith(folder + "/")
+    return inside and ".." not in path.split("/")
+
+
+def _path(address: str) -> Path:
+    return Path(url2pathname(urlsplit(address).path)).resolve()

@@ -1,0 +1,154 @@
+"""What an API answered, as a value, as content, or as an error."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from wieldy.core.block import Audio, Image, Resource
+from wieldy.core.conversion import parse_json
+from wieldy.core.errors import ServiceError
+
+from .arguments import choose_media, is_json, plain_media
+from .client import Response
+from .document import Node
+from .operation import Operation
+from .schema import Schemas
+
+_LONGEST_BODY = 4000
+_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
+_TEXT = (
+    "application/xml", "application/javascript", "application/yaml", "application/x-yaml",
+    "application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql",
+)  # fmt: skip
+
+
+def read_response(operation: Operation, response: Response, hint: str = "") -> Any:
+    """The value of an answer; `ServiceError` for a status that says it is none."""
+    if not 200 <= response.status < 300:
+        raise failure(operation, response, hint)
+    if operation.method == "HEAD":
+        return {"status": response.status, "headers": dict(response.headers)}
+    if not response.content:
+        return None
+    return _value(response)
+
+
+def failure(operation: Operation, response: Response, hint: str) -> ServiceError:
+    """An answer that is an error: its status, and the beginning of what it says."""
+    said = _text(response)
+    body = said if len(said) <= _LONGEST_BODY else said[:_LONGEST_BODY] + "…"
+    status = f"{response.status} {response.reason}".strip()
+    message = f"{operation.title}: {status}" + (f": {body}" if body else "")
+    return ServiceError(
+        message + (hint if response.status in (401, 403) else ""),
+        status=response.status,
+        body=body,
+        temporary=response.status in _TEMPORARY,
+        retry_after=_retry_after(response.headers.get("retry-after")),
+    )
+
+
+def accepted(operation: Operation) -> str:
+    """The media types that the document promises, for the Accept header."""
+    success = _success(operation)
+    content = success.get("content") if success is not None else None
+    media = [str(each) for each in content] if isinstance(content, Mapping) else []
+    printable = [each for each in media if each.isascii() and each.isprintable()]
+    return ", ".join(sorted(printable, key=lambda each: not is_json(plain_media(each)))) or "*/*"
+
+
+def output_schema(operation: Operation) -> dict[str, Any] | None:
+    """What a success gives, where that is JSON and the document says what."""
+    success = _success(operation)
+    content = success.child("content") if success is not None else None
+    if content is None or not isinstance(content.value, Mapping):
+        return None
+    media = choose_media({str(key): value for key, value in content.value.items()})
+    if media is None or not is_json(plain_media(media)):
+        return None
+    node = content.child(media).child("schema")
+    if not isinstance(node.value, Mapping):
+        return None
+    return Schemas(operation.document, "writeOnly").whole(node) or None
+
+
+def _success(operation: Operation) -> Node | None:
+    responses = operation.node.child("responses")
+    if not isinstance(responses.value, Mapping):
+        return None
+    codes = sorted(str(code) for code in responses.value if str(code)[:1] == "2")
+    for code in [*codes, "default"]:
+        found = operation.document.follow(responses.child(code))
+        if found is not None and isinstance(found.get("content"), Mapping):
+            return found
+    return None
+
+
+def _value(response: Response) -> Any:
+    media = plain_media(response.headers.get("content-type", ""))
+    if is_json(media):
+        try:
+            return parse_json(_decoded(response))
+        except (ValueError, RecursionError):
+            return _decoded(response)
+    if media.startswith("image/"):
+        return Image(response.content, media)
+    if media.startswith("audio/"):
+        return Audio(response.content, media)
+    if _is_text(media) or (not media and _is_utf8(response.content)):
+        return _decoded(response)
+    parts = urlsplit(response.url)
+    # Without what follows the `?`, where a key may stand.
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return Resource(address, data=response.content, mime_type=media or "application/octet-stream")
+
+
+def _is_text(media: str) -> bool:
+    return media.startswith("text/") or media in _TEXT or media.endswith(("+xml", "+yaml"))
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\x00" not in content
+
+
+def _text(response: Response) -> str:
+    """What an error says: JSON on one line, text as it is, and of anything else the size."""
+    if not response.content:
+        return ""
+    value = _value(response)
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Image | Audio | Resource):
+        return f"({len(response.content):,} bytes of {value.mime_type})"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _decoded(response: Response) -> str:
+    head = Message()
+    head["Content-Type"] = response.headers.get("content-type", "").replace("\n", " ")
+    charset = head.get_content_charset() or "utf-8"
+    try:
+        return response.content.decode(charset, "replace")
+    except LookupError:
+        return response.content.decode("utf-8", "replace")
+
+
+def _retry_after(header: str | None) -> float | None:
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    try:
+        until = parsedate_to_datetime(header)
+    except (TypeError, ValueError):
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,232 @@
+"""A schema of an OpenAPI document as JSON Schema 2020-12, with just the definitions it uses.
+
+Real documents hold much that is not quite a schema. What can't be understood is
+left out, so that one slip in a thousand operations costs a hint and not a tool.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from .document import Document, Node
+
+_DEEPEST = 100
+_LONGEST_EXAMPLE = 200
+_LONGEST_TEXT = 1000
+_TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
+_ODD = re.compile(r"[^a-zA-Z0-9_.-]+")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+@lru_cache(maxsize=4096)
+def _is_pattern(pattern: Any) -> bool:
+    # Loaded with the first pattern, which is when a tool is first described.
+    import jsonschema_rs  # noqa: PLC0415
+
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern})
+    except ValueError:
+        return False
+    return isinstance(pattern, str)
+
+
+# Keywords whose value is kept as it is, where it has the form that it must have.
+_PLAIN: dict[str, Callable[[Any], bool]] = {
+    "description": lambda value: isinstance(value, str),
+    "format": lambda value: isinstance(value, str),
+    "pattern": _is_pattern,
+    "contentEncoding": lambda value: isinstance(value, str),
+    "contentMediaType": lambda value: isinstance(value, str),
+    "default": lambda value: True,
+    "const": lambda value: True,
+    "enum": lambda value: isinstance(value, list) and bool(value),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "exclusiveMinimum": _is_number,
+    "exclusiveMaximum": _is_number,
+    "minLength": _is_count,
+    "maxLength": _is_count,
+    "minItems": _is_count,
+    "maxItems": _is_count,
+    "minContains": _is_count,
+    "maxContains": _is_count,
+    "minProperties": _is_count,
+    "maxProperties": _is_count,
+    "uniqueItems": lambda value: isinstance(value, bool),
+    "deprecated": lambda value: isinstance(value, bool),
+    "readOnly": lambda value: isinstance(value, bool),
+    "writeOnly": lambda value: isinstance(value, bool),
+    "required": _is_names,
+}
+_ONE = (
+    "items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties",
+)  # fmt: skip
+_MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED = ("properties", "patternProperties", "dependentSchemas")
+_UNION = ("anyOf", "oneOf", "allOf")
+
+
+class Schemas:
+    """Reads the schemas of one operation, for what is sent or for what comes back.
+
+    `definitions` holds what they refer to. `hidden` is the mark of properties that
+    are not for this direction: `readOnly` in a request, `writeOnly` in an answer.
+    """
+
+    def __init__(self, document: Document, hidden: str) -> None:
+        self.document = document
+        self.hidden = hidden
+        self.definitions: dict[str, Any] = {}
+        self._names: dict[tuple[str, int], str] = {}
+        self._waiting: list[tuple[str, Node]] = []
+
+    def read(self, node: Node) -> Any:
+        """The schema, and all that it refers to among the definitions."""
+        schema = self._schema(node, 0)
+        while self._waiting:
+            name, target = self._waiting.pop()
+            self.definitions[name] = self._schema(target, 0)
+        return schema
+
+    def whole(self, node: Node) -> dict[str, Any]:
+        """The schema with its definitions in it."""
+        schema = self.read(node)
+        schema = {} if schema is True else {"not": {}} if schema is False else schema
+        return {**schema, "$defs": self.definitions} if self.definitions else schema
+
+    def _schema(self, node: Node, depth: int) -> Any:
+        value = node.value
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, Mapping) or depth > _DEEPEST:
+            return {}
+        if isinstance(value.get("$ref"), str):
+            return self._reference(node, depth)
+        return self._keywords(node, depth)
+
+    def _reference(self, node: Node, depth: int) -> Any:
+        reference: str = node.value["$ref"]
+        target = self.document.follow(node)
+        if target is None:
+            said = f"The document refers to {reference[:200]}, which is not there."
+            return {"description": said}
+        found = {"$ref": f"#/$defs/{self._name(reference, target)}"}
+        beside = {key: value for key, value in node.value.items() if key != "$ref"}
+        if self.document.is_30:
+            # There what stands beside a reference does not count; a description does no harm.
+            beside = {key: value for key, value in beside.items() if key == "description"}
+        return {**self._keywords(Node(beside, node.address), depth), **found} if beside else found
+
+    def _name(self, reference: str, target: Node) -> str:
+        key = (target.address, id(target.value))
+        if key not in self._names:
+            plain = _ODD.sub("_", reference.rpartition("/")[2])[:60].strip("_.") or "Schema"
+            taken, name, number = set(self._names.values()), plain, 2
+            while name in taken:
+                name, number = f"{plain}_{number}", number + 1
+            self._names[key] = name
+            self._waiting.append((name, target))
+        return self._names[key]
+
+    def _keywords(self, node: Node, depth: int) -> dict[str, Any]:
+        value: Mapping[str, Any] = node.value
+        schema = {
+            key: value[key] for key, fits in _PLAIN.items() if key in value and fits(value[key])
+        }
+        kinds = _kinds(value.get("type"))
+        if kinds:
+            schema["type"] = kinds[0] if len(kinds) == 1 else kinds
+        self._inner(node, depth, schema)
+        self._leave_out(node, schema)
+        _bounds(value, schema)
+        _example(value, schema)
+        if self.document.is_30 and value.get("nullable") is True:
+            return _nullable(schema)
+        if len(schema.get("description", "")) > _LONGEST_TEXT:
+            schema["description"] = schema["description"][:_LONGEST_TEXT] + "…"
+        return schema
+
+    def _inner(self, node: Node, depth: int, schema: dict[str, Any]) -> None:
+        value, address = node.value, node.address
+        for key in _ONE:
+            if isinstance(value.get(key), Mapping | bool):
+                schema[key] = self._schema(Node(value[key], address), depth + 1)
+        for key in _MANY:
+            if isinstance(value.get(key), list) and value[key]:
+                schema[key] = [self._schema(Node(each, address), depth + 1) for each in value[key]]
+        for key in _NAMED:
+            if isinstance(value.get(key), Mapping):
+                schema[key] = {
+                    str(name): self._schema(Node(each, address), depth + 1)
+                    for name, each in value[key].items()
+                    if key != "patternProperties" or _is_pattern(name)
+                }
+
+    def _leave_out(self, node: Node, schema: dict[str, Any]) -> None:
+        """Drop the properties that are not for this direction."""
+        given = node.get("properties")
+        if not isinstance(given, Mapping):
+            return
+        for name, each in given.items():
+            target = self.document.follow(Node(each, node.address))
+            marks = (each, target.value if target is not None else None)
+            if any(isinstance(mark, Mapping) and mark.get(self.hidden) is True for mark in marks):
+                schema["properties"].pop(str(name), None)
+        if "required" in schema:
+            gone = given.keys() - schema["properties"].keys()
+            schema["required"] = [name for name in schema["required"] if name not in gone]
+
+
+def _kinds(given: Any) -> list[str]:
+    listed = given if isinstance(given, list) else [given]
+    known = [kind for kind in listed if isinstance(kind, str) and kind in _TYPES]
+    # A list with something unknown in it allows more than what is known.
+    return list(dict.fromkeys(known)) if len(known) == len(listed) else []
+
+
+def _bounds(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
+    """Version 3.0 says with `true` that a bound itself is out."""
+    for bound, exclusive in (
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ):
+        if value.get(exclusive) is True and bound in schema:
+            schema[exclusive] = schema.pop(bound)
+
+
+def _example(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
+    given = value.get("examples")
+    listed = given if isinstance(given, list) else [value["example"]] if "example" in value else []
+    try:
+        short = [each for each in listed[:3] if len(json.dumps(each)) <= _LONGEST_EXAMPLE]
+    except (TypeError, ValueError, RecursionError):
+        return
+    if short:
+        schema["examples"] = short
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    if "enum" in schema and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    if isinstance(schema.get("type"), str) and not schema.keys() & _UNION:
+        schema["type"] = [schema["type"], "null"]
+        return schema
+    if not schema.keys() & {*_UNION, "not"}:
+        return schema
+    said = {key: schema.pop(key) for key in ("description", "default") if key in schema}
+    return {**said, "anyOf": [schema, {"type": "null"}]}

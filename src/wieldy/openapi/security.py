@@ -1,0 +1,136 @@
+"""Who is asking: what was given as `auth` and `headers`, and the form in which it is sent."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from wieldy.core.errors import DocumentError
+from wieldy.core.names import near
+from wieldy.core.secret import Secret, preset_secrets, reveal
+
+from .document import Document, Node
+from .operation import Operation
+from .style import header_text
+
+# A token or key for the one scheme that there is, or one for each scheme by its name.
+# For `basic` it is "user:password".
+Auth = str | Secret | Mapping[str, str | Secret]
+
+_ALWAYS = "a bearer token"
+_SHOWN_FREELY = ("accept", "user-agent", "content-", "x-github-api-version")
+
+
+class Credentials:
+    """The secrets of one API, by the name of their scheme, and headers for every request."""
+
+    def __init__(
+        self, document: Document, auth: Auth | None, headers: Mapping[str, Any] | None
+    ) -> None:
+        self._schemes = _schemes(document)
+        self._root = document.root.get("security")
+        self._given = _given(document, self._schemes, auth)
+        self._headers = {
+            str(name): header_text(str(name), str(reveal(value)))
+            for name, value in (headers or {}).items()
+        }
+        hidden = [
+            value
+            for name, value in (headers or {}).items()
+            if not str(name).lower().startswith(_SHOWN_FREELY) or isinstance(value, Secret)
+        ]
+        self.secrets = tuple(map(Secret, _all_forms(self._given.values(), hidden)))
+
+    def __bool__(self) -> bool:
+        return bool(self._given or self._headers)
+
+    def headers(self) -> dict[str, str]:
+        """The headers that every request has."""
+        return dict(self._headers)
+
+    def for_operation(self, operation: Operation) -> list[tuple[str, str, str]]:
+        """Where to put which secret: (place, name, value) for each."""
+        return [part for name in self._chosen(operation) for part in self._parts(name)]
+
+    def missing(self, operation: Operation) -> str:
+        """What an operation asks for and nobody gave, in words, or nothing."""
+        asked = [each for each in self._requirements(operation) or [] if each]
+        if self._headers or not asked or any(each.keys() <= self._given.keys() for each in asked):
+            return ""
+        names = " or ".join(" and ".join(map(str, each)) for each in asked)
+        return f' It needs {names}: pass auth={{"{next(iter(asked[0]))}": …}}.'
+
+    def _requirements(self, operation: Operation) -> list[Mapping[str, Any]] | None:
+        own = operation.node.get("security")
+        given = self._root if own is None else own
+        if not isinstance(given, list):
+            return None
+        return [each for each in given if isinstance(each, Mapping)]
+
+    def _chosen(self, operation: Operation) -> Iterable[str]:
+        """The schemes of the first alternative that can be met."""
+        requirements = self._requirements(operation)
+        if requirements is None or _ALWAYS in self._given:
+            # The document leaves it open, and somebody gave it for a reason.
+            return list(self._given) if requirements != [] else []
+        met = (each for each in requirements if each and each.keys() <= self._given.keys())
+        return list(next(met, {}))
+
+    def _parts(self, name: str) -> list[tuple[str, str, str]]:
+        scheme, value = self._schemes.get(name, {}), self._given[name]
+        kind = scheme.get("type")
+        if kind == "apiKey":
+            return [(str(scheme.get("in")), str(scheme.get("name")), value)]
+        if kind == "http" and str(scheme.get("scheme")).lower() == "basic":
+            return [("header", "Authorization", f"Basic {_basic(value)}")]
+        if kind == "http" and str(scheme.get("scheme")).lower() != "bearer":
+            return [("header", "Authorization", f"{scheme.get('scheme')} {value}")]
+        return [("header", "Authorization", f"Bearer {value}")]
+
+
+def _schemes(document: Document) -> dict[str, Mapping[str, Any]]:
+    components = Node(document.root.get("components"), document.address)
+    listed = components.child("securitySchemes")
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in listed.value if isinstance(listed.value, Mapping) else ():
+        scheme = document.follow(listed.child(name))
+        if scheme is not None and isinstance(scheme.value, Mapping):
+            found[str(name)] = scheme.value
+    return found
+
+
+def _given(
+    document: Document, schemes: Mapping[str, Any], auth: Auth | None
+) -> dict[str, str]:
+    if auth is None:
+        return {}
+    if not isinstance(auth, Mapping):
+        if len(schemes) > 1:
+            names = ", ".join(schemes)
+            raise DocumentError(
+                document.shown, f'it has several ways to say who asks ({names}): auth={{"…": …}}'
+            )
+        auth = {next(iter(schemes), _ALWAYS): auth}
+    for name in auth:
+        if name not in schemes and name != _ALWAYS:
+            close = near(name, schemes)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            known = ", ".join(schemes) or "none"
+            reason = f"it has no security scheme {name!r}; there are: {known}.{hint}"
+            raise DocumentError(document.shown, reason)
+    return {name: header_text("auth", str(reveal(value))) for name, value in auth.items()}
+
+
+def _basic(value: str) -> str:
+    return base64.b64encode(value.encode("utf-8")).decode("ascii")
+
+
+def _all_forms(given: Iterable[str], headers: list[Any]) -> list[str]:
+    """The secrets in every form in which they are sent."""
+    plain = list(given)
+    forms = [*plain, *map(_basic, plain), *(quote(each, safe="") for each in plain)]
+    # The password of a pair says as much as the pair.
+    forms += [each.partition(":")[2] for each in plain if ":" in each]
+    forms += preset_secrets(headers)
+    forms += [each.rpartition(" ")[2] for each in preset_secrets(headers) if " " in each]
+    return [form for form in dict.fromkeys(forms) if form]

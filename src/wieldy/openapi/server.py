@@ -1,0 +1,108 @@
+"""The address of an API, and whether what is secret may go there."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from wieldy.core.errors import DocumentError
+
+from .client import origin
+from .document import Document, Node
+from .operation import Operation
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+
+class Servers:
+    """Where requests go: to `base_url` if the caller gave one, else where the document says.
+
+    A document is somebody else's. What it may decide is bounded: secrets go to
+    `base_url`, or to the document's own first server, and to no other origin. One
+    that was fetched may not send them to another origin than its own, nor point at
+    this machine or its network from outside.
+    """
+
+    def __init__(self, document: Document, base_url: str | None, has_secrets: bool) -> None:
+        self._document = document
+        self._base = None if base_url is None else _given_base(document, base_url)
+        self._has_secrets = has_secrets
+        self._main = self._base or self._named(Node(document.root, document.address)) or ""
+        if self._base is None and document.address[:4] == "http":
+            self._check_origin(self._main)
+
+    def address(self, operation: Operation) -> str:
+        """The address that an operation's path is put after."""
+        if self._base is not None:
+            return self._base
+        found = self._named(operation.node) or self._named(operation.item) or self._main
+        if origin(found)[:4] != "http":
+            raise DocumentError(
+                self._document.shown, 'it does not say where its API is. Pass base_url="https://…".'
+            )
+        if found != self._main:
+            self._check_other(operation, found)
+        return found.rstrip("/")
+
+    def _named(self, holder: Node) -> str | None:
+        servers = holder.get("servers")
+        first = servers[0] if isinstance(servers, list) and servers else None
+        if first is None and holder.value is self._document.root:
+            first = {"url": "/"}
+        url = first.get("url") if isinstance(first, Mapping) else None
+        if not isinstance(url, str):
+            return None
+        written = self._filled(url, first.get("variables"))
+        try:
+            whole = urljoin(self._document.address, written)
+            return whole if origin(whole) else None
+        except ValueError:
+            return None
+
+    def _filled(self, url: str, variables: Any) -> str:
+        def default(found: re.Match[str]) -> str:
+            known = variables.get(found[1]) if isinstance(variables, Mapping) else None
+            value = known.get("default") if isinstance(known, Mapping) else None
+            return found[0] if value is None else str(value)
+
+        return _VARIABLE.sub(default, url)
+
+    def _check_origin(self, url: str) -> None:
+        own, there = origin(self._document.address), origin(url)
+        if not there or own == there:
+            return
+        if self._has_secrets:
+            self._refuse(f"the credentials would go to {there}", url)
+        if _is_near(url) and not _is_near(self._document.address):
+            self._refuse(f"its server is {there}, on this machine or its network", url)
+
+    def _check_other(self, operation: Operation, url: str) -> None:
+        there = origin(url)
+        if there != origin(self._main) and self._has_secrets:
+            self._refuse(f"the credentials for {operation.title} would go to {there}", url)
+        if self._document.address[:4] == "http":
+            self._check_origin(url)
+
+    def _refuse(self, what: str, url: str) -> None:
+        raise DocumentError(
+            self._document.shown,
+            f"{what}, which is not where it came from or what it names first. "
+            f"If that is right, pass base_url={url!r}.",
+        )
+
+
+def _given_base(document: Document, base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise DocumentError(document.shown, f"base_url must be like https://host/v1: {base_url!r}")
+    return base_url.rstrip("/")
+
+
+def _is_near(url: str) -> bool:
+    """Whether an address is spelled as this machine or a network that is not public."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))

@@ -1,0 +1,126 @@
+"""One API: its document, its address, who asks, and the connections to it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from wieldy.core.secret import Secret
+
+from .arguments import Layout
+from .body import write_body
+from .client import Client, Request
+from .operation import Operation
+from .response import accepted, read_response
+from .security import Credentials
+from .server import Servers
+from .style import header_text, in_cookie, in_header, in_path, in_query
+
+LARGEST_RESPONSE = 20_000_000
+_TEMPLATE = re.compile(r"\{([^{}/]*)\}")
+_PATH_SAFE = "/:@!$&'()*+,;=~-._%"
+
+
+class Service:
+    """What all operations of a document share."""
+
+    def __init__(self, servers: Servers, credentials: Credentials, client: Client) -> None:
+        self.servers = servers
+        self.credentials = credentials
+        self.client = client
+
+
+class Endpoint:
+    """An operation that can be called. What it takes is worked out when it is first asked for."""
+
+    def __init__(self, service: Service, operation: Operation) -> None:
+        self.service = service
+        self.operation = operation
+        self._layout: Layout | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The arguments, and where each of them goes."""
+        # Two threads may both read; they read the same.
+        if self._layout is None:
+            self._layout = Layout(self.operation)
+        return self._layout
+
+    def input_schema(self) -> dict[str, Any]:
+        """What the operation takes."""
+        return self.layout.schema
+
+    def request(self, values: Mapping[str, Any]) -> Request:
+        """The request for these arguments; `ValueError` if they can't be sent."""
+        query: list[tuple[str, str]] = []
+        cookies: list[tuple[str, str]] = []
+        headers = {"Accept": accepted(self.operation)}
+        steps: dict[str, str] = {}
+        for parameter in self.layout.parameters:
+            value = values.get(parameter.argument)
+            if value is None:
+                continue
+            if parameter.place == "path":
+                steps[parameter.name] = in_path(parameter, value)
+            elif parameter.place == "query":
+                query += in_query(parameter, value)
+            elif parameter.place == "header":
+                headers[parameter.name] = in_header(parameter, value)
+            else:
+                cookies += in_cookie(parameter, value)
+        body = self.layout.body
+        written = write_body(body, values) if body is not None else None
+        if written is not None:
+            headers["Content-Type"] = header_text("Content-Type", written[1])
+        private = self._signed(query, cookies)
+        url = self.service.servers.address(self.operation) + self._path(steps)
+        if query:
+            url += "?" + "&".join(f"{name}={text}" for name, text in query)
+        content = None if written is None else written[0]
+        private = {name: value for name, value in private.items() if value}
+        public = {name: v for name, v in headers.items() if name.lower() not in _lower(private)}
+        return Request(self.operation.method, url, public, content, private)
+
+    def _signed(
+        self, query: list[tuple[str, str]], cookies: list[tuple[str, str]]
+    ) -> dict[str, str]:
+        """Put what says who asks into query and cookies; gives the headers that say it."""
+        private = self.service.credentials.headers()
+        for place, name, value in self.service.credentials.for_operation(self.operation):
+            if place == "query":
+                # The model's own value of the same name does not stand beside it.
+                query[:] = [pair for pair in query if pair[0] != quote(name, safe="[]$")]
+                query.append((quote(name, safe="[]$"), quote(value, safe="")))
+            elif place == "cookie":
+                cookies.append((quote(name, safe=""), quote(value, safe="")))
+            else:
+                private[name] = value
+        if cookies:
+            private["Cookie"] = "; ".join(f"{name}={text}" for name, text in cookies)
+        return private
+
+    def _path(self, steps: Mapping[str, str]) -> str:
+        pieces = []
+        for number, piece in enumerate(_TEMPLATE.split(self.operation.path)):
+            if number % 2 == 0:
+                pieces.append(quote(piece, safe=_PATH_SAFE))
+            elif piece in steps:
+                pieces.append(steps[piece])
+            else:
+                raise ValueError(f"the document does not say what {{{piece}}} in its path is")
+        path = "".join(pieces)
+        if any(step in (".", "..") for step in path.split("/")):
+            raise ValueError("the path would have a step . or ..")
+        return path if path[:1] == "/" else f"/{path}"
+
+
+async def ask(endpoint: Endpoint, secrets: tuple[Secret, ...], /, **values: Any) -> Any:
+    """Call an operation. The secrets are named so that they are covered wherever they appear."""
+    service = endpoint.service
+    response = await service.client.send(endpoint.request(values), LARGEST_RESPONSE)
+    hint = service.credentials.missing(endpoint.operation)
+    return read_response(endpoint.operation, response, hint)
+
+
+def _lower(names: Mapping[str, Any]) -> set[str]:
+    return {name.lower() for name in names}

@@ -1,0 +1,171 @@
+"""Write values into paths, queries, headers and cookies, in the styles that OpenAPI names.
+
+Whatever a value holds, it stays in its place: what would end it there is encoded,
+and what can't be encoded is refused.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from .arguments import Parameter
+
+Pairs = list[tuple[str, str]]
+
+# Of the reserved characters, those that can't begin another parameter or end the query.
+_RESERVED = ":/?@!$'()*,;"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
+
+
+def in_path(parameter: Parameter, value: Any) -> str:
+    """A value as it stands in the path; `ValueError` where it would be another path."""
+    written = _path_text(parameter, value)
+    if not written or any(_is_step(each) for each in _texts(value)):
+        raise ValueError(f"{parameter.argument}: it can't be empty, and have no step . or ..")
+    return written
+
+
+def in_query(parameter: Parameter, value: Any) -> Pairs:
+    """A value as the pairs that it is in a query, both sides encoded."""
+    safe = _RESERVED if parameter.reserved else ""
+    if parameter.media is not None:
+        return [(_name(parameter.name), quote(_content(parameter, value), safe=safe))]
+    if parameter.style == "deepObject" and isinstance(value, Mapping):
+        return [(name, quote(text, safe=safe)) for name, text in _deep(parameter.name, value)]
+    separator = _SEPARATORS.get(parameter.style, ",")
+    return _form(parameter, value, separator, safe)
+
+
+def in_header(parameter: Parameter, value: Any) -> str:
+    """A value as it stands in a header; `ValueError` where it would begin another."""
+    if parameter.media is not None:
+        text = _content(parameter, value)
+    elif isinstance(value, Mapping):
+        text = ",".join(_pairs(value, "=" if parameter.explode else ","))
+    elif isinstance(value, list | tuple):
+        text = ",".join(map(plain_text, value))
+    else:
+        text = plain_text(value)
+    return header_text(parameter.argument, text)
+
+
+def in_cookie(parameter: Parameter, value: Any) -> Pairs:
+    """A value as the cookies that it is, both sides encoded."""
+    if parameter.media is not None:
+        return [(quote(parameter.name, safe=""), quote(_content(parameter, value), safe=""))]
+    return _form(parameter, value, ",", "")
+
+
+def header_text(name: str, text: str) -> str:
+    """The text, if a header can hold it."""
+    if _CONTROL.search(text):
+        raise ValueError(f"{name}: a header can't hold line breaks or control characters")
+    return text.strip(" ")
+
+
+def plain_text(value: Any) -> str:
+    """A value as APIs expect it in text: `true`, `3`, and JSON for what is not simple."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
+    """A field of an urlencoded body as its pairs, both sides encoded."""
+    style = encoding.get("style")
+    if isinstance(value, Mapping) and style == "deepObject":
+        return [(key, quote(text, safe="")) for key, text in _deep(name, value)]
+    if isinstance(value, list | tuple) and encoding.get("explode") is False:
+        separator = _SEPARATORS.get(str(style), ",")
+        return [(_name(name), separator.join(quote(plain_text(each), safe="") for each in value))]
+    if isinstance(value, list | tuple):
+        return [(_name(name), quote(plain_text(each), safe="")) for each in value]
+    return [(_name(name), quote(plain_text(value), safe=""))]
+
+
+def _path_text(parameter: Parameter, value: Any) -> str:
+    name, style = quote(parameter.name, safe=""), parameter.style
+    if parameter.media is not None:
+        return _encoded(_content(parameter, value))
+    if isinstance(value, Mapping):
+        joint = "=" if parameter.explode else ","
+        items = [f"{_encoded(k)}{joint}{_encoded(plain_text(v))}" for k, v in value.items()]
+    elif isinstance(value, list | tuple):
+        items = [_encoded(plain_text(each)) for each in value]
+    else:
+        items = [_encoded(plain_text(value))]
+    if not any(items):
+        return ""
+    if style == "label":
+        return "." + ("." if parameter.explode else ",").join(items)
+    if style != "matrix":
+        return ",".join(items)
+    if not parameter.explode:
+        return f";{name}={','.join(items)}"
+    own = isinstance(value, Mapping)
+    return "".join(f";{item}" if own else f";{name}={item}" for item in items)
+
+
+def _form(parameter: Parameter, value: Any, separator: str, safe: str) -> Pairs:
+    name = _name(parameter.name)
+    if isinstance(value, Mapping) and parameter.explode:
+        return [(_name(str(k)), quote(plain_text(v), safe=safe)) for k, v in value.items()]
+    if isinstance(value, Mapping):
+        flat = [text for k, v in value.items() for text in (str(k), plain_text(v))]
+        return [(name, separator.join(quote(text, safe=safe) for text in flat))]
+    if not isinstance(value, list | tuple):
+        return [(name, quote(plain_text(value), safe=safe))]
+    texts = [quote(plain_text(each), safe=safe) for each in value]
+    if parameter.explode:
+        return [(name, text) for text in texts]
+    return [(name, separator.join(texts))] if texts else []
+
+
+def _deep(name: str, value: Any) -> Pairs:
+    """Pairs like `a[b][c]=1`; lists repeat their name."""
+    pairs: Pairs = []
+    rest: list[tuple[str, Any]] = [(_name(name), value)]
+    while rest:
+        key, here = rest.pop(0)
+        if isinstance(here, Mapping):
+            rest = [(f"{key}[{_name(str(k))}]", v) for k, v in here.items()] + rest
+        elif isinstance(here, list | tuple):
+            rest = [(key, each) for each in here] + rest
+        else:
+            pairs.append((key, plain_text(here)))
+    return pairs
+
+
+def _content(parameter: Parameter, value: Any) -> str:
+    is_text = isinstance(value, str) and "json" not in (parameter.media or "")
+    return value if is_text else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _pairs(value: Mapping[str, Any], joint: str) -> list[str]:
+    return [f"{name}{joint}{plain_text(each)}" for name, each in value.items()]
+
+
+def _name(name: str) -> str:
+    return quote(name, safe="[]$")
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [*map(str, value), *map(plain_text, value.values())]
+    return list(map(plain_text, value)) if isinstance(value, list | tuple) else [plain_text(value)]
+
+
+def _is_step(text: str) -> bool:
+    """Whether a server that decodes early would see a step to another path in it."""
+    return any(step in (".", "..") for step in re.split(r"[/\\]", text))

@@ -1,0 +1,138 @@
+"""Make tools of a document's operations."""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any, TypedDict
+
+from wieldy.core.errors import DocumentError
+from wieldy.core.limits import Limits
+from wieldy.core.tool import Permission, Tool
+
+from .client import Client
+from .document import Document
+from .loading import Source, load
+from .operation import Operation, operations
+from .references import Consent, gather
+from .response import output_schema
+from .security import Auth, Credentials
+from .server import Servers
+from .service import Endpoint, Service, ask
+
+_LIMITS = Limits(timeout=60, retries=2)
+_IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
+
+
+class OpenAPIOptions(TypedDict, total=False):
+    """What else can be said about a document when it is added.
+
+    Attributes:
+        auth: A token or key, or one for each security scheme by its name.
+        headers: Headers for every request, hidden like presets.
+        presets: Arguments that are filled in, for every operation that takes them.
+        limits: Of each tool; a minute, and two more tries of what may be repeated, unless given.
+        permission: Of each tool.
+        group: The group of the tools.
+        prefix: Put before each name, with an underscore.
+        refs: Whether references to other files and addresses are followed: True for the
+            document's own folder or host, or the folders and addresses that may be read.
+        on_conflict: What to do about names that are taken.
+    """
+
+    auth: Auth | None
+    headers: Mapping[str, Any] | None
+    presets: Mapping[str, Any] | None
+    limits: Limits | None
+    permission: Permission | str
+    group: str
+    prefix: str | None
+    refs: Consent
+    on_conflict: str
+
+
+async def read_tools(
+    source: Source,
+    base_url: str | None,
+    tags: Iterable[str],
+    allow: Iterable[str] | str | None,
+    deny: Iterable[str] | str | None,
+    options: OpenAPIOptions,
+) -> tuple[list[Tool], Client]:
+    """The tools of a document, and the client that their requests go through."""
+    limits = options.get("limits") or _LIMITS
+    client = Client(limits.timeout)
+    try:
+        document = await _document(source, options.get("refs", False), client)
+        credentials = Credentials(document, options.get("auth"), options.get("headers"))
+        servers = Servers(document, base_url, bool(credentials))
+        service = Service(servers, credentials, client)
+        chosen = _chosen(document, options.get("prefix"), allow, deny)
+        facts = {
+            "presets": options.get("presets"),
+            "limits": limits,
+            "permission": options.get("permission", Permission.AUTO),
+            "group": options.get("group", "basic"),
+            "source": f"openapi:{document.title}",
+        }
+        own = (tags,) if isinstance(tags, str) else tuple(tags)
+        return [_tool(service, each, own, facts) for each in chosen], client
+    except BaseException:
+        await client.close()
+        raise
+
+
+async def _document(source: Source, consent: Consent, client: Client) -> Document:
+    loaded = await load(source, client)
+    document = Document(loaded.address, loaded.shown, loaded.data)
+    if loaded.refers_outward:
+        await gather(document, consent, client)
+    return document
+
+
+def _chosen(
+    document: Document,
+    prefix: str | None,
+    allow: Iterable[str] | str | None,
+    deny: Iterable[str] | str | None,
+) -> list[Operation]:
+    listed = operations(document, prefix)
+    wanted, refused = _patterns(allow), _patterns(deny)
+    chosen = [
+        each
+        for each in listed
+        if (allow is None or _matches(each, wanted)) and not _matches(each, refused)
+    ]
+    if listed and not chosen:
+        raise DocumentError(document.shown, "allow and deny leave none of its operations")
+    for operation in chosen:
+        operation.check()
+    return chosen
+
+
+def _patterns(given: Iterable[str] | str | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())
+
+
+def _matches(operation: Operation, patterns: list[str]) -> bool:
+    """Whether a pattern fits the name, the document's own id, or the method and path."""
+    names = (operation.name, operation.title, operation.id or operation.name)
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+
+
+def _tool(
+    service: Service, operation: Operation, tags: tuple[str, ...], facts: dict[str, Any]
+) -> Tool:
+    endpoint = Endpoint(service, operation)
+    method = operation.method
+    return Tool(
+        partial(ask, endpoint, service.credentials.secrets),
+        name=operation.name,
+        description=operation.description,
+        tags=(*tags, *operation.tags),
+        input_schema=endpoint.input_schema,
+        output_schema=partial(output_schema, operation),
+        read_only=method in ("GET", "HEAD"),
+        idempotent=method in _IDEMPOTENT,
+        destructive=method == "DELETE",
+        **facts,
+    )

@@ -1,0 +1,152 @@
+"""YAML as JSON has it: no tags that make objects, no dates, no text that grows when it is read.
+
+The events of the parser are put together here, one by one. So neither deep
+nesting nor aliases of aliases can do more than be refused, and a `no` or a date
+stays the text that it is in a JSON document.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import yaml
+
+_DEEPEST = 500
+_MOST_REPEATED = 1_000_000
+_TAGS = ("str", "int", "float", "bool", "null", "map", "seq", "merge", "timestamp")
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_INTEGER = re.compile(r"[-+]?[0-9]{1,400}\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_WORDS: dict[str, Any] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+def read_yaml(text: str) -> Any:
+    """The one document in a YAML text; `ValueError` says why there is none."""
+    try:
+        return _Reader().read(yaml.parse(text, Loader=_LOADER))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise ValueError(f"{getattr(error, 'problem', None) or 'not YAML'}{where}") from None
+
+
+class _Frame:
+    """A list or an object that is not closed yet, and how many values it stands for."""
+
+    __slots__ = ("anchor", "key", "merged", "size", "value")
+
+    def __init__(self, value: Any, anchor: str | None) -> None:
+        self.value = value
+        self.anchor = anchor
+        self.key: str | None = None
+        self.merged: list[Any] = []
+        self.size = 1
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.frames: list[_Frame] = []
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.repeated = 0
+        self.result: Any = None
+        self.documents = 0
+        self.steps: dict[type, Callable[[Any], None]] = {
+            yaml.DocumentStartEvent: self.document,
+            yaml.ScalarEvent: self.scalar,
+            yaml.AliasEvent: self.alias,
+            yaml.MappingStartEvent: lambda event: self.open({}, event),
+            yaml.SequenceStartEvent: lambda event: self.open([], event),
+            yaml.MappingEndEvent: self.close,
+            yaml.SequenceEndEvent: self.close,
+        }
+
+    def read(self, events: Iterable[Any]) -> Any:
+        for event in events:
+            step = self.steps.get(type(event))
+            if step is not None:
+                step(event)
+        return self.result
+
+    def document(self, event: Any) -> None:
+        self.documents += 1
+        if self.documents > 1:
+            raise ValueError("more than one YAML document")
+
+    def open(self, value: Any, event: Any) -> None:
+        _check_tag(event)
+        if len(self.frames) >= _DEEPEST:
+            raise ValueError(f"nested more than {_DEEPEST} deep")
+        if self.frames and isinstance(self.frames[-1].value, dict) and self.frames[-1].key is None:
+            raise ValueError(f"a key that is not text in line {event.start_mark.line + 1}")
+        self.frames.append(_Frame(value, event.anchor))
+
+    def close(self, event: Any) -> None:
+        frame = self.frames.pop()
+        for merged in frame.merged:
+            frame.value = {**merged, **frame.value}
+        if frame.anchor is not None:
+            self.anchors[frame.anchor] = (frame.value, frame.size)
+        self.put(frame.value, frame.size)
+
+    def scalar(self, event: Any) -> None:
+        _check_tag(event)
+        frame = self.frames[-1] if self.frames else None
+        if frame is not None and isinstance(frame.value, dict) and frame.key is None:
+            frame.key = event.value
+            return
+        value = _plain(event)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, 1)
+        self.put(value, 1)
+
+    def alias(self, event: Any) -> None:
+        if event.anchor not in self.anchors:
+            raise ValueError(f"the alias *{event.anchor} refers to itself or to nothing")
+        value, size = self.anchors[event.anchor]
+        self.repeated += size
+        if self.repeated > _MOST_REPEATED:
+            raise ValueError("its aliases repeat too much")
+        frame = self.frames[-1]
+        if isinstance(frame.value, dict) and frame.key is None:
+            if not isinstance(value, str):
+                raise ValueError(f"a key that is not text in line {event.start_mark.line + 1}")
+            frame.key = value
+            return
+        self.put(value, size)
+
+    def put(self, value: Any, size: int) -> None:
+        if not self.frames:
+            self.result = value
+            return
+        frame = self.frames[-1]
+        frame.size += size
+        if isinstance(frame.value, list):
+            frame.value.append(value)
+        elif frame.key == "<<":
+            merged = value if isinstance(value, list) else [value]
+            frame.merged += [each for each in merged if isinstance(each, dict)]
+            frame.key = None
+        else:
+            frame.value[frame.key] = value
+            frame.key = None
+
+
+def _check_tag(event: Any) -> None:
+    tag = event.tag
+    if tag is not None and tag.removeprefix("tag:yaml.org,2002:") not in _TAGS and tag != "!":
+        raise ValueError(f"the tag {tag} in line {event.start_mark.line + 1} is not data")
+
+
+def _plain(event: Any) -> Any:
+    """What a scalar says, by the rules of JSON: quoted is text, and so is a date."""
+    text = event.value
+    if not event.implicit[0] or event.style is not None:
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.match(text):
+        return int(text)
+    return float(text) if _FLOAT.match(text) else text
