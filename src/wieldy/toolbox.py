@@ -184,16 +184,7 @@ class Toolbox(View):
 
         tools, client = await read_tools(source, base_url, tags, allow, deny, options)
         self._closers.append(client.close)
-        added: list[Tool] = []
-        try:
-            for tool in tools:
-                added.append(self._registry.add(tool, options.get("on_conflict", "raise")))
-        except DefinitionError:
-            # All of a document, or nothing of it.
-            for tool in added:
-                self._registry.remove(tool.name)
-            raise
-        return added
+        return self._registry.add_all(tools, options.get("on_conflict", "raise"))
 
     def remove(self, name: str) -> Tool:
         """Take a tool out; `ToolNotFound` if it is not here."""

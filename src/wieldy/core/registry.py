@@ -1,7 +1,7 @@
 """The tools and groups of one toolbox, in the order they came."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .names import near, provider_name
@@ -65,6 +65,18 @@ class Registry:
             self._shown[provider_name(tool.name)] = tool.name
         self._tell(tool.name)
         return tool
+
+    def add_all(self, tools: Iterable[Tool], on_conflict: str = "raise") -> list[Tool]:
+        """Register all of these, or none if one can't be."""
+        added: list[Tool] = []
+        with self._lock:
+            try:
+                added.extend(self.add(tool, on_conflict) for tool in tools)
+            except DefinitionError:
+                for tool in added:
+                    self.remove(tool.name)
+                raise
+        return added
 
     def remove(self, name: str) -> Tool:
         """Take a tool out; `ToolNotFound` if it is not here."""

@@ -359,7 +359,7 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
     if given is None:
         return None
     if callable(given):
-        given = given()
+        given = given() or {}
         _check_describes_object(tool, given)
     try:
         plain: dict[str, Any] = schema_of.untitled(dict(given))

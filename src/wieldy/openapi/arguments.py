@@ -99,7 +99,7 @@ class Layout:
 
 def choose_media(content: Mapping[str, Any]) -> str | None:
     """The media type of a body that says most: JSON first, then forms, then text."""
-    by_plain = {plain_media(media): media for media in reversed(content)}
+    by_plain = {plain_media(media): media for media in reversed([*content])}
     json_like = [media for plain, media in by_plain.items() if is_json(plain)]
     if json_like:
         return by_plain.get("application/json", json_like[-1])

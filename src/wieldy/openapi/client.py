@@ -29,7 +29,7 @@ _SAFE = ("GET", "HEAD")
 
 
 class Request:
-    """What is sent. The `private` headers, which hold secrets, go to this origin and to no other."""
+    """What is sent. The `private` headers hold secrets; they go to this origin and no other."""
 
     __slots__ = ("content", "headers", "method", "private", "url")
 

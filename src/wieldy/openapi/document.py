@@ -8,13 +8,13 @@ from wieldy.core.errors import DocumentError
 
 _LONGEST_CHAIN = 50
 # Values that stand under these keys are data or notes: nothing in them is a reference.
-_DATA = ("example", "examples", "default", "enum", "const", "links", "discriminator")
+_DATA = frozenset({"example", "examples", "default", "enum", "const", "links", "discriminator"})
 # What stands under these keys is named by the document's author.
-_NAMED = (
+_NAMED = frozenset({
     "paths", "webhooks", "properties", "patternProperties", "$defs", "definitions", "schemas",
     "dependentSchemas", "responses", "requestBodies", "headers", "callbacks", "securitySchemes",
     "content", "encoding", "pathItems",
-)  # fmt: skip
+})  # fmt: skip
 
 
 class Node:
@@ -94,20 +94,23 @@ def outward(data: Any) -> Iterator[str]:
     seen: set[int] = set()
     while rest:
         node, named = rest.pop()
-        if isinstance(node, str) or not isinstance(node, Mapping | Sequence) or id(node) in seen:
+        if not isinstance(node, dict | list | Mapping) or id(node) in seen:
             continue
         seen.add(id(node))
-        if not isinstance(node, Mapping):
-            rest += [(item, False) for item in node]
+        if isinstance(node, list):
+            rest += [(item, False) for item in node if not isinstance(item, str)]
             continue
-        reference = node.get("$ref")
-        if not named and isinstance(reference, str) and reference[:1] != "#":
+        reference = None if named else node.get("$ref")
+        if isinstance(reference, str) and reference[:1] != "#":
             yield reference
-        rest += [
-            (value, not named and key in _NAMED)
-            for key, value in node.items()
-            if named or not (key in _DATA or str(key).startswith("x-"))
-        ]
+        for key, value in node.items():
+            # Most of a document is text; what is left is looked at.
+            if isinstance(value, str):
+                continue
+            if named:
+                rest.append((value, False))
+            elif key not in _DATA and str(key)[:2] != "x-":
+                rest.append((value, key in _NAMED))
 
 
 def _checked(shown: str, data: Any) -> Mapping[str, Any]:

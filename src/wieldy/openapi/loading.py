@@ -111,9 +111,9 @@ def parse(shown: str, text: str) -> Any:
 
 
 def _decoded(shown: str, content: bytes) -> str:
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     try:
-        return content.decode(encoding)
+        return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise DocumentError(shown, "it is not text in UTF-8") from None
 

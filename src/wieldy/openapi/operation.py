@@ -125,7 +125,7 @@ def _listed(document: Document) -> Iterator[Operation]:
 def _wanted(operation: Operation, prefix: str | None) -> str:
     name = _ODD.sub("_", operation.id or "").strip("_")
     if not name:
-        name = _ODD.sub("_", f"{operation.method.lower()}_{operation.path}").strip("_")
+        name = _ODD.sub("_", f"{operation.method.lower()} {operation.path}").strip("_")
     return f"{prefix}_{name}" if prefix else name
 
 

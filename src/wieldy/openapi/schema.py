@@ -93,6 +93,7 @@ class Schemas:
         self.hidden = hidden
         self.definitions: dict[str, Any] = {}
         self._names: dict[tuple[str, int], str] = {}
+        self._taken: set[str] = set()
         self._waiting: list[tuple[str, Node]] = []
 
     def read(self, node: Node) -> Any:
@@ -136,9 +137,10 @@ class Schemas:
         key = (target.address, id(target.value))
         if key not in self._names:
             plain = _ODD.sub("_", reference.rpartition("/")[2])[:60].strip("_.") or "Schema"
-            taken, name, number = set(self._names.values()), plain, 2
-            while name in taken:
+            name, number = plain, 2
+            while name in self._taken:
                 name, number = f"{plain}_{number}", number + 1
+            self._taken.add(name)
             self._names[key] = name
             self._waiting.append((name, target))
         return self._names[key]
@@ -228,5 +230,6 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     if not schema.keys() & {*_UNION, "not"}:
         return schema
-    said = {key: schema.pop(key) for key in ("description", "default") if key in schema}
+    said: dict[str, Any] = {}
+    said.update((key, schema.pop(key)) for key in ("description", "default") if key in schema)
     return {**said, "anyOf": [schema, {"type": "null"}]}

@@ -99,9 +99,7 @@ def _schemes(document: Document) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _given(
-    document: Document, schemes: Mapping[str, Any], auth: Auth | None
-) -> dict[str, str]:
+def _given(document: Document, schemes: Mapping[str, Any], auth: Auth | None) -> dict[str, str]:
     if auth is None:
         return {}
     if not isinstance(auth, Mapping):

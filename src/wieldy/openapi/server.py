@@ -50,10 +50,9 @@ class Servers:
         first = servers[0] if isinstance(servers, list) and servers else None
         if first is None and holder.value is self._document.root:
             first = {"url": "/"}
-        url = first.get("url") if isinstance(first, Mapping) else None
-        if not isinstance(url, str):
+        if not isinstance(first, Mapping) or not isinstance(first.get("url"), str):
             return None
-        written = self._filled(url, first.get("variables"))
+        written = self._filled(first["url"], first.get("variables"))
         try:
             whole = urljoin(self._document.address, written)
             return whole if origin(whole) else None

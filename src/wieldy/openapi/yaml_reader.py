@@ -143,7 +143,7 @@ def _check_tag(event: Any) -> None:
 def _plain(event: Any) -> Any:
     """What a scalar says, by the rules of JSON: quoted is text, and so is a date."""
     text = event.value
-    if not event.implicit[0] or event.style is not None:
+    if event.style or not event.implicit[0]:
         return text
     if text in _WORDS:
         return _WORDS[text]
