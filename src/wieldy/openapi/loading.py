@@ -56,7 +56,10 @@ async def load(source: Source, client: Client) -> Loaded:
 
 async def load_address(address: str, client: Client) -> Loaded:
     """Read the document at a URL, or at a file's URI; the address it ends at may be another."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise DocumentError(repr(address), f"it is no address: {error}") from None
     if parts.scheme == "file":
         return await asyncio.to_thread(_load_file, Path(url2pathname(parts.path)))
     shown = _without_secrets(address)

@@ -31,8 +31,12 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
+def _is_pattern(value: Any) -> bool:
+    return isinstance(value, str) and _compiles(value)
+
+
 @lru_cache(maxsize=4096)
-def _is_pattern(pattern: Any) -> bool:
+def _compiles(pattern: str) -> bool:
     # Loaded with the first pattern, which is when a tool is first described.
     import jsonschema_rs  # noqa: PLC0415
 
@@ -40,7 +44,7 @@ def _is_pattern(pattern: Any) -> bool:
         jsonschema_rs.validator_for({"pattern": pattern})
     except ValueError:
         return False
-    return isinstance(pattern, str)
+    return True
 
 
 # Keywords whose value is kept as it is, where it has the form that it must have.

@@ -114,9 +114,16 @@ def _patterns(given: Iterable[str] | str | None) -> list[str]:
 
 
 def _matches(operation: Operation, patterns: list[str]) -> bool:
-    """Whether a pattern fits the name, the document's own id, or the method and path."""
-    names = (operation.name, operation.title, operation.id or operation.name)
-    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
+    """Whether a pattern fits the name or the document's own id, or method and path.
+
+    One with a space in it is for method and path.
+    """
+    names = (operation.name, operation.id or operation.name)
+    return any(
+        fnmatchcase(name, pattern)
+        for pattern in patterns
+        for name in ((operation.title,) if " " in pattern else names)
+    )
 
 
 def _tool(
