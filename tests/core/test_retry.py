@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.impatient import pauses_of
-from wieldy import Context, Limits, Outcome, Status, Text, Toolbox
+from wieldy import Context, Limits, Outcome, ServiceError, Status, Text, Toolbox
 
 SOON = 10.0
 BRIEF = 0.02
@@ -285,3 +285,26 @@ async def test_nested_calls_of_a_retried_tool_know_their_parent() -> None:
         return bool((await box.call("inner")).value == context.call_id)
 
     assert (await box.call("outer")).value is True
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "pauses"),
+    [
+        (ServiceError("no", status=404), 1, []),
+        (ServiceError("busy", temporary=True, retry_after=7), 3, [7, 7]),
+        (ServiceError("busy", temporary=True, retry_after=3600), 1, []),
+    ],
+)
+def test_who_was_asked_says_whether_and_when_to_ask_again(
+    error: ServiceError, attempts: int, pauses: list[float]
+) -> None:
+    box = Toolbox()
+    seen: list[int] = []
+
+    @box.tool(retries=2, read_only=True)
+    async def ask() -> None:
+        seen.append(1)
+        raise error
+
+    assert pauses_of(box.call("ask")) == pauses
+    assert len(seen) == attempts

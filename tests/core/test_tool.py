@@ -172,3 +172,29 @@ def test_mark_for_a_missing_option_fails_where_it_is_added() -> None:
 
     with pytest.raises(TypeError, match="colour"):
         Toolbox().add(marked)
+
+
+def test_a_schema_can_be_worked_out_when_it_is_first_needed() -> None:
+    asked: list[str] = []
+
+    def schema() -> dict[str, Any]:
+        asked.append("input")
+        return {"properties": {"a": {"type": "integer", "title": "A"}, "b": {}}, "required": ["b"]}
+
+    def nothing() -> None:
+        asked.append("output")
+
+    tool = Tool(add, input_schema=schema, output_schema=nothing, presets={"b": 1})
+    assert (tool.name, asked) == ("add", [])
+
+    described = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert tool.input_schema == tool.input_schema == described
+    assert tool.output_schema is None
+    assert asked == ["input", "output"]
+    assert tool.replace(name="plus").input_schema == described
+
+
+def test_a_schema_that_is_worked_out_must_describe_an_object() -> None:
+    tool = Tool(add, input_schema=lambda: {"type": "array"})
+    with pytest.raises(DefinitionError, match="input_schema must be a dict"):
+        _ = tool.input_schema

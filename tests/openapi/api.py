@@ -19,9 +19,7 @@ class Api:
         self.asked: list[dict[str, Any]] = []
         self.answers: dict[str, Answer | Callable[[], Answer]] = {}
 
-    def answer(
-        self, path: str, status: int, body: bytes | str = b"", **headers: str
-    ) -> None:
+    def answer(self, path: str, status: int, body: bytes | str = b"", **headers: str) -> None:
         """Answer a path in this way from now on."""
         content = body.encode() if isinstance(body, str) else body
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -68,12 +66,18 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing about callers that have left."""
+
+
 @contextmanager
 def serving() -> Iterator[Api]:
     """A server for as long as the block lasts."""
     handler = type("Handler", (_Handler,), {})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     api = Api(f"http://127.0.0.1:{server.server_address[1]}")
     handler.api = api  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

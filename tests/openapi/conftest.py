@@ -26,6 +26,7 @@ async def box() -> AsyncIterator[Toolbox]:
     async with Toolbox() as box:
         yield box
 
+
 # Property tests are about values, not about how busy the machine is.
 settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("calm")

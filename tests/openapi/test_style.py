@@ -74,7 +74,11 @@ async def test_path_parameters_are_written_in_their_style(
         ({"style": "deepObject"}, {"a": {"b": [1, 2]}}, "color[a][b]=1&color[a][b]=2"),
         ({"allowReserved": True}, "a/b:c?d", "color=a/b:c?d"),
         ({"allowReserved": True}, "a&b=c#d", "color=a%26b%3Dc%23d"),
-        ({"content": {"application/json": {}}}, OBJECT, "color=%7B%22R%22%3A100%2C%22G%22%3A200%7D"),
+        (
+            {"content": {"application/json": {}}},
+            {"R": 1},
+            "color=%7B%22R%22%3A1%7D",
+        ),
         ({}, "a&admin=1#x", "color=a%26admin%3D1%23x"),
         ({}, False, "color=false"),
         ({}, [], ""),
@@ -128,9 +132,7 @@ async def test_cookies_are_written_so_that_one_stays_one(box: Toolbox, api: Api)
 @pytest.mark.parametrize(
     "value", ["..", ".", "", "../admin", "a/../../b", "..\\x", "a/.", [], ["..", "x"]]
 )
-async def test_a_value_can_not_lead_to_another_path(
-    box: Toolbox, api: Api, value: Any
-) -> None:
+async def test_a_value_can_not_lead_to_another_path(box: Toolbox, api: Api, value: Any) -> None:
     parameters = [{"name": "id", "in": "path", "required": True, "schema": {}}]
     paths = {"/users/{id}": {"delete": operation(parameters=parameters)}}
     await box.add_openapi(document(paths), base_url=api.url)
@@ -138,7 +140,8 @@ async def test_a_value_can_not_lead_to_another_path(
     outcome = await box.call("it", {"id": value})
 
     assert outcome.status is Status.ERROR
-    assert "id" in str(outcome.error)
+    assert "not sent: id" in str(outcome.error)
+    assert "attempts" not in outcome.metadata
     assert api.asked == []
 
 
@@ -179,7 +182,7 @@ async def test_text_of_any_script_goes_into_a_header(box: Toolbox, api: Api) -> 
     assert arrived.encode("latin-1").decode("utf-8") == "naïve 日本"
 
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1)
 
 
 @given(value=TEXT)

@@ -132,12 +132,14 @@ async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
 
 async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) -> Response:
     headers = {**request.headers, **request.private}
-    encoded = [(name, value.encode("utf-8")) for name, value in headers.items()]
     async with http.stream(
         request.method,
-        request.url,
-        headers=[(name.encode("ascii"), value) for name, value in encoded],
+        # The HTTP library logs this address. In a query there may be a key, so the query is
+        # only in the target, which it sends and does not log.
+        request.url.partition("?")[0],
+        headers=[(name.encode("ascii"), value.encode("utf-8")) for name, value in headers.items()],
         content=request.content,
+        extensions={"target": httpx2.URL(request.url).raw_path},
     ) as answer:
         chunks, size = [], 0
         async for chunk in answer.aiter_bytes():
@@ -150,7 +152,7 @@ async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) ->
             answer.reason_phrase,
             {name.lower(): value for name, value in answer.headers.items()},
             b"".join(chunks),
-            str(answer.url),
+            request.url,
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from wieldy.core.errors import ServiceError
 from wieldy.core.secret import Secret
 
 from .arguments import Layout
@@ -117,7 +118,12 @@ class Endpoint:
 async def ask(endpoint: Endpoint, secrets: tuple[Secret, ...], /, **values: Any) -> Any:
     """Call an operation. The secrets are named so that they are covered wherever they appear."""
     service = endpoint.service
-    response = await service.client.send(endpoint.request(values), LARGEST_RESPONSE)
+    try:
+        request = endpoint.request(values)
+    except ValueError as error:
+        # Trying again would not help, which is what this error says.
+        raise ServiceError(f"{endpoint.operation.title}: not sent: {error}") from error
+    response = await service.client.send(request, LARGEST_RESPONSE)
     hint = service.credentials.missing(endpoint.operation)
     return read_response(endpoint.operation, response, hint)
 

@@ -30,7 +30,8 @@ def read_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"{getattr(error, 'problem', None) or 'not YAML'}{where}") from None
+        said = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        raise ValueError(f"{said}{where}") from None
 
 
 class _Frame:
