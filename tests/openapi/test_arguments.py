@@ -226,7 +226,7 @@ async def test_multipart_bodies_have_files_from_text_and_from_data_addresses(
 
     picture = base64.b64encode(b"\x89PNG\r\n\x00").decode()
     files = ["plain text", f"data:image/png;base64,{picture}"]
-    sent = {"note": 'say "hi"\r\n--x', "files": files, "meta": {"k": 1}}
+    sent = {"note": "data:,hi", "files": files, "meta": {"k": 1}}
     told = (await box.call("it", sent)).unwrap()
 
     content = base64.b64decode(told["bytes"])
@@ -234,7 +234,7 @@ async def test_multipart_bodies_have_files_from_text_and_from_data_addresses(
     parts = content.split(b"--" + boundary)[1:-1]
     heads, bodies = zip(*(part.strip(b"\r\n").split(b"\r\n\r\n", 1) for part in parts), strict=True)
     assert list(bodies) == [
-        b'say "hi"\r\n--x', b"plain text", b"\x89PNG\r\n\x00", b'{"k":1}'
+        b"data:,hi", b"plain text", b"\x89PNG\r\n\x00", b'{"k":1}'
     ]  # fmt: skip
     assert heads[2] == (
         b'Content-Disposition: form-data; name="files"; filename="files"\r\nContent-Type: image/png'
@@ -261,3 +261,14 @@ async def test_other_bodies_are_sent_as_their_media_type_wants(
 
     assert base64.b64decode(told["bytes"]) == arrives
     assert told["headers"]["content-type"] == media
+
+
+async def test_a_path_parameter_that_nobody_listed_is_asked_for_and_a_stray_one_not(
+    box: Toolbox, api: Api
+) -> None:
+    paths = taking({"name": "stray", "in": "path", "required": True}, path="/x/{id}/y")
+    (tool,) = await box.add_openapi(document(paths), base_url=api.url)
+
+    assert tool.input_schema["properties"] == {"id": {"type": "string"}}
+    assert tool.input_schema["required"] == ["id"]
+    assert (await box.call("it", {"id": "a/b"})).unwrap()["path"] == "/x/a%2Fb/y"

@@ -224,7 +224,7 @@ async def test_an_answer_without_end_is_cut_off(box: Toolbox, api: Api) -> None:
     [
         ("get", 302, "/x", "redirected more than 5 times"),
         ("get", 302, "file:///etc/passwd", "is not followed"),
-        ("get", 302, "http://[", "no URL"),
+        ("get", 302, "http://[", "no address"),
         ("post", 307, "http://127.0.0.1:9/", "not followed for POST"),
         ("post", 302, "/y", "not followed for POST"),
         ("get", 304, "/y", "304"),
@@ -283,7 +283,9 @@ async def test_a_document_that_does_not_say_where_its_api_is_asks_for_a_base_url
     assert 'Pass base_url="https://…"' in str((await box.call("it")).error)
 
 
-@pytest.mark.parametrize("base_url", ["api.example.com", "ftp://x/", "https://x/?a=1", "https://"])
+@pytest.mark.parametrize(
+    "base_url", ["api.example.com", "ftp://x/", "https://x/?a=1", "https://", "https://a:b@x/"]
+)
 async def test_a_base_url_that_is_none_is_refused(box: Toolbox, base_url: str) -> None:
     with pytest.raises(DocumentError, match="base_url must be like"):
         await box.add_openapi(ONE, base_url=base_url)

@@ -182,3 +182,11 @@ JSON = st.recursive(
 @given(schema=JSON, version=st.sampled_from(["3.0.3", "3.1.0"]))
 def test_whatever_stands_for_a_schema_one_can_be_made_of_it(schema: Any, version: str) -> None:
     jsonschema_rs.validator_for(converted(schema, version))
+
+
+async def test_a_dict_that_holds_itself_is_cut(box: Toolbox) -> None:
+    tree: dict[str, Any] = {"type": "object", "properties": {}}
+    tree["properties"] = {"left": tree, "right": tree}
+    body = {"content": {"application/json": {"schema": tree}}, "required": True}
+    (tool,) = await box.add_openapi(document({"/t": {"post": operation(requestBody=body)}}))
+    assert list(tool.input_schema["properties"]) == ["left", "right"]

@@ -10,6 +10,8 @@ import pytest
 
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, Outcome, Secret, Status, Toolbox
+from wieldy.openapi.document import Document
+from wieldy.openapi.server import Servers
 
 TOKEN = "sesame-open-42"
 SCHEMES = {
@@ -237,3 +239,32 @@ async def test_who_can_not_be_reached_is_named_without_the_key(box: Toolbox) -> 
     assert "the request to http://127.0.0.1:9 failed" in str(outcome.error)
     assert TOKEN not in str(outcome.error)
     assert TOKEN not in repr(getattr(outcome.error, "original", None))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["{mine}@{theirs}", "{theirs}#@{mine}", "{theirs}?@{mine}", "//{theirs}", "{theirs}\\@x"],
+)
+async def test_a_server_is_where_requests_go_however_it_is_spelled(
+    box: Toolbox, api: Api, other_api: Api, url: str
+) -> None:
+    mine, theirs = (each.url.removeprefix("http://") for each in (api, other_api))
+    spelled = url.format(mine=mine, theirs=theirs)
+    data = {**secured("key"), "servers": [{"url": f"http:{'' if spelled[:2] == '//' else '//'}"
+                                                  f"{spelled}"}]}  # fmt: skip
+    api.answer("/openapi.json", 200, json.dumps(data))
+    try:
+        await box.add_openapi(f"{api.url}/openapi.json", auth=TOKEN)
+        await box.call("it")
+    except DocumentError:
+        pass
+    assert other_api.asked == []
+
+
+async def test_a_fetched_document_does_not_point_at_this_machine_from_outside() -> None:
+    for url in ("http://127.0.0.1/", "http://localhost:8080", "http://10.0.0.1", "http://[::1]/"):
+        data = document({"/x": {}}, servers=[{"url": url}])
+        fetched = Document("https://docs.example/openapi.json", "it", data)
+        with pytest.raises(DocumentError, match="on this machine or its network"):
+            Servers(fetched, None, False)
+        Servers(fetched, url, False)

@@ -47,10 +47,10 @@ class Body:
     """The body: its media type, and the arguments that it is made of.
 
     `fields` maps arguments to the names that the API knows; without any, the whole
-    body is the one argument `argument`.
+    body is the one argument `argument`. `files` are the fields of a form that are files.
     """
 
-    __slots__ = ("argument", "encoding", "fields", "kinds", "media", "required")
+    __slots__ = ("argument", "encoding", "fields", "files", "media", "required")
 
     def __init__(self, media: str, required: bool, encoding: Mapping[str, Any]) -> None:
         self.media = media
@@ -58,7 +58,7 @@ class Body:
         self.encoding = encoding
         self.argument = "body"
         self.fields: dict[str, str] | None = None
-        self.kinds: dict[str, Any] = {}
+        self.files: set[str] = set()
 
 
 class Layout:
@@ -182,14 +182,15 @@ def _lift(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[st
     if merged is None or not merged[0]:
         return None
     properties, required = merged
+    if plain_media(body.media) in _MEDIA[:2]:
+        shown_as = {name: _field(each, schemas) for name, each in properties.items()}
+        body.files = {name for name, each in properties.items() if shown_as[name] is not each}
+        properties = shown_as
     if required and not body.required:
         return None
-    if plain_media(body.media) in _MEDIA[:2]:
-        properties = {name: _field(each, schemas) for name, each in properties.items()}
     taken: set[str] = set()
     names = {name: _free(_legal(name), taken) for name in properties}
     body.fields = {argument: name for name, argument in names.items()}
-    body.kinds = properties
     shown = {names[name]: each for name, each in properties.items()}
     return shown, [names[name] for name in required if name in names]
 

@@ -33,7 +33,8 @@ def write_body(body: Body, values: Mapping[str, Any]) -> tuple[bytes, str] | Non
         return "&".join(pairs).encode("ascii"), plain
     if isinstance(given, Mapping) and plain.startswith("multipart/"):
         return _multipart(body, given, plain)
-    return _octets(given)[0], body.media
+    is_text = plain.startswith("text/") or plain == "application/x-www-form-urlencoded"
+    return (_plain_octets(given) if is_text else _octets(given)[0]), body.media
 
 
 def _gathered(body: Body, values: Mapping[str, Any]) -> Any:
@@ -60,29 +61,28 @@ def _multipart(body: Body, given: Mapping[str, Any], plain: str) -> tuple[bytes,
 
 
 def _part(body: Body, field: str, value: Any) -> bytes:
-    content, found = _octets(value)
+    is_file = field in body.files
+    content, found = _octets(value) if is_file else (_plain_octets(value), None)
     asked = _encoding(body, field).get("contentType")
     media = asked if isinstance(asked, str) and "," not in asked and "*" not in asked else found
     if isinstance(value, Mapping):
         media = media or "application/json"
     name = _quoted(field)
-    file = f'; filename="{name}"' if found or _is_file(body, field) else ""
+    file = f'; filename="{name}"' if is_file else ""
     head = f'Content-Disposition: form-data; name="{name}"{file}\r\n'
     if media:
         head += f"Content-Type: {_one_line(media)}\r\n"
     return head.encode("utf-8") + b"\r\n" + content
 
 
-def _is_file(body: Body, field: str) -> bool:
-    kind = body.kinds.get(field)
-    text = str(kind.get("description", "")) if isinstance(kind, Mapping) else ""
-    return "data:application/octet-stream" in text
+def _plain_octets(value: Any) -> bytes:
+    return plain_text(value).encode("utf-8", "replace")
 
 
 def _octets(value: Any) -> tuple[bytes, str | None]:
     """A value as bytes, and the media type that a `data:` address says they have."""
     if not isinstance(value, str) or not value.startswith("data:") or "," not in value:
-        return plain_text(value).encode("utf-8", "replace"), None
+        return _plain_octets(value), None
     head, _, data = value[5:].partition(",")
     media, *marks = head.split(";")
     content = unquote_to_bytes(data)

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx2
 
@@ -22,6 +22,7 @@ T = TypeVar("T")
 _AGENT = "wieldy"
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
+_FETCH_SECONDS = 120.0
 _CLOSE_SECONDS = 5.0
 _MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -78,7 +79,12 @@ class Client:
 
     async def fetch(self, url: str, largest: int) -> Response:
         """What is at a URL; `ServiceError` where it is not there."""
-        response = await self.send(Request("GET", url, {"Accept": "*/*"}), largest)
+        request = Request("GET", url, {"Accept": "*/*"})
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                response = await self.send(request, largest)
+        except TimeoutError:
+            raise ServiceError(f"it did not come within {_FETCH_SECONDS:g} s") from None
         if response.status >= 300:
             raise ServiceError(
                 f"{response.status} {response.reason}".strip(), status=response.status
@@ -160,10 +166,10 @@ def _redirected(request: Request, status: int, target: str) -> Request:
     """The request that a redirect asks for; another origin gets nothing that is ours."""
     try:
         url = urljoin(request.url, target)
-        same = origin(url) == origin(request.url)
     except ValueError:
-        raise ServiceError("redirected to something that is no URL") from None
-    shown = origin(url) or "something that is no URL"
+        url = ""
+    same = origin(url) == origin(request.url)
+    shown = origin(url) or "something that is no address"
     if not shown.startswith("http") or (request.url[:6] == "https:" and url[:6] != "https:"):
         raise ServiceError(f"redirected to {shown}, which is not followed")
     if request.method in _SAFE or status == 303:
@@ -180,13 +186,16 @@ def _redirected(request: Request, status: int, target: str) -> Request:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port, in one spelling; empty for what has none."""
-    parts = urlsplit(url)
-    if not parts.hostname:
+    """Scheme, host and port, in one spelling; empty for what has none or can't be asked."""
+    try:
+        # Read by the one that sends, so that both mean the same host.
+        parts = httpx2.URL(url)
+    except (httpx2.InvalidURL, TypeError):
         return ""
-    scheme = parts.scheme.lower()
-    port = parts.port or {"http": 80, "https": 443}.get(scheme)
-    return f"{scheme}://{parts.hostname.lower()}:{port}"
+    if not parts.host:
+        return ""
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{parts.host}:{port}"
 
 
 def _unanswered(request: Request, error: Exception) -> ServiceError:

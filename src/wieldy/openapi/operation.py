@@ -12,6 +12,7 @@ from .document import Document, Node
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 PLACES = ("path", "query", "header", "cookie")
+TEMPLATE = re.compile(r"\{([^{}/]+)\}")
 _LONGEST_NAME = 64
 _LONGEST_TEXT = 600
 _ODD = re.compile(r"[^a-zA-Z0-9_]+")
@@ -71,7 +72,7 @@ class Operation:
                 if not isinstance(name, str) or not name or place not in PLACES:
                     raise self._broken("a parameter needs a name and a place")
                 found[name, place] = parameter
-        return list(found.values())
+        return self._matched(found)
 
     @property
     def body(self) -> Node | None:
@@ -82,6 +83,14 @@ class Operation:
     def check(self) -> None:
         """Raise `DocumentError` if the operation can't be called as it is written."""
         _ = self.parameters, self.body
+
+    def _matched(self, found: dict[tuple[str, str], Node]) -> list[Node]:
+        """The parameters with just those of the path that stand in it; many forget to list one."""
+        named = TEMPLATE.findall(self.path)
+        for name in named:
+            plain = {"name": name, "in": "path", "schema": {"type": "string"}}
+            found.setdefault((name, "path"), Node(plain, self.item.address))
+        return [node for (name, place), node in found.items() if place != "path" or name in named]
 
     def _followed(self, node: Node, what: str) -> Node:
         target = self.document.follow(node)

@@ -13,6 +13,8 @@ from typing import Any
 from .document import Document, Node
 
 _DEEPEST = 100
+# Of one operation. What shares its parts, or holds itself, would be written out without end.
+_MOST_PARTS = 50_000
 _LONGEST_EXAMPLE = 200
 _LONGEST_TEXT = 1000
 _TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
@@ -99,6 +101,7 @@ class Schemas:
         self._names: dict[tuple[str, int], str] = {}
         self._taken: set[str] = set()
         self._waiting: list[tuple[str, Node]] = []
+        self._parts = 0
 
     def read(self, node: Node) -> Any:
         """The schema, and all that it refers to among the definitions."""
@@ -118,7 +121,8 @@ class Schemas:
         value = node.value
         if isinstance(value, bool):
             return value
-        if not isinstance(value, Mapping) or depth > _DEEPEST:
+        self._parts += 1
+        if not isinstance(value, Mapping) or depth > _DEEPEST or self._parts > _MOST_PARTS:
             return {}
         if isinstance(value.get("$ref"), str):
             return self._reference(node, depth)

@@ -54,10 +54,12 @@ class Servers:
             return None
         written = self._filled(first["url"], first.get("variables"))
         try:
-            whole = urljoin(self._document.address, written)
-            return whole if origin(whole) else None
+            parts = urlsplit(urljoin(self._document.address, written))
         except ValueError:
             return None
+        host = parts.netloc.rpartition("@")[2]
+        whole = f"{parts.scheme}://{host}{parts.path}"
+        return whole if origin(whole) else None
 
     def _filled(self, url: str, variables: Any) -> str:
         def default(found: re.Match[str]) -> str:
@@ -92,9 +94,9 @@ class Servers:
 
 
 def _given_base(document: Document, base_url: str) -> str:
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise DocumentError(document.shown, f"base_url must be like https://host/v1: {base_url!r}")
+    if origin(base_url)[:4] != "http" or any(mark in base_url for mark in "?#@"):
+        reason = "base_url must be like https://host/v1; who asks is said with auth"
+        raise DocumentError(document.shown, reason)
     return base_url.rstrip("/")
 
 

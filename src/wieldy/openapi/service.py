@@ -1,6 +1,5 @@
 """One API: its document, its address, who asks, and the connections to it."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -11,14 +10,13 @@ from wieldy.core.secret import Secret
 from .arguments import Layout
 from .body import write_body
 from .client import Client, Request
-from .operation import Operation
+from .operation import TEMPLATE, Operation
 from .response import accepted, read_response
 from .security import Credentials
 from .server import Servers
 from .style import header_text, in_cookie, in_header, in_path, in_query
 
 LARGEST_RESPONSE = 20_000_000
-_TEMPLATE = re.compile(r"\{([^{}/]*)\}")
 _PATH_SAFE = "/:@!$&'()*+,;=~-._%"
 
 
@@ -102,13 +100,13 @@ class Endpoint:
 
     def _path(self, steps: Mapping[str, str]) -> str:
         pieces = []
-        for number, piece in enumerate(_TEMPLATE.split(self.operation.path)):
+        for number, piece in enumerate(TEMPLATE.split(self.operation.path)):
             if number % 2 == 0:
                 pieces.append(quote(piece, safe=_PATH_SAFE))
             elif piece in steps:
                 pieces.append(steps[piece])
             else:
-                raise ValueError(f"the document does not say what {{{piece}}} in its path is")
+                raise ValueError(f"{piece}: the path needs it")
         path = "".join(pieces)
         if any(step in (".", "..") for step in path.split("/")):
             raise ValueError("the path would have a step . or ..")

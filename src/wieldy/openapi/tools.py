@@ -72,7 +72,7 @@ async def read_tools(
             "limits": limits,
             "permission": options.get("permission", Permission.AUTO),
             "group": options.get("group", "basic"),
-            "source": f"openapi:{document.title}",
+            "source": f"openapi:{document.title[:100]}",
         }
         own = (tags,) if isinstance(tags, str) else tuple(tags)
         return [_tool(service, each, own, facts) for each in chosen], client
