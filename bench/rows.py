@@ -6,6 +6,7 @@ from .catalog import catalog
 from .concurrency import concurrency
 from .ledger import ledger
 from .passage import passage
+from .openapi import openapi
 from .row import Subject
 from .schema import schema
 from .search import search
@@ -24,6 +25,7 @@ ROWS: dict[str, Subject] = {
     "schema": schema,
     "catalog": catalog,
     "search": search,
+    "openapi": openapi,
     "structured": structured,
     "text": text,
     "passage": passage,

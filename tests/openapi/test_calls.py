@@ -351,3 +351,22 @@ async def test_compressed_answers_are_read(box: Toolbox, api: Api) -> None:
     assert len(base64.b64encode(bomb)) < 100_000
     api.answer("/x", 200, bomb, Content_Type="text/plain", Content_Encoding="gzip")
     assert "larger than" in str((await box.call("it")).error)
+
+
+async def test_closing_the_box_ends_the_calls_that_are_under_way(api: Api) -> None:
+    asked, released = threading.Event(), threading.Event()
+
+    def never() -> Answer:
+        asked.set()
+        released.wait(30)
+        return 200, {}, b""
+
+    api.answers["/x"] = never
+    box = Toolbox()
+    await box.add_openapi(ONE, base_url=api.url, limits=Limits())
+    task = asyncio.create_task(box.call("it"))
+    assert await asyncio.to_thread(asked.wait, 10)
+    await box.close()
+    outcome = await asyncio.wait_for(task, 10)
+    released.set()
+    assert outcome.status is Status.ERROR

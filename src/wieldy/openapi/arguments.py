@@ -197,7 +197,7 @@ def _lift(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[st
 
 def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[str]] | None:
     """What an object has and needs, through references and `allOf`; None if it is more."""
-    if not isinstance(schema, Mapping) or depth > 20:
+    if not isinstance(schema, Mapping) or depth > 10:
         return None
     if "$ref" in schema:
         return _merged(definitions.get(schema["$ref"].rpartition("/")[2]), definitions, depth + 1)

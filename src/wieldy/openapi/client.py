@@ -97,9 +97,8 @@ class Client:
         http, self._http = self._http, None
         if home is None or self._pid != os.getpid():
             return
-        if http is not None:
-            with suppress(Exception):
-                await asyncio.wait_for(_on(home, http.aclose()), _CLOSE_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(_on(home, _end(http)), _CLOSE_SECONDS)
         await asyncio.to_thread(home.stop)
 
     async def _there(self, work: Coroutine[Any, Any, T]) -> T:
@@ -134,6 +133,17 @@ async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
     answer: Future[T] = Future()
     home.submit(work, answer)
     return await asyncio.wrap_future(answer)
+
+
+async def _end(http: httpx2.AsyncClient | None) -> None:
+    """End what is under way, so that nobody waits for a loop that has stopped."""
+    under_way = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
+    if http is not None:
+        with suppress(Exception):
+            await http.aclose()
 
 
 async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) -> Response:

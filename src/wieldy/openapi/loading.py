@@ -21,7 +21,7 @@ LARGEST_DOCUMENT = 100_000_000
 _URL = re.compile(r"https?://", re.IGNORECASE)
 # Whatever is not a reference within the document itself. It may find too much, never too little
 # of what is written plainly; what hides from it is met later, and not followed there.
-_OUTWARD = re.compile(r"""\$ref["']?\s*:\s*(?!["']?#)""")
+_OUTWARD = re.compile(r"""\$ref["']?\s*+:\s*+(?!["']?#)""")
 
 
 class Loaded:
