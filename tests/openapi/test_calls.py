@@ -36,6 +36,8 @@ ONE = document({"/x": {"get": operation()}})
         ("text/plain; charset=latin-1", "é".encode("latin-1"), "é"),
         ("text/plain; charset=nonsense", "é".encode(), "é"),
         ("text/html", b"<p>", "<p>"),
+        ("text/plain; charset=punycode", b"a-b", "a-b"),
+        ("text/plain; charset=hex", b"a-b", "a-b"),
         ("application/xml", b"<a/>", "<a/>"),
         ("image/png", b"\x89PNG", Image(b"\x89PNG", "image/png")),
         ("audio/wav", b"RIFF", Audio(b"RIFF", "audio/wav")),
@@ -370,3 +372,24 @@ async def test_closing_the_box_ends_the_calls_that_are_under_way(api: Api) -> No
     outcome = await asyncio.wait_for(task, 10)
     released.set()
     assert outcome.status is Status.ERROR
+
+
+def test_first_calls_on_many_loops_at_once_share_the_connections() -> None:
+    with serving() as api:
+        box = Toolbox()
+        asyncio.run(box.add_openapi(ONE, base_url=api.url))
+        together = threading.Barrier(8)
+        ended: list[Status] = []
+
+        def call() -> None:
+            together.wait(10)
+            ended.append(asyncio.run(box.call("it")).status)
+
+        threads = [threading.Thread(target=call) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert ended == [Status.OK] * 8
+        assert sum(each.name == "wieldy-http" for each in threading.enumerate()) == 1
+        asyncio.run(box.close())

@@ -111,7 +111,12 @@ async def test_the_documents_own_requirement_counts_where_an_operation_has_none(
 
 @pytest.mark.parametrize(
     ("auth", "said"),
-    [(TOKEN, "several ways"), ({"kay": TOKEN}, "Did you mean 'key'?"), ({"x": "a\r\nb"}, "")],
+    [
+        (TOKEN, "several ways"),
+        ({"kay": TOKEN}, "Did you mean 'key'?"),
+        ({"key": f"{TOKEN}\r\nX: y"}, "auth['key']: a header can't hold line breaks"),
+        ({"key": ("user", TOKEN)}, "must be text"),
+    ],
 )
 async def test_auth_that_fits_no_scheme_is_refused(box: Toolbox, auth: Any, said: str) -> None:
     with pytest.raises(DocumentError) as refused:
@@ -268,3 +273,18 @@ async def test_a_fetched_document_does_not_point_at_this_machine_from_outside() 
         with pytest.raises(DocumentError, match="on this machine or its network"):
             Servers(fetched, None, False)
         Servers(fetched, url, False)
+
+
+@pytest.mark.parametrize("headers", [{"X-A": "a\r\nb"}, {"bad name": "a"}, {"é": "a"}, {"X": 1}])
+async def test_headers_that_can_not_be_sent_are_refused(box: Toolbox, headers: Any) -> None:
+    with pytest.raises(DocumentError):
+        await box.add_openapi(secured("key"), headers=headers)
+
+
+async def test_a_document_that_was_moved_is_trusted_no_more_than_where_it_was_asked_for(
+    box: Toolbox, api: Api, other_api: Api
+) -> None:
+    api.answer("/openapi.json", 302, Location=f"{other_api.url}/evil.json")
+    other_api.answer("/evil.json", 200, json.dumps(secured("key")))
+    with pytest.raises(DocumentError, match="the credentials would go to"):
+        await box.add_openapi(f"{api.url}/openapi.json", auth=TOKEN)

@@ -12,7 +12,7 @@ from .schema import Schemas
 Schema = dict[str, Any]
 
 _ODD = re.compile(r"[^a-zA-Z0-9_.-]+")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _STYLES = {"path": "simple", "header": "simple", "query": "form", "cookie": "form"}
 # What the request itself decides; a document has no say in it.
 _OURS = frozenset({
@@ -123,7 +123,7 @@ def _can_be_sent(node: Node) -> bool:
     name: str = node.get("name")
     if node.get("in") != "header":
         return True
-    return bool(_TOKEN.match(name)) and name.lower() not in _OURS
+    return bool(TOKEN.match(name)) and name.lower() not in _OURS
 
 
 def _name_apart(parameters: list[Parameter]) -> None:

@@ -6,6 +6,7 @@ opened. No other code runs on that loop, so nothing can hold it up.
 
 import asyncio
 import os
+import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -69,13 +70,17 @@ class Client:
 
     def __init__(self, seconds: float | None = None) -> None:
         self._seconds = seconds or _READ_SECONDS
-        self._home: LoopThread | None = None
-        self._pid = 0
-        self._http: httpx2.AsyncClient | None = None
+        self._lock = threading.Lock()
+        self._pool: _Pool | None = None
 
     async def send(self, request: Request, largest: int) -> Response:
         """The answer to a request, whatever its status; `ServiceError` where there is none."""
-        return await self._there(self._follow(request, largest))
+        with self._lock:
+            if self._pool is None or self._pool.pid != os.getpid():
+                # A forked child has its parent's memory, but not its threads.
+                self._pool = _Pool(self._seconds)
+            pool = self._pool
+        return await _on(pool.home, pool.follow(request, largest))
 
     async def fetch(self, url: str, largest: int) -> Response:
         """What is at a URL; `ServiceError` where it is not there."""
@@ -93,33 +98,32 @@ class Client:
 
     async def close(self) -> None:
         """Let go of the connections; they are opened again when needed again."""
-        home, self._home = self._home, None
-        http, self._http = self._http, None
-        if home is None or self._pid != os.getpid():
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(_on(home, _end(http)), _CLOSE_SECONDS)
-        await asyncio.to_thread(home.stop)
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and pool.pid == os.getpid():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(_on(pool.home, pool.end()), _CLOSE_SECONDS)
+            await asyncio.to_thread(pool.home.stop)
 
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._home is None or self._pid != os.getpid():
-            # A forked child has its parent's memory, but not its threads.
-            self._home, self._http, self._pid = LoopThread("wieldy-http"), None, os.getpid()
-        return await _on(self._home, work)
 
-    def _opened(self) -> httpx2.AsyncClient:
+class _Pool:
+    """A loop on a thread of its own, and the connections that were opened on it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.pid = os.getpid()
+        self.home = LoopThread("wieldy-http")
+        self._timeout = httpx2.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
+        self._http: httpx2.AsyncClient | None = None
+
+    async def follow(self, request: Request, largest: int) -> Response:
+        """The answer to a request and to the redirects that may be followed."""
         if self._http is None:
-            timeout = httpx2.Timeout(self._seconds, connect=min(_CONNECT_SECONDS, self._seconds))
-            self._http = httpx2.AsyncClient(timeout=timeout, headers={"User-Agent": _AGENT})
-        return self._http
-
-    async def _follow(self, request: Request, largest: int) -> Response:
-        http = self._opened()
+            self._http = httpx2.AsyncClient(timeout=self._timeout, headers={"User-Agent": _AGENT})
         for _ in range(_MOST_REDIRECTS + 1):
             # Cookies that an answer sets are not for the next caller.
-            http.cookies.clear()
+            self._http.cookies.clear()
             try:
-                response = await _exchange(http, request, largest)
+                response = await _exchange(self._http, request, largest)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
                 raise _unanswered(request, error) from None
             target = response.headers.get("location")
@@ -128,22 +132,21 @@ class Client:
             request = _redirected(request, response.status, target)
         raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
 
+    async def end(self) -> None:
+        """End what is under way, so that nobody waits for a loop that has stopped."""
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        if self._http is not None:
+            with suppress(Exception):
+                await self._http.aclose()
+
 
 async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
     answer: Future[T] = Future()
     home.submit(work, answer)
     return await asyncio.wrap_future(answer)
-
-
-async def _end(http: httpx2.AsyncClient | None) -> None:
-    """End what is under way, so that nobody waits for a loop that has stopped."""
-    under_way = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in under_way:
-        task.cancel()
-    await asyncio.gather(*under_way, return_exceptions=True)
-    if http is not None:
-        with suppress(Exception):
-            await http.aclose()
 
 
 async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) -> Response:

@@ -40,8 +40,10 @@ class Node:
 class Document:
     """The document of an API and those that it refers to. Nothing is read or fetched here."""
 
-    def __init__(self, address: str, shown: str, data: Any) -> None:
+    def __init__(self, address: str, shown: str, data: Any, asked: str | None = None) -> None:
         self.address = address
+        # Where the caller looked for it, which counts where the caller's trust does.
+        self.asked = asked or address
         self.shown = shown
         self.root = _checked(shown, data)
         self.documents: dict[str, Any] = {address: data}

@@ -25,12 +25,18 @@ _OUTWARD = re.compile(r"""\$ref["']?\s*+:\s*+(?!["']?#)""")
 
 
 class Loaded:
-    """A document as data, and where it came from: a URL, a file's URI, or nothing for a dict."""
+    """A document as data, and where it is: a URL, a file's URI, or nothing for a dict.
 
-    __slots__ = ("address", "data", "refers_outward", "shown")
+    `asked` is the address that was asked for it, which a redirect may have left.
+    """
 
-    def __init__(self, address: str, shown: str, data: Any, refers_outward: bool) -> None:
+    __slots__ = ("address", "asked", "data", "refers_outward", "shown")
+
+    def __init__(
+        self, address: str, shown: str, data: Any, refers_outward: bool, asked: str | None = None
+    ) -> None:
         self.address = address
+        self.asked = asked or address
         self.shown = shown
         self.data = data
         self.refers_outward = refers_outward
@@ -68,7 +74,7 @@ async def load_address(address: str, client: Client) -> Loaded:
     except ServiceError as error:
         raise DocumentError(shown, str(error)) from error
     text = _decoded(shown, fetched.content)
-    return await asyncio.to_thread(_parsed, fetched.url, shown, text)
+    return await asyncio.to_thread(_parsed, fetched.url, shown, text, address)
 
 
 def _load_file(path: Path) -> Loaded:
@@ -84,8 +90,8 @@ def _load_file(path: Path) -> Loaded:
     return _parsed(address, str(path), _decoded(str(path), content))
 
 
-def _parsed(address: str, shown: str, text: str) -> Loaded:
-    return Loaded(address, shown, parse(shown, text), _OUTWARD.search(text) is not None)
+def _parsed(address: str, shown: str, text: str, asked: str | None = None) -> Loaded:
+    return Loaded(address, shown, parse(shown, text), _OUTWARD.search(text) is not None, asked)
 
 
 def parse(shown: str, text: str) -> Any:

@@ -1,5 +1,6 @@
 """What an API answered, as a value, as content, or as an error."""
 
+import codecs
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ from .schema import Schemas
 
 _LONGEST_BODY = 4000
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
+# Python's own notations and names of hosts, some of which take forever to read.
+_ODD_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7")
 _TEXT = (
     "application/xml", "application/javascript", "application/yaml", "application/x-yaml",
     "application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql",
@@ -134,10 +137,10 @@ def _text(response: Response) -> str:
 def _decoded(response: Response) -> str:
     head = Message()
     head["Content-Type"] = response.headers.get("content-type", "").replace("\n", " ")
-    charset = head.get_content_charset() or "utf-8"
     try:
-        return response.content.decode(charset, "replace")
-    except LookupError:
+        charset = codecs.lookup(head.get_content_charset() or "utf-8").name
+        return response.content.decode("utf-8" if charset in _ODD_CHARSETS else charset, "replace")
+    except (LookupError, ValueError):
         return response.content.decode("utf-8", "replace")
 
 

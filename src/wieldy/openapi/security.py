@@ -9,6 +9,7 @@ from wieldy.core.errors import DocumentError
 from wieldy.core.names import near
 from wieldy.core.secret import Secret, preset_secrets, reveal
 
+from .arguments import TOKEN
 from .document import Document, Node
 from .operation import Operation
 from .style import header_text
@@ -31,13 +32,12 @@ class Credentials:
         self._root = document.root.get("security")
         self._given = _given(document, self._schemes, auth)
         self._headers = {
-            str(name): header_text(str(name), str(reveal(value)))
-            for name, value in (headers or {}).items()
+            name: _sendable(document, name, value) for name, value in (headers or {}).items()
         }
         hidden = [
             value
             for name, value in (headers or {}).items()
-            if not str(name).lower().startswith(_SHOWN_FREELY) or isinstance(value, Secret)
+            if not name.lower().startswith(_SHOWN_FREELY) or isinstance(value, Secret)
         ]
         self.secrets = tuple(map(Secret, _all_forms(self._given.values(), hidden)))
 
@@ -116,7 +116,20 @@ def _given(document: Document, schemes: Mapping[str, Any], auth: Auth | None) ->
             known = ", ".join(schemes) or "none"
             reason = f"it has no security scheme {name!r}; there are: {known}.{hint}"
             raise DocumentError(document.shown, reason)
-    return {name: header_text("auth", str(reveal(value))) for name, value in auth.items()}
+    return {name: _sendable(document, name, value, "auth") for name, value in auth.items()}
+
+
+def _sendable(document: Document, name: Any, value: Any, what: str = "headers") -> str:
+    """The text of a header or a secret, if it is one that can be sent."""
+    text = reveal(value)
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise DocumentError(document.shown, f"{what}: names and values must be text")
+    if what == "headers" and not TOKEN.match(name):
+        raise DocumentError(document.shown, f"{name!r:.200} is no name for a header")
+    try:
+        return header_text(f"{what}[{name!r}]", text)
+    except ValueError as error:
+        raise DocumentError(document.shown, str(error)) from None
 
 
 def _basic(value: str) -> str:

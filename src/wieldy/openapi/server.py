@@ -70,12 +70,12 @@ class Servers:
         return _VARIABLE.sub(default, url)
 
     def _check_origin(self, url: str) -> None:
-        own, there = origin(self._document.address), origin(url)
+        own, there = origin(self._document.asked), origin(url)
         if not there or own == there:
             return
         if self._has_secrets:
             self._refuse(f"the credentials would go to {there}", url)
-        if _is_near(url) and not _is_near(self._document.address):
+        if _is_near(url) and not _is_near(self._document.asked):
             self._refuse(f"its server is {there}, on this machine or its network", url)
 
     def _check_other(self, operation: Operation, url: str) -> None:

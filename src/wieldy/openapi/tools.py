@@ -83,7 +83,7 @@ async def read_tools(
 
 async def _document(source: Source, consent: Consent, client: Client) -> Document:
     loaded = await load(source, client)
-    document = Document(loaded.address, loaded.shown, loaded.data)
+    document = Document(loaded.address, loaded.shown, loaded.data, loaded.asked)
     if loaded.refers_outward:
         await gather(document, consent, client)
     return document
