@@ -146,3 +146,11 @@ async def test_a_reference_that_hides_from_a_look_at_the_text_is_still_not_follo
     file.write_text(json.dumps(referring("pet.json")).replace("$ref", "\\u0024ref"))
     (tool,) = await box.add_openapi(file)
     assert "which is not there" in json.dumps(tool.input_schema)
+
+
+async def test_a_folder_of_a_host_is_not_left_with_encoded_steps(box: Toolbox, api: Api) -> None:
+    api.answer("/pet.json", 200, json.dumps(PET))
+    data = referring(f"{api.url}/schemas/%2e%2e/pet.json")
+    with pytest.raises(DocumentError, match="leads out"):
+        await box.add_openapi(data, refs=[f"{api.url}/schemas"])
+    assert api.asked == []

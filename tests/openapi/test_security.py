@@ -288,3 +288,18 @@ async def test_a_document_that_was_moved_is_trusted_no_more_than_where_it_was_as
     other_api.answer("/evil.json", 200, json.dumps(secured("key")))
     with pytest.raises(DocumentError, match="the credentials would go to"):
         await box.add_openapi(f"{api.url}/openapi.json", auth=TOKEN)
+
+
+async def test_a_server_can_not_say_who_asks(box: Toolbox, api: Api) -> None:
+    url = api.url.replace("http://", "http://user:password@")
+    data = document({"/x": {"get": operation()}}, servers=[{"url": url}])
+    await box.add_openapi(data)
+    assert "authorization" not in (await box.call("it")).unwrap()["headers"]
+
+
+async def test_a_path_of_the_document_with_steps_up_is_not_asked_for(
+    box: Toolbox, api: Api
+) -> None:
+    await box.add_openapi(document({"/v1/../admin": {"get": operation()}}), base_url=api.url)
+    assert "not sent" in str((await box.call("it")).error)
+    assert api.asked == []
