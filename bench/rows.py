@@ -5,8 +5,8 @@ from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
 from .ledger import ledger
-from .passage import passage
 from .openapi import openapi
+from .passage import passage
 from .row import Subject
 from .schema import schema
 from .search import search

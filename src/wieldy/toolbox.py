@@ -26,9 +26,9 @@ from wieldy.store.retention import Retention
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
-    from wieldy.store.artifacts import Artifacts
     from wieldy.openapi.loading import Source
     from wieldy.openapi.tools import OpenAPIOptions
+    from wieldy.store.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
     from wieldy.store.sessions import Sessions
     from wieldy.store.standing import Standing
