@@ -1,7 +1,7 @@
 """What one agent may see and call."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +159,18 @@ class View:
         """The visible tool of this name, or None."""
         tool = self._registry.find(name)
         return tool if tool is not None and self._shows(tool) else None
+
+    def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
+        """Tell somebody of each change of the tools, by name, or of the groups, by None.
+
+        It is told on the thread that makes the change. Gives what ends it.
+        """
+        return self._registry.watch(told)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether calls are recorded in a store."""
+        return self._engine.records
 
     @property
     def names(self) -> list[str]:

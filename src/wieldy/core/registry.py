@@ -36,9 +36,13 @@ class Registry:
         self._lock = threading.RLock()
         self._watchers: list[Callable[[str | None], None]] = []
 
-    def watch(self, told: Callable[[str | None], None]) -> None:
-        """Tell somebody of each change: of one tool by its name, of many by None."""
+    def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
+        """Tell somebody of each change: of one tool by its name, of many by None.
+
+        Gives what ends it.
+        """
         self._watchers.append(told)
+        return lambda: self._watchers.remove(told)
 
     def add(self, tool: Tool, on_conflict: str = "raise") -> Tool:
         """Register a tool; gives the one that now holds the name."""
@@ -173,7 +177,7 @@ class Registry:
         self._shown.pop(provider_name(name), None)
 
     def _tell(self, name: str | None) -> None:
-        for told in self._watchers:
+        for told in tuple(self._watchers):
             told(name)
 
 

@@ -1,0 +1,164 @@
+"""Ask the client's user about a waiting call, in the way this client understands."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CreateMessageRequest,
+    CreateMessageResult,
+    ElicitRequest,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ValidationError
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import WieldyError
+
+from .offer import Answered, Box, Decider
+from .questions import APPROVE, Question, approval, askable, lacking, pause
+from .results import Answer, answer, failure, waiting
+
+Request = ServerRequestContext[Any, Any]
+_SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
+    "elicitation/create": (ElicitRequest, ElicitResult),
+    "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
+    "roots/list": (ListRootsRequest, ListRootsResult),
+}
+
+
+class Asking:
+    """Turns waiting calls into questions, and their answers into decisions.
+
+    Nothing runs twice: the call is stored, its decision is a compare-and-set, and
+    an answer that comes again gets the outcome that is recorded.
+    """
+
+    def __init__(self, box: Box, self_approval: bool, patience: float) -> None:
+        self._box = box
+        self._self_approval = self_approval
+        self._patience = patience
+
+    async def settle(
+        self, ctx: Request, by: str | None, outcome: Outcome
+    ) -> Answer | InputRequiredResult:
+        """What the client is told: the end of its call, or what it needs before it can end."""
+        while outcome.status is Status.PENDING:
+            question = self._question(outcome)
+            asked = None if question is None else _askable(ctx, question)
+            if asked is None:
+                break
+            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return _input_required(asked)
+            answers = await self._asked_now(ctx, asked)
+            if answers is None:
+                return waiting(outcome, "nobody answered in time")
+            ended = await self._decide(asked, answers, by)
+            if not isinstance(ended, Outcome):
+                return ended
+            outcome = ended
+        return answer(outcome)
+
+    async def resume(
+        self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
+    ) -> Answer | InputRequiredResult:
+        """Go on with a call after its question came back, answered or not."""
+        question = Question.from_state(state)
+        if not question.answered(answers):
+            return _input_required(question)
+        ended = await self._decide(question, answers, by)
+        return await self.settle(ctx, by, ended) if isinstance(ended, Outcome) else ended
+
+    def _question(self, outcome: Outcome) -> Question | None:
+        """What to ask, or None where this client's user can't help."""
+        asked = pause(outcome)
+        if asked is not None:
+            return asked
+        if not self._self_approval or not hasattr(self._box, "approve"):
+            return None
+        if outcome.call.decision is not None:
+            # It is approved already, and waits for somebody who has the tool.
+            return None
+        return approval(outcome, self._box.get(outcome.call.tool))
+
+    async def _decide(
+        self, question: Question, answers: Mapping[str, Any], by: str | None
+    ) -> Outcome | Answer:
+        """Act on the answers; what can't be done is said in words."""
+        try:
+            if question.kind == "input":
+                sent = {key: _plain(answers[key]) for key in question.requests}
+                return await cast(Answered, self._box).answer(question.call_id, sent, by=by)
+            return await self._judged(question, _plain(answers[APPROVE]), by)
+        except WieldyError as error:
+            return failure(str(error))
+
+    async def _judged(
+        self, question: Question, said: Mapping[str, Any], by: str | None
+    ) -> Outcome | Answer:
+        box = cast(Decider, self._box)
+        form = said.get("content") or {}
+        if said.get("action") == "accept" and form.get(APPROVE) is True:
+            return await box.approve(question.call_id, by=by)
+        if said.get("action") in ("accept", "decline"):
+            reason = form.get("reason")
+            return await box.deny(question.call_id, by=by, reason=str(reason) if reason else None)
+        return failure(
+            f"The call of {question.tool} waits for approval as {question.call_id}: the question "
+            f"was closed. A person can let it run with `wieldy approve {question.call_id}`."
+        )
+
+    async def _asked_now(self, ctx: Request, question: Question) -> dict[str, Any] | None:
+        """The client's answers to requests sent while its own waits; None if none came."""
+        if not ctx.session.can_send_request:
+            return None
+        answers: dict[str, Any] = {}
+        for key, request in question.requests.items():
+            sent, received = _SENT[request["method"]]
+            try:
+                answers[key] = await ctx.session.send_request(
+                    sent.model_validate(request),  # type: ignore[arg-type]
+                    received,
+                    request_read_timeout_seconds=self._patience,
+                    metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+                )
+            except (MCPError, ValidationError):
+                # The client refused, went away, or answered something else.
+                return None
+        return answers
+
+
+def _askable(ctx: Request, question: Question) -> Question | None:
+    """The question as far as this client can take it; None if it can take nothing of it."""
+    client = ctx.session.client_capabilities
+    requests = askable(question.requests, client)
+    if requests:
+        return Question(question.kind, question.call_id, question.tool, requests)
+    if question.kind == "input" and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        raise MCPError(
+            MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"The call of {question.tool} needs what the client has not declared; "
+            f"it waits as {question.call_id}.",
+            {"requiredCapabilities": lacking(question.requests, client)},
+        )
+    return None
+
+
+def _input_required(question: Question) -> InputRequiredResult:
+    return InputRequiredResult.model_validate(
+        {"inputRequests": dict(question.requests), "requestState": question.to_state()}
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A client's answer as JSON."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return value

@@ -1,0 +1,51 @@
+"""What is served: the parts of a toolbox, and of a view, that a server uses."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Protocol
+
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import Call, Outcome
+from wieldy.core.tool import Tool
+
+
+class Offer(Protocol):
+    """What one client may see and call: a toolbox, or a view of it."""
+
+    def __iter__(self) -> Iterator[Tool]:
+        """The visible tools, in order."""
+
+    def get(self, name: str) -> Tool | None:
+        """The visible tool of this name, or None."""
+
+    def stream(self, call: Call, /) -> AsyncIterator[Block | Progress | Outcome]:
+        """Run one call and give what it shows as it comes, the outcome last."""
+
+
+class Watched(Protocol):
+    """What tells of each change of its tools."""
+
+    def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
+        """Tell somebody of each change, until what this gives is called."""
+
+
+class Box(Offer, Watched, Protocol):
+    """A toolbox, or a view, as it is served."""
+
+
+class Decider(Protocol):
+    """What takes a person's decision on a parked call."""
+
+    async def approve(self, call_id: str, by: str | None = None) -> Outcome:
+        """Let a parked call run and give its outcome."""
+
+    async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
+        """Refuse a parked call."""
+
+
+class Answered(Protocol):
+    """What takes the input that a paused call has asked for."""
+
+    async def answer(
+        self, call_id: str, answers: dict[str, Any], by: str | None = None
+    ) -> Outcome:
+        """Run a paused call again with what it asked for."""

@@ -1,0 +1,34 @@
+"""What a running call shows, as progress notifications."""
+
+from math import inf, nextafter
+
+from mcp.server.session import ServerSession
+
+from wieldy.core.block import Block, Progress, Text
+
+
+class Teller:
+    """Tells one client how far its call has come, if it asked for that.
+
+    The protocol wants each value above the one before. Streamed text travels as
+    the message of a notification, one more for each piece.
+    """
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._last = -inf
+        self._counted = False
+
+    async def tell(self, item: Block | Progress) -> None:
+        """Pass on progress and text; other blocks come with the result."""
+        if isinstance(item, Progress):
+            self._counted = True
+            await self._report(float(item.done), item.total, item.message)
+        elif isinstance(item, Text) and item.text:
+            # Beside a tool's own count, pieces of text must not look like progress.
+            step = self._last if self._counted else max(self._last, 0) + 1
+            await self._report(step, None, item.text)
+
+    async def _report(self, done: float, total: float | None, message: str | None) -> None:
+        self._last = done if done > self._last else nextafter(self._last, inf)
+        await self._session.report_progress(self._last, total, message)

@@ -1,0 +1,43 @@
+"""The end of a call as the answer to its request."""
+
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallPending, ToolNotFound
+from wieldy.wire.mcp import result
+
+Answer = dict[str, Any]
+
+
+def answer(outcome: Outcome) -> Answer:
+    """The result of a call. A tool that is not there is the protocol's own error."""
+    if type(outcome.error) is ToolNotFound:
+        raise MCPError(INVALID_PARAMS, str(outcome.error))
+    if outcome.status is Status.PENDING:
+        return waiting(outcome)
+    return complete(result(outcome))
+
+
+def waiting(outcome: Outcome, why: str | None = None) -> Answer:
+    """Say that a call waits, under which id, and who can end that."""
+    call_id = outcome.call.id
+    reason = why or outcome.metadata.get("reason")
+    said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
+    return failure(
+        f"{said} It has not run. A person can let it run with `wieldy approve {call_id}`; "
+        "calling again would ask for another approval."
+    )
+
+
+def failure(message: str) -> Answer:
+    """A result that says what went wrong, for the model to read."""
+    return complete({"content": [{"type": "text", "text": message}], "isError": True})
+
+
+def complete(facts: Answer) -> Answer:
+    """A result that is all there is; older protocols know no other and leave the mark out."""
+    facts["resultType"] = "complete"
+    return facts

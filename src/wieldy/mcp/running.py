@@ -1,0 +1,5 @@
+"""Run a server."""
+
+
+async def serve() -> None:
+    """Serve."""
