@@ -83,10 +83,14 @@ class View:
         deps: Any = None,
         session: str | None = None,
         idempotency_key: str | None = None,
+        live: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Run one call and give what it shows as it comes, the outcome last."""
+        """Run one call and give what it shows as it comes, the outcome last.
+
+        With `live`, what the tool returns comes with the outcome only.
+        """
         made = self._made(call, arguments, session, idempotency_key)
-        return self._engine.stream(made, deps, self._selection)
+        return self._engine.stream(made, deps, self._selection, live)
 
     async def call_many(
         self,

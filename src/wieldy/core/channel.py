@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any
 
 _AHEAD = 64
@@ -11,10 +11,12 @@ _AHEAD = 64
 class Channel:
     """A queue between one running call and one reader, on one loop.
 
-    A writer that is more than a few items ahead is asked to wait.
+    A writer that is more than a few items ahead is asked to wait. A live reader
+    wants only what is shown while the call runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, live: bool = False) -> None:
+        self._live = live
         self._items: deque[Any] = deque()
         self._closed = False
         self._reader: asyncio.Future[None] | None = None
@@ -25,6 +27,11 @@ class Channel:
         if not self._closed:
             self._items.append(item)
             self._wake_reader()
+
+    def finish(self, returned: Iterable[Any]) -> None:
+        """Take what the call gave in the end, unless the reader finds it in the outcome."""
+        for item in () if self._live else returned:
+            self.push(item)
 
     def room(self) -> Awaitable[None] | None:
         """Something to wait for when the reader is behind."""

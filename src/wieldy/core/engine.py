@@ -136,12 +136,13 @@ class Engine:
         call: Call,
         deps: Any = None,
         selection: Selection | None = None,
+        live: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run a call and give what it shows as it comes, the outcome last.
 
         Whoever stops reading interrupts the call.
         """
-        channel = Channel()
+        channel = Channel(live)
         task = asyncio.create_task(self.run(call, selection, Extras(deps, channel)))
         task.add_done_callback(lambda _: channel.close())
         try:
@@ -400,8 +401,7 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
         rest = covered_content(rest, run.secrets)
         content = covered_content(content, run.secrets)
     if run.sink is not None and ended_well:
-        for block in rest:
-            run.sink.push(block)
+        run.sink.finish(rest)
     return Outcome(
         outcome.call,
         outcome.status,

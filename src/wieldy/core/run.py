@@ -21,6 +21,9 @@ class Sink(Protocol):
     def push(self, item: Block | Progress) -> None:
         """Take an item, on the loop's thread."""
 
+    def finish(self, returned: Iterable[Block]) -> None:
+        """Take what the call gave in the end, beside what it showed on the way."""
+
     def room(self) -> Awaitable[None] | None:
         """Something to wait for before the next item, or None if there is room."""
 

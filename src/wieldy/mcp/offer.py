@@ -17,7 +17,9 @@ class Offer(Protocol):
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""
 
-    def stream(self, call: Call, /) -> AsyncIterator[Block | Progress | Outcome]:
+    def stream(
+        self, call: Call, /, *, live: bool = False
+    ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run one call and give what it shows as it comes, the outcome last."""
 
 
@@ -45,7 +47,5 @@ class Decider(Protocol):
 class Answered(Protocol):
     """What takes the input that a paused call has asked for."""
 
-    async def answer(
-        self, call_id: str, answers: dict[str, Any], by: str | None = None
-    ) -> Outcome:
+    async def answer(self, call_id: str, answers: dict[str, Any], by: str | None = None) -> Outcome:
         """Run a paused call again with what it asked for."""

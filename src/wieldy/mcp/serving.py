@@ -157,7 +157,7 @@ class BoxServer(Server[Any]):
             provider_id=str(ctx.request_id),
         )
         teller = Teller(ctx.session)
-        async with aclosing(cast(Any, self._offer().stream(call))) as shown:
+        async with aclosing(cast(Any, self._offer().stream(call, live=True))) as shown:
             async for item in shown:
                 if isinstance(item, Outcome):
                     return item

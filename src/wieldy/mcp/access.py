@@ -1,0 +1,107 @@
+"""Who may reach the server: addresses, hosts, origins and bearer tokens."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+
+from .callers import Tokens
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Refusal(NamedTuple):
+    """Why a request goes no further."""
+
+    status: int
+    message: str
+
+
+class Access:
+    """The rules for requests, made once.
+
+    A web page can make a browser call any address under a name of its own, so
+    the name in the Host header must be one that is expected, and so must the page.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, str] | None = None,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        anonymous: bool = False,
+    ) -> None:
+        if isinstance(hosts, str) or isinstance(origins, str):
+            raise TypeError("hosts and origins are lists of names, not one text")
+        self._tokens = None if tokens is None else Tokens(tokens)
+        self._hosts = _LOCAL | {host.lower() for host in hosts}
+        self._origins = frozenset(origin.lower() for origin in origins)
+        self._anonymous = anonymous
+
+    def check_address(self, host: str) -> None:
+        """Refuse to listen where anybody could call without a token."""
+        if self._tokens is None and not self._anonymous and not _is_loopback(host):
+            raise ValueError(
+                f"Without tokens only this machine is served, and {host} is open to others. "
+                'Pass tokens={"name": "…"}, or anonymous=True to let everybody in.'
+            )
+
+    def refusal(self, headers: Iterable[tuple[bytes, bytes]], peer: str | None) -> Refusal | None:
+        """Why a request is refused for where it comes from, or None."""
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or not self._expects(_host_name(hosts[0])):
+            return Refusal(421, "This host name is not served here. The setting is `hosts`.")
+        for name, value in headers:
+            if name == b"origin" and not self._trusts(value.decode("latin-1").lower()):
+                return Refusal(403, "This origin is not allowed. The setting is `origins`.")
+        if self._tokens is None and not self._anonymous and not _is_local_peer(peer):
+            return Refusal(403, "Without tokens only this machine is served.")
+        return None
+
+    def user(self, headers: Iterable[tuple[bytes, bytes]]) -> AuthenticatedUser | Refusal | None:
+        """Whose token came along; None where tokens are not used."""
+        if self._tokens is None:
+            return None
+        sent = [value for name, value in headers if name == b"authorization"]
+        user = self._tokens.user(sent[0]) if len(sent) == 1 else None
+        return user or Refusal(401, "A bearer token is needed.")
+
+    def _expects(self, host: str) -> bool:
+        return host in self._hosts or "*" in self._hosts
+
+    def _trusts(self, origin: str) -> bool:
+        if origin in self._origins or "*" in self._origins:
+            return True
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
+        # A page that this machine serves itself may call, and so may one of an expected host.
+        return parts.scheme in ("http", "https") and _host_name(parts.netloc.encode()) in (
+            self._hosts - {"*"}
+        )
+
+
+def _host_name(host: bytes) -> str:
+    """A Host header without its port, in one spelling."""
+    text = host.decode("latin-1").strip().lower()
+    name, colon, port = text.rpartition(":")
+    if colon and (not port or port.isdecimal()) and not text.endswith("]"):
+        text = name
+    return text.removesuffix(".")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_local_peer(peer: str | None) -> bool:
+    """Whether the other side is on this machine; a socket in the file system has no address."""
+    return not peer or _is_loopback(peer.removeprefix("::ffff:"))

@@ -1,0 +1,92 @@
+"""The MCP endpoint for a web application: its routes, its door, and its life."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from mcp.server.streamable_http import EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from typing_extensions import Unpack
+
+from .access import Access
+from .guard import MAX_BODY, Guard
+from .health import Health
+from .offer import Box
+from .serving import BoxServer, ServerOptions
+
+PATH = "/mcp"
+
+
+class WebOptions(ServerOptions, total=False):
+    """What a served application takes beside the box and the tokens.
+
+    `hosts` and `origins` are allowed beside this machine's own names. `anonymous`
+    lets other machines in without a token. With an `events` store of the SDK, clients
+    of the older protocol can read on where a connection broke.
+    """
+
+    hosts: Sequence[str]
+    origins: Sequence[str]
+    anonymous: bool
+    max_body: int
+    events: EventStore | None
+
+
+class Endpoint:
+    """One box, served over HTTP: `/mcp` and `/health`, behind one door."""
+
+    def __init__(
+        self,
+        box: Box | BoxServer,
+        tokens: Mapping[str, str] | None = None,
+        **options: Unpack[WebOptions],
+    ) -> None:
+        _check_views(tokens, options)
+        self.server = box if isinstance(box, BoxServer) else BoxServer(box, options)
+        self.access = Access(
+            tokens,
+            options.get("hosts", ()),
+            options.get("origins", ()),
+            options.get("anonymous", False),
+        )
+        self._max_body = options.get("max_body", MAX_BODY)
+        self._events = options.get("events")
+        self._sessions: StreamableHTTPSessionManager | None = None
+        health = Health(self.server, tokens is None)
+        self.routes = [Route(PATH, self), *health.routes]
+        self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if self._sessions is None:
+            raise RuntimeError("The application has not been started: its lifespan must run.")
+        await self._sessions.asgi_app(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Serve while this is entered."""
+        sessions = StreamableHTTPSessionManager(
+            self.server,
+            event_store=self._events,
+            max_request_body_size=self._max_body,
+        )
+        async with sessions.run():
+            self._sessions = sessions
+            try:
+                yield
+            finally:
+                self._sessions = None
+
+    async def drain(self, seconds: float) -> bool:
+        """Refuse new calls and let those that run end; whether they did in time."""
+        done = await self.server.traffic.drain(seconds)
+        self.server.changes.listening.close()
+        return done
+
+
+def _check_views(tokens: Mapping[str, str] | None, options: WebOptions) -> None:
+    unknown = (options.get("views") or {}).keys() - (tokens or {}).keys()
+    if unknown:
+        raise ValueError(f"There is a view for {sorted(unknown)}, and no token.")

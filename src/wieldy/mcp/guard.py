@@ -1,0 +1,98 @@
+"""The one door of the web application: who comes in, and how much they may carry."""
+
+import asyncio
+import json
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from starlette.authentication import AuthCredentials
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .access import Access, Refusal
+
+MAX_BODY = 4 * 1024 * 1024
+_UPLOAD_SECONDS = 30.0
+
+
+class Guard:
+    """Lets a request in if its host, origin and token are right and its body is not too much.
+
+    Health is for everybody: whoever has no token is told less there.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, max_body: int = MAX_BODY) -> None:
+        self._app = AuthContextMiddleware(app)
+        self._access = access
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or say why not."""
+        if scope["type"] == "http":
+            refused = self._admit(scope)
+            if refused is None:
+                refused, receive = await self._carried(scope, receive)
+            if refused is not None:
+                await _refuse(refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> Refusal | None:
+        headers = scope["headers"]
+        user = self._access.user(headers)
+        if isinstance(user, Refusal):
+            if not _is_health(scope):
+                return self._access.refusal(headers, _peer(scope)) or user
+        elif user is not None:
+            scope["user"], scope["auth"] = user, AuthCredentials()
+        return None if _is_health(scope) else self._access.refusal(headers, _peer(scope))
+
+    async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
+        """Read the body, in time and within its limit, for whoever comes next."""
+        too_large = Refusal(413, f"The body is larger than {self._max_body} bytes.")
+        for name, value in scope["headers"]:
+            if name == b"content-length" and (
+                not value.isdigit() or len(value) > 18 or int(value) > self._max_body
+            ):
+                return too_large, receive
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_UPLOAD_SECONDS):
+                while True:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    if len(body) > self._max_body:
+                        return too_large, receive
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return Refusal(408, "The body took too long."), receive
+        if message["type"] == "http.request":
+            message = {"type": "http.request", "body": bytes(body), "more_body": False}
+        return None, _replay(message, receive)
+
+
+def _replay(first: Message, receive: Receive) -> Receive:
+    waiting = [first]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def _refuse(refusal: Refusal) -> Response:
+    headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
+    if refusal.status in (408, 413):
+        # The rest of the body is not read.
+        headers["connection"] = "close"
+    body = json.dumps({"error": refusal.message})
+    return Response(body, refusal.status, headers, "application/json")
+
+
+def _is_health(scope: Scope) -> bool:
+    return str(scope["path"]) in ("/health", "/health/live")
+
+
+def _peer(scope: Scope) -> str | None:
+    client = scope.get("client")
+    return client[0] if client else None

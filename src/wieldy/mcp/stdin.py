@@ -1,0 +1,51 @@
+"""Standard input as lines, read so that the program can end while nothing comes."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+_CHUNK = 65536
+_LONGEST = 4 * 1024 * 1024
+
+
+class Lines:
+    """The lines of a file descriptor, as they come.
+
+    A thread of its own reads, and nobody waits for that thread: a pool's would keep
+    the process alive until the next line. A line that is too long is given up.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._room = threading.Semaphore(64)
+        threading.Thread(target=self._read, name="wieldy-stdin", daemon=True).start()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while (line := await self._lines.get()) is not None:
+            self._room.release()
+            yield line
+
+    def _read(self) -> None:
+        rest = b""
+        with suppress(OSError, RuntimeError):
+            while chunk := os.read(self._descriptor, _CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._give(line)
+                if len(rest) > _LONGEST:
+                    # What follows until the next line end is no message either.
+                    self._give(b"too long")
+                    rest = b" "
+            if rest.strip():
+                self._give(rest)
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+    def _give(self, line: bytes) -> None:
+        self._room.acquire()
+        text = line.decode("utf-8", "replace")
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, text)

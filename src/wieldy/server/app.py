@@ -1,0 +1,45 @@
+"""One application: the MCP endpoint and health, and room for what else is served."""
+
+from collections.abc import Mapping
+
+from starlette.applications import Starlette
+from typing_extensions import Unpack
+
+from wieldy.mcp.endpoint import Endpoint, WebOptions
+from wieldy.mcp.offer import Box
+from wieldy.mcp.running import GRACE, Ready, listen
+from wieldy.mcp.serving import BoxServer
+
+
+def app(
+    box: Box | BoxServer,
+    tokens: Mapping[str, str] | None = None,
+    **options: Unpack[WebOptions],
+) -> Starlette:
+    """The ASGI application over a box: MCP at `/mcp`, and `/health`.
+
+    `tokens` are bearer tokens by the name of their owner. Whoever runs the
+    application closes the box.
+    """
+    return _composed(Endpoint(box, tokens, **options))
+
+
+async def run(
+    box: Box | BoxServer,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tokens: Mapping[str, str] | None = None,
+    grace: float = GRACE,
+    ready: Ready | None = None,
+    **options: Unpack[WebOptions],
+) -> None:
+    """Serve the application until the process is told to stop, and then close the box."""
+    endpoint = Endpoint(box, tokens, **options)
+    await listen(_composed(endpoint), endpoint, host=host, port=port, grace=grace, ready=ready)
+
+
+def _composed(endpoint: Endpoint) -> Starlette:
+    return Starlette(
+        routes=[*endpoint.routes], middleware=endpoint.middleware, lifespan=endpoint.lifespan
+    )
