@@ -17,6 +17,7 @@ from .offer import Box
 from .serving import BoxServer, ServerOptions
 
 PATH = "/mcp"
+_COME_BACK_MS = 1000
 
 
 class WebOptions(ServerOptions, total=False):
@@ -70,6 +71,7 @@ class Endpoint:
         sessions = StreamableHTTPSessionManager(
             self.server,
             event_store=self._events,
+            retry_interval=None if self._events is None else _COME_BACK_MS,
             max_request_body_size=self._max_body,
         )
         async with sessions.run():

@@ -55,7 +55,9 @@ def _without_strict(
 def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
     """The schema itself, as far as the top, the arrays and the names allow."""
     changes: list[Change] = []
-    plain: Schema = {key: value for key, value in schema.items() if key != "$schema"}
+    plain: Schema = dict(schema)
+    if not target.names_dialect:
+        plain.pop("$schema", None)
     if target.plain_top and _TOP_KEYWORDS & {*plain}:
         plain = _plain_top(plain, target, changes)
     plain = {**_NO_ARGUMENTS, **plain, "type": "object", "properties": properties_of(plain)}

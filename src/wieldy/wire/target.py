@@ -52,6 +52,7 @@ class Loose:
 
     title: str
     plain_top: bool = True
+    names_dialect: bool = False
     needs_items: bool = False
     key: re.Pattern[str] | None = None
 
@@ -98,7 +99,7 @@ GEMINI_OPENAPI = Target(
 )  # fmt: skip
 OPENAI = Loose("OpenAI", needs_items=True)
 ANTHROPIC = Loose("Anthropic", key=_ANTHROPIC_KEY)
-MCP = Loose("MCP", plain_top=False)
+MCP = Loose("MCP", plain_top=False, names_dialect=True)
 
 PROVIDERS = ("openai", "openai-responses", "anthropic", "gemini", "gemini-openapi", "mcp")
 _TARGETS: dict[tuple[str, bool], Target | Loose] = {
