@@ -47,17 +47,27 @@ class Asking:
         self._patience = patience
 
     async def settle(
-        self, ctx: Request, by: str | None, outcome: Outcome
+        self,
+        ctx: Request,
+        by: str | None,
+        outcome: Outcome,
+        given: Mapping[str, Any] | None = None,
     ) -> Answer | InputRequiredResult:
-        """What the client is told: the end of its call, or what it needs before it can end."""
+        """What the client is told: the end of its call, or what it needs before it can end.
+
+        Answers that were `given` with the call count for what its tool asks first.
+        Nobody approves a call before it has been asked about.
+        """
         while outcome.status is Status.PENDING:
             question = self._question(outcome)
             asked = None if question is None else _askable(ctx, question)
             if asked is None:
                 break
-            if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                return _input_required(asked)
-            answers = await self._asked_now(ctx, asked)
+            answers, given = given, None
+            if asked.kind == "approve" or not answers or not asked.answered(answers):
+                if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                    return _input_required(asked)
+                answers = await self._asked_now(ctx, asked)
             if answers is None:
                 return waiting(outcome, "nobody answered in time")
             ended = await self._decide(asked, answers, by)

@@ -138,11 +138,11 @@ class BoxServer(Server[Any]):
         with self.traffic.one():
             before = _request.set(ctx)
             try:
+                given = params.input_responses or {}
                 if params.request_state is not None:
-                    answers = params.input_responses or {}
-                    return await self._asking.resume(ctx, caller, params.request_state, answers)
+                    return await self._asking.resume(ctx, caller, params.request_state, given)
                 outcome = await self._run(ctx, params, caller)
-                return await self._asking.settle(ctx, caller, outcome)
+                return await self._asking.settle(ctx, caller, outcome, given)
             finally:
                 _request.reset(before)
 
