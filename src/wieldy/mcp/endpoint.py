@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import Unpack
 
 from .access import Access
-from .guard import MAX_BODY, Guard
+from .door import MAX_BODY, Guard
 from .health import Health
 from .offer import Box
 from .serving import BoxServer, ServerOptions
