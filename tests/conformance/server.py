@@ -28,60 +28,18 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from wieldy import (
-    Audio,
-    Call,
-    CallNotFound,
-    Context,
-    Handler,
-    Image,
-    Outcome,
-    Resource,
-    Run,
-    Status,
-    Text,
-    Toolbox,
-)
+from wieldy import Audio, Context, Image, InputNeeded, Resource, Text, Toolbox
 from wieldy.mcp import BoxServer, current_request, serve, server
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlE"
+    "QVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
 SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA="
 Json = dict[str, Any]
 
 
-class InputNeeded(Exception):
-    """A tool can't go on without the answers to these requests."""
-
-    def __init__(self, requests: Json, state: Any = None) -> None:
-        super().__init__("input is needed")
-        self.requests = requests
-        self.state = state
-
-
-class PausingBox(Toolbox):
-    """A toolbox whose tools may pause for input."""
-
-    def __init__(self) -> None:
-        super().__init__(middleware=[self._pause])
-        self._paused: dict[str, tuple[Call, Any]] = {}
-
-    async def _pause(self, run: Run, proceed: Handler) -> Outcome:
-        outcome = await proceed(run)
-        raised = getattr(outcome.error, "original", None)
-        if not isinstance(raised, InputNeeded):
-            return outcome
-        self._paused[run.call.id] = run.call, raised.state
-        return Outcome(run.call, Status.PENDING, metadata={"input": raised.requests})
-
-    async def answer(self, call_id: str, answers: Json, by: str | None = None) -> Outcome:
-        """Run a paused call again, with its answers and its state as `deps`."""
-        if call_id not in self._paused:
-            raise CallNotFound(call_id)
-        call, state = self._paused.pop(call_id)
-        return await self.call(call, deps=(answers, state))
-
-
-box = PausingBox()
+box = Toolbox()
 
 
 # Content of every kind.
@@ -191,7 +149,7 @@ async def log(text: str) -> None:
     """Log to the client, if it wants that."""
     request = current_request()
     params = LoggingMessageNotificationParams(level="info", data=text)
-    if request.protocol_version < "2026" or request.meta and LOG_LEVEL in request.meta:
+    if request.protocol_version < "2026" or LOG_LEVEL in (request.meta or {}):
         await request.session.send_notification(
             LoggingMessageNotification(params=params), related_request_id=request.request_id
         )
@@ -256,10 +214,9 @@ NAME = form("What is your name?", {"name": {"type": "string"}}, ["name"])
 
 def ask(context: Context, **requests: Json) -> Json:
     """The answers to some requests; the tool pauses until they are there."""
-    answers: Json = context.deps[0] if context.deps else {}
-    if not answers.keys() & requests.keys():
+    if context.answers is None:
         raise InputNeeded(requests)
-    return answers
+    return dict(context.answers)
 
 
 @box.tool
@@ -380,15 +337,19 @@ async def test_input_required_result_multiple_inputs(context: Context) -> str:
 @box.tool
 async def test_input_required_result_capabilities(context: Context) -> str:
     """Ask for what this client can give."""
-    return json.dumps(ask(context, user_name=NAME, greeting=sampled("Generate a greeting")))
+    can = current_request().session.client_capabilities
+    requests = {"greeting": sampled("Generate a greeting")}
+    if can is not None and can.elicitation is not None:
+        requests["user_name"] = NAME
+    return json.dumps(ask(context, **requests))
 
 
 @box.tool
 async def test_input_required_result_multi_round(context: Context) -> str:
     """Ask twice."""
-    answers, state = context.deps or ({}, None)
+    answers = context.answers or {}
     if "step2" in answers:
-        return f"{state} likes {answers['step2']['content']['color']}"
+        return f"{context.state} likes {answers['step2']['content']['color']}"
     if "step1" not in answers:
         question = form("Step 1: What is your name?", {"name": {"type": "string"}}, ["name"])
         raise InputNeeded({"step1": question})

@@ -1,11 +1,27 @@
-"""MCP: our tools as a server for MCP clients."""
+"""MCP: our tools as a server for MCP clients, over the official SDK."""
 
-try:
-    import mcp as _sdk  # noqa: F401
-except ImportError as error:
-    raise ImportError('MCP needs an extra: pip install "wieldy[mcp]"') from error
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .running import serve
-from .serving import BoxServer, current_request, server
+if TYPE_CHECKING:
+    from .running import serve
+    from .serving import BoxServer, current_request, server
 
 __all__ = ["BoxServer", "current_request", "serve", "server"]
+
+# Each name is loaded from its module when it is first asked for: the SDK behind it is heavy.
+_HOMES = {
+    "BoxServer": "serving",
+    "current_request": "serving",
+    "serve": "running",
+    "server": "serving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f'{error}. MCP needs an extra: pip install "wieldy[mcp]"') from error

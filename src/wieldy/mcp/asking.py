@@ -19,11 +19,12 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
+from wieldy.core.approvals import receipt
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import WieldyError
 
-from .offer import Answered, Box, Decider
-from .questions import APPROVE, Question, approval, askable, lacking, pause
+from .offer import Box, Decider
+from .questions import APPROVE, Question, approval, lacking, pause
 from .results import Answer, answer, failure, waiting
 
 Request = ServerRequestContext[Any, Any]
@@ -60,17 +61,16 @@ class Asking:
         """
         while outcome.status is Status.PENDING:
             question = self._question(outcome)
-            asked = None if question is None else _askable(ctx, question)
-            if asked is None:
+            if question is None or not _can_ask(ctx, question):
                 break
             answers, given = given, None
-            if asked.kind == "approve" or not answers or not asked.answered(answers):
-                if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                    return _input_required(asked)
-                answers = await self._asked_now(ctx, asked)
+            if question.kind == "approve" or not answers or not question.answered(answers):
+                if _is_modern(ctx):
+                    return _input_required(question)
+                answers = await self._asked_now(ctx, question)
             if answers is None:
                 return waiting(outcome, "nobody answered in time")
-            ended = await self._decide(asked, answers, by)
+            ended = await self._decide(question, answers, by)
             if not isinstance(ended, Outcome):
                 return ended
             outcome = ended
@@ -81,20 +81,33 @@ class Asking:
     ) -> Answer | InputRequiredResult:
         """Go on with a call after its question came back, answered or not."""
         question = Question.from_state(state)
-        if not question.answered(answers):
-            return _input_required(question)
+        later = await self._later(question)
+        if later is not None or not question.answered(answers):
+            return _input_required(later or question)
         ended = await self._decide(question, answers, by)
         return await self.settle(ctx, by, ended) if isinstance(ended, Outcome) else ended
 
+    async def _later(self, question: Question) -> Question | None:
+        """What the tool asks by now, if that is not what these answers are for.
+
+        An answer that is sent again must not become the answer to the next question.
+        """
+        if question.kind == "input":
+            for parked in await cast(Decider, self._box).pending():
+                if parked.id == question.call_id and parked.requests != question.requests:
+                    return pause(receipt(parked))
+        return None
+
     def _question(self, outcome: Outcome) -> Question | None:
         """What to ask, or None where this client's user can't help."""
+        if not hasattr(self._box, "approve"):
+            # A view takes no decisions.
+            return None
         asked = pause(outcome)
         if asked is not None:
             return asked
-        if not self._self_approval or not hasattr(self._box, "approve"):
-            return None
-        if outcome.call.decision is not None:
-            # It is approved already, and waits for somebody who has the tool.
+        # What is approved already waits for somebody who has the tool.
+        if not self._self_approval or outcome.call.decision is not None:
             return None
         return approval(outcome, self._box.get(outcome.call.tool))
 
@@ -105,7 +118,7 @@ class Asking:
         try:
             if question.kind == "input":
                 sent = {key: _plain(answers[key]) for key in question.requests}
-                return await cast(Answered, self._box).answer(question.call_id, sent, by=by)
+                return await cast(Decider, self._box).answer(question.call_id, sent, by=by)
             return await self._judged(question, _plain(answers[APPROVE]), by)
         except WieldyError as error:
             return failure(str(error))
@@ -145,20 +158,25 @@ class Asking:
         return answers
 
 
-def _askable(ctx: Request, question: Question) -> Question | None:
-    """The question as far as this client can take it; None if it can take nothing of it."""
-    client = ctx.session.client_capabilities
-    requests = askable(question.requests, client)
-    if requests:
-        return Question(question.kind, question.call_id, question.tool, requests)
-    if question.kind == "input" and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+def _can_ask(ctx: Request, question: Question) -> bool:
+    """Whether this client can take the whole question.
+
+    What its tool asks and a newer client can't take is the protocol's own error.
+    """
+    missing = lacking(question.requests, ctx.session.client_capabilities)
+    if missing and question.kind == "input" and _is_modern(ctx):
         raise MCPError(
             MISSING_REQUIRED_CLIENT_CAPABILITY,
-            f"The call of {question.tool} needs what the client has not declared; "
-            f"it waits as {question.call_id}.",
-            {"requiredCapabilities": lacking(question.requests, client)},
+            f"The call of {question.tool} needs what the client has not declared. "
+            f"It waits as {question.call_id}.",
+            {"requiredCapabilities": missing},
         )
-    return None
+    return not missing
+
+
+def _is_modern(ctx: Request) -> bool:
+    """Whether the client is asked by a result; an older one is asked by a request."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def _input_required(question: Question) -> InputRequiredResult:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -43,8 +44,10 @@ class Health:
         store = await self._store_ok()
         upstreams = _upstreams(self._server.box)
         closing = self._server.traffic.closing
-        ready = store and not closing and all(upstreams.values())
-        facts: dict[str, Any] = {"status": "ok" if ready else "unavailable"}
+        ready = store and not closing
+        # One upstream server that is gone takes its own tools along, and not the others'.
+        served = "ok" if all(upstreams.values()) else "degraded"
+        facts: dict[str, Any] = {"status": served if ready else "unavailable"}
         if self._open or "user" in request.scope:
             facts |= {
                 "draining": closing,
@@ -85,6 +88,8 @@ async def _reachable(box: object) -> bool:
 
 
 def _upstreams(box: object) -> dict[str, bool]:
-    """Whether each server that the box's tools come from is connected."""
-    found = getattr(box, "upstreams", None)
-    return {str(name): bool(ok) for name, ok in found.items()} if isinstance(found, dict) else {}
+    """Whether each MCP server that the box's tools come from is connected."""
+    servers = getattr(box, "mcp", None)
+    if not isinstance(servers, Mapping):
+        return {}
+    return {str(name): server.error is None for name, server in servers.items()}

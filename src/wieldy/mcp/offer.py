@@ -1,8 +1,9 @@
 """What is served: the parts of a toolbox, and of a view, that a server uses."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from wieldy.core.approvals import Parked
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome
 from wieldy.core.tool import Tool
@@ -35,7 +36,7 @@ class Box(Offer, Watched, Protocol):
 
 
 class Decider(Protocol):
-    """What takes a person's decision on a parked call."""
+    """What takes the decisions and answers of people."""
 
     async def approve(self, call_id: str, by: str | None = None) -> Outcome:
         """Let a parked call run and give its outcome."""
@@ -43,9 +44,10 @@ class Decider(Protocol):
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call."""
 
+    async def answer(
+        self, call_id: str, answers: Mapping[str, Any], by: str | None = None
+    ) -> Outcome:
+        """Run a call again whose tool asked for input."""
 
-class Answered(Protocol):
-    """What takes the input that a paused call has asked for."""
-
-    async def answer(self, call_id: str, answers: dict[str, Any], by: str | None = None) -> Outcome:
-        """Run a paused call again with what it asked for."""
+    async def pending(self) -> list[Parked]:
+        """The calls that wait."""

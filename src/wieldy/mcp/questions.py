@@ -68,11 +68,6 @@ def pause(outcome: Outcome) -> Question | None:
     return Question("input", outcome.call.id, outcome.call.tool, dict(requests))
 
 
-def askable(requests: Requests, client: ClientCapabilities | None) -> Requests:
-    """The requests that a client has said it can take."""
-    return {key: request for key, request in requests.items() if _can_take(request, client)}
-
-
 def lacking(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
     """The capabilities that a client would need beside those it has declared."""
     refused = (request for request in requests.values() if not _can_take(request, client))

@@ -1,7 +1,5 @@
 """Artifacts as MCP resources, each client its own."""
 
-import base64
-import re
 from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol, cast
 
@@ -16,44 +14,50 @@ from .callers import caller_name
 from .pages import page
 from .results import complete
 
-_ADDRESS = re.compile(r"artifact://(?P<id>[^@]+)(?:@(?P<version>\d+))?\Z")
+_SCHEME = "artifact://"
 Request = ServerRequestContext[Any, Any]
 
 
-class Artifact(Protocol):
-    """One version of something a tool has made."""
+class Head(Protocol):
+    """An artifact as it stands in a list."""
 
     @property
     def id(self) -> str:
         """Its id, the same for all versions."""
 
     @property
-    def version(self) -> int:
-        """Which version this is."""
-
-    @property
-    def title(self) -> str:
+    def title(self) -> str | None:
         """What it is called."""
 
     @property
     def content_type(self) -> str:
-        """Its media type."""
+        """What kind of text it is."""
 
     @property
-    def content(self) -> str | bytes:
-        """What it holds."""
+    def handle(self) -> str:
+        """The address of its current version."""
+
+
+class Artifact(Protocol):
+    """One version of an artifact."""
+
+    @property
+    def content_type(self) -> str:
+        """What kind of text it is."""
+
+    @property
+    def content(self) -> str:
+        """Its text."""
 
 
 class Artifacts(Protocol):
-    """Where artifacts are kept, by session."""
+    """Where artifacts are kept; a session sees its own."""
 
-    def list(self, session: str | None = None) -> Awaitable[Sequence[Artifact]]:
-        """The artifacts of a session, their latest versions."""
+    def list(self, session: str | None = None) -> Awaitable[Sequence[Head]]:
+        """The artifacts of a session."""
 
-    def read(
-        self, id: str, version: int | None = None, session: str | None = None
-    ) -> Awaitable[Artifact]:
-        """One artifact of a session."""
+    def open(self, reference: str, session: str | None = None) -> Awaitable[Artifact]:
+        """The artifact of a handle."""
 
 
 def serve_artifacts(server: Server[Any], artifacts: Artifacts) -> None:
@@ -66,19 +70,15 @@ def serve_artifacts(server: Server[Any], artifacts: Artifacts) -> None:
 
     async def read(ctx: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
         uri = str(params.uri)
-        address = _ADDRESS.match(uri)
-        if address is None:
+        if not uri.startswith(_SCHEME):
             raise _missing(uri)
-        version = address["version"]
         try:
-            found = await artifacts.read(
-                address["id"],
-                version=None if version is None else int(version),
-                session=caller_name(),
-            )
-        except (WieldyError, LookupError):
+            found = await artifacts.open(uri, session=caller_name())
+        except (WieldyError, LookupError, ValueError):
+            # That another client has one of this name is nobody's business.
             raise _missing(uri) from None
-        return complete({"contents": [_contents(uri, found)]})
+        contents = {"uri": uri, "mimeType": _mime(found.content_type), "text": found.content}
+        return complete({"contents": [contents]})
 
     async def templates(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         template = {
@@ -93,21 +93,14 @@ def serve_artifacts(server: Server[Any], artifacts: Artifacts) -> None:
     server.add_request_handler("resources/templates/list", PaginatedRequestParams, templates)
 
 
-def _described(artifact: Artifact) -> dict[str, Any]:
-    return {
-        "uri": f"artifact://{artifact.id}@{artifact.version}",
-        "name": artifact.id,
-        "title": artifact.title,
-        "mimeType": artifact.content_type,
-    }
+def _described(artifact: Head) -> dict[str, Any]:
+    facts = {"uri": artifact.handle, "name": artifact.id, "mimeType": _mime(artifact.content_type)}
+    return {**facts, "title": artifact.title} if artifact.title else facts
 
 
-def _contents(uri: str, artifact: Artifact) -> dict[str, Any]:
-    facts = {"uri": uri, "mimeType": artifact.content_type}
-    content = artifact.content
-    if isinstance(content, bytes):
-        return {**facts, "blob": base64.b64encode(content).decode("ascii")}
-    return {**facts, "text": content}
+def _mime(content_type: str) -> str:
+    """The media type of a kind of text such as `markdown`."""
+    return content_type if "/" in content_type else f"text/{content_type}"
 
 
 def _missing(uri: str) -> MCPError:

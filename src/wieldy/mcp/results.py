@@ -24,6 +24,11 @@ def answer(outcome: Outcome) -> Answer:
 def waiting(outcome: Outcome, why: str | None = None) -> Answer:
     """Say that a call waits, under which id, and who can end that."""
     call_id = outcome.call.id
+    if "input" in outcome.metadata:
+        return failure(
+            f"{outcome.text}{f' ({why})' if why else ''} It has not ended. "
+            "The program that serves the tool can answer with `box.answer`."
+        )
     reason = why or outcome.metadata.get("reason")
     said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
     return failure(

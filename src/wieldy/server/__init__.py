@@ -1,11 +1,8 @@
 """The web application over a toolbox."""
 
 try:
-    import starlette as _starlette  # noqa: F401
-    import uvicorn as _uvicorn  # noqa: F401
-except ImportError as error:
-    raise ImportError('Serving needs an extra: pip install "wieldy[server]"') from error
-
-from .app import app, run
+    from .app import app, run
+except ModuleNotFoundError as error:
+    raise ImportError(f'{error}. Serving needs an extra: pip install "wieldy[server]"') from error
 
 __all__ = ["app", "run"]
