@@ -71,7 +71,8 @@ def pause(outcome: Outcome) -> Question | None:
 def lacking(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
     """The capabilities that a client would need beside those it has declared."""
     refused = (request for request in requests.values() if not _can_take(request, client))
-    return {_NEEDS[request["method"]]: {} for request in refused if request["method"] in _NEEDS}
+    methods = (str(request.get("method")) for request in refused)
+    return {_NEEDS.get(method, method): {} for method in methods}
 
 
 _NEEDS = {
