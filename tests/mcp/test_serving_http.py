@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 from mcp import Client, MCPError
-from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
+from mcp_types import CallToolResult, ElicitResult, InputRequiredResult, InputResponses
 
 from tests.mcp.clients import MODES, Mode, Person, connected, text_of
 from tests.mcp.served import served
@@ -122,16 +122,14 @@ async def test_who_approved_is_known(mode: Mode) -> None:
         observers=[lambda o: decided.append(o.call.decision.by) if o.call.decision else None]
     )
     with served(box, tokens=TOKENS) as url:
-        async with connected(
-            url, "alice-secret-1", mode, elicitation_callback=Person()
-        ) as client:
+        async with connected(url, "alice-secret-1", mode, elicitation_callback=Person()) as client:
             assert text_of(await client.call_tool("wipe", {"path": "a"})) == "wiped a"
     assert decided == ["alice"]
 
 
 async def test_a_question_is_for_the_token_that_was_asked(guarded: str) -> None:
     call = "wipe", {"path": "a"}
-    yes = {"approve": ElicitResult(action="accept", content={"approve": True})}
+    yes: InputResponses = {"approve": ElicitResult(action="accept", content={"approve": True})}
     async with (
         connected(guarded, "alice-secret-1", elicitation_callback=Person()) as alice,
         connected(guarded, "bob-secret-2", elicitation_callback=Person()) as bob,
@@ -214,9 +212,7 @@ def test_strange_hosts_and_pages_are_refused(sent: dict[str, str], status: int, 
 
 
 def test_hosts_and_origins_can_be_allowed() -> None:
-    with served(
-        make_box(), hosts=["tools.example"], origins=["https://app.example"]
-    ) as url:
+    with served(make_box(), hosts=["tools.example"], origins=["https://app.example"]) as url:
         assert post(url, {"Host": "tools.example"}).status_code == 200
         assert post(url, {"Origin": "https://app.example"}).status_code == 200
         assert post(url, {"Origin": "https://tools.example"}).status_code == 200
@@ -287,10 +283,8 @@ async def test_without_tokens_only_this_machine_is_served(box: Toolbox) -> None:
 @pytest.mark.parametrize(
     "tokens", [{}, {"a": ""}, {"": "x"}, {"a": "same", "b": "same"}, {"a": "ü"}, {"a": "x\n"}]
 )
-async def test_tokens_that_could_not_work_are_refused(
-    tokens: dict[str, str], box: Toolbox
-) -> None:
-    with pytest.raises(ValueError, match="[Tt]oken"):
+async def test_tokens_that_could_not_work_are_refused(tokens: dict[str, str], box: Toolbox) -> None:
+    with pytest.raises(ValueError, match=r"[Tt]oken"):
         await serve(box, port=0, tokens=tokens)
 
 
@@ -300,9 +294,9 @@ async def test_a_view_needs_a_token_of_its_name(box: Toolbox) -> None:
 
 
 async def test_a_taken_port_is_an_error_and_not_an_exit(box: Toolbox) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(OSError, match="in use"):
-            await serve(box, port=taken.getsockname()[1])
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken, pytest.raises(OSError, match="in use"):
+        await serve(box, port=taken.getsockname()[1])
 
 
 async def test_a_client_hears_of_changes_over_http(box: Toolbox, url: str) -> None:

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout, suppress
 from types import FrameType
 from typing import Any, cast
@@ -23,6 +23,7 @@ from .stdin import Lines
 
 GRACE = 30.0
 _CLOSING = 2
+_WRITING = 0.2
 Ready = Callable[[str], None]
 
 
@@ -59,16 +60,21 @@ async def serve(
 async def serve_stdio(server: BoxServer, grace: float = GRACE) -> None:
     """Serve one client over standard input and output, until it closes or a signal comes."""
     with _own_stdin() as descriptor:
-        lines = cast("anyio.AsyncFile[str]", Lines(descriptor))
-        async with stdio_server(stdin=lines) as (incoming, outgoing):
+        lines = Lines(descriptor)
+
+        async def leave() -> None:
+            try:
+                await server.traffic.drain(grace)
+                # What has ended is still to be written.
+                await asyncio.sleep(_WRITING)
+            finally:
+                lines.close()
+
+        stdin = cast("anyio.AsyncFile[str]", lines)
+        async with stdio_server(stdin=stdin) as (incoming, outgoing):
             # What a tool prints must not look like a message.
-            with redirect_stdout(sys.stderr):
-                options = server.create_initialization_options()
-                serving = asyncio.create_task(server.run(incoming, outgoing, options))
-                with _on_signal(lambda: _drained(server, grace, serving.cancel)):
-                    await asyncio.wait((serving,))
-                if not serving.cancelled():
-                    serving.result()
+            with redirect_stdout(sys.stderr), _on_signal(leave):
+                await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def listen(
@@ -156,15 +162,8 @@ async def opened(box: Any) -> AsyncIterator[None]:
             await box.close()
 
 
-async def _drained(server: BoxServer, grace: float, end: Callable[[], object]) -> None:
-    try:
-        await server.traffic.drain(grace)
-    finally:
-        end()
-
-
 @contextmanager
-def _on_signal(leave: Callable[[], Any]) -> Iterator[None]:
+def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]:
     """Run a coroutine when the process is told to stop; told again, stop it."""
     loop = asyncio.get_running_loop()
     leaving: list[asyncio.Task[Any]] = []

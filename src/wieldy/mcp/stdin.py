@@ -29,6 +29,10 @@ class Lines:
             self._room.release()
             yield line
 
+    def close(self) -> None:
+        """End here, whatever may still come."""
+        self._lines.put_nowait(None)
+
     def _read(self) -> None:
         rest = b""
         with suppress(OSError, RuntimeError):
