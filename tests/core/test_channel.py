@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wieldy import Context, Text, Toolbox
+from wieldy import Context, Outcome, Text, Toolbox
 
 SOON = 10.0
 
@@ -141,3 +141,19 @@ def test_any_items_at_any_pace_arrive_once_and_in_order(
     assert shown == [Text(item) for item in items]
     assert outcome.content == tuple(shown)
     assert outcome.value == items
+
+
+async def test_a_live_reader_gets_what_is_shown_and_finds_the_rest_in_the_outcome() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def report(context: Context) -> str:
+        await context.emit("first ")
+        return "last"
+
+    plain = [item async for item in box.stream("report")]
+    live = [item async for item in box.stream("report", live=True)]
+
+    assert plain[:-1] == [Text("first "), Text("last")]
+    assert live[:-1] == [Text("first ")]
+    assert isinstance(live[-1], Outcome) and live[-1].text == "first last"

@@ -178,3 +178,18 @@ def test_a_tool_record_can_be_added_to_several_boxes_and_changed_on_the_way() ->
     assert first.get("greet") is tool
     assert (changed.name, changed.tags, changed.limits.timeout) == ("hi", ("polite",), 3)
     assert tool.limits.timeout is None
+
+
+def test_whoever_watches_hears_of_each_change_until_it_ends() -> None:
+    box = Toolbox()
+    heard: list[str | None] = []
+    end = box.view(names="a").watch(heard.append)
+
+    box.add(lambda: 1, name="a")
+    box.groups.create("more")
+    box.groups.activate("more")
+    box.remove("a")
+    end()
+    box.add(lambda: 1, name="b")
+
+    assert heard == ["a", None, None, "a"]

@@ -107,3 +107,12 @@ def test_a_tool_that_cant_be_strict_says_so_to_openai() -> None:
 def test_an_unknown_provider_is_refused_with_a_near_name(box: Toolbox) -> None:
     with pytest.raises(ValueError, match="Did you mean: anthropic"):
         definitions(box, "antropic")
+
+
+def test_mcp_keeps_the_dialect_that_a_schema_names() -> None:
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    box = Toolbox()
+    box.add(lambda a: a, name="same", input_schema={"$schema": dialect, **PARAMETERS})
+
+    assert box.schemas("mcp")[0]["inputSchema"]["$schema"] == dialect
+    assert "$schema" not in box.schemas("openai")[0]["function"]["parameters"]
