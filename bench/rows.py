@@ -10,6 +10,7 @@ from .passage import passage
 from .row import Subject
 from .schema import schema
 from .search import search
+from .serving import serving
 from .startup import startup
 from .structured import structured
 from .text import text
@@ -29,4 +30,5 @@ ROWS: dict[str, Subject] = {
     "structured": structured,
     "text": text,
     "passage": passage,
+    "serve": serving,
 }
