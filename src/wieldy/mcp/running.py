@@ -91,7 +91,6 @@ async def listen(
     `ready` is called with the address of the MCP endpoint once it can be reached.
     """
     endpoint.access.check_address(host)
-    bound = _bound(host, port)
     settings = uvicorn.Config(
         app,
         log_config=None,
@@ -101,14 +100,20 @@ async def listen(
         timeout_graceful_shutdown=_CLOSING,
     )
     web = _Web(settings, lambda: endpoint.drain(grace), ready)
-    async with opened(endpoint.server.box):
-        serving = asyncio.create_task(web.serve(sockets=[bound]))
-        try:
-            await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            web.leave()
-            await serving
-            raise
+    with _bound(host, port) as bound:
+        async with opened(endpoint.server.box):
+            await _until_told(web, bound)
+
+
+async def _until_told(web: "_Web", bound: socket.socket) -> None:
+    serving = asyncio.create_task(web.serve(sockets=[bound]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # Whoever cancels serving wants what a signal wants.
+        web.leave()
+        await serving
+        raise
 
 
 class _Web(uvicorn.Server):
