@@ -19,7 +19,7 @@ from mcp_types import CallToolResult
 
 from tests.mcp.clients import MODES, Mode, connected, soon, text_of
 from wieldy import Toolbox
-from wieldy.mcp import serve
+from wieldy.mcp import serve, server
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 SECONDS = 30
@@ -288,6 +288,22 @@ async def test_what_a_crash_left_approved_is_run_before_serving(tmp_path: Path) 
     assert code == 0
 
 
-async def test_tokens_are_for_http() -> None:
-    with pytest.raises(ValueError, match="pass a port"):
-        await serve(Toolbox(), tokens={"a": "secret"})
+@pytest.mark.parametrize(
+    "options", [{"tokens": {"a": "secret"}}, {"hosts": ["x"]}, {"max_body": 5}]
+)
+async def test_a_pipe_does_not_take_what_is_for_http(options: Any) -> None:
+    with pytest.raises(ValueError, match="Pass a port"):
+        await serve(Toolbox(), **options)
+
+
+async def test_views_need_callers_with_names() -> None:
+    box = Toolbox()
+    with pytest.raises(ValueError, match="view for alice, and no token"):
+        await serve(box, views={"alice": box.view()})
+    with pytest.raises(ValueError, match="view for alice, and no token"):
+        await serve(server(box, views={"alice": box.view()}), port=0)
+
+
+async def test_a_server_that_is_made_takes_no_more_settings() -> None:
+    with pytest.raises(ValueError, match="self_approval"):
+        await serve(server(Toolbox()), port=0, self_approval=False)

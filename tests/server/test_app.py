@@ -8,6 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket
 
 from wieldy import Toolbox
 from wieldy.server import app
@@ -123,3 +125,26 @@ def test_one_host_is_not_a_list_of_letters(wrong: str) -> None:
         app(make_box(), hosts=wrong)
     with pytest.raises(TypeError, match="lists of names"):
         app(make_box(), origins=wrong)
+
+
+@pytest.mark.parametrize(("headers", "accepted"), [({}, False), (ALICE, True)])
+async def test_the_door_is_the_same_for_websockets(headers: dict[str, str], accepted: bool) -> None:
+    async def echo(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.close()
+
+    made = app(make_box(), TOKENS)
+    made.router.routes.append(WebSocketRoute("/live", echo))
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "websocket", "path": "/live", "headers": [(b"host", b"localhost"), *raw]}
+    await made({**scope, "client": ("127.0.0.1", 1), "query_string": b""}, receive, send)
+
+    assert sent == (["websocket.accept", "websocket.close"] if accepted else ["websocket.close"])

@@ -27,14 +27,15 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or say why not."""
-        if scope["type"] == "http":
-            refused = self._admit(scope)
-            if refused is None:
-                refused, receive = await self._carried(scope, receive)
-            if refused is not None:
-                await _refuse(refused)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        refused = None if scope["type"] == "lifespan" else self._admit(scope)
+        if refused is None and scope["type"] == "http":
+            refused, receive = await self._carried(scope, receive)
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await _refuse(refused)(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
     def _admit(self, scope: Scope) -> Refusal | None:
         headers = scope["headers"]

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import cast
 
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -14,7 +15,7 @@ from .access import Access
 from .door import MAX_BODY, Guard
 from .health import Health
 from .offer import Box
-from .serving import BoxServer, ServerOptions
+from .serving import BoxServer, ServerOptions, server
 
 PATH = "/mcp"
 _COME_BACK_MS = 1000
@@ -44,8 +45,8 @@ class Endpoint:
         tokens: Mapping[str, str] | None = None,
         **options: Unpack[WebOptions],
     ) -> None:
-        _check_views(tokens, options)
-        self.server = box if isinstance(box, BoxServer) else BoxServer(box, options)
+        self.server = server(box, **of_server(options))
+        self.server.check_callers(tokens or ())
         self.access = Access(
             tokens,
             options.get("hosts", ()),
@@ -88,7 +89,7 @@ class Endpoint:
         return done
 
 
-def _check_views(tokens: Mapping[str, str] | None, options: WebOptions) -> None:
-    unknown = (options.get("views") or {}).keys() - (tokens or {}).keys()
-    if unknown:
-        raise ValueError(f"There is a view for {sorted(unknown)}, and no token.")
+def of_server(options: WebOptions) -> ServerOptions:
+    """The options that any server takes, over whatever it speaks."""
+    known = ServerOptions.__annotations__
+    return cast(ServerOptions, {name: each for name, each in options.items() if name in known})

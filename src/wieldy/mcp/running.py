@@ -16,13 +16,15 @@ from mcp.server.stdio import stdio_server
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
-from .endpoint import PATH, Endpoint, WebOptions
+from .endpoint import PATH, Endpoint, WebOptions, of_server
 from .offer import Box
-from .serving import BoxServer
+from .serving import BoxServer, server
+from .slowness import Patient
 from .stdin import Lines
 
 GRACE = 30.0
 _CLOSING = 2
+_MOST = 1000
 _WRITING = 0.2
 Ready = Callable[[str], None]
 
@@ -44,11 +46,14 @@ async def serve(
     end within `grace` seconds and new ones are refused. Then the box is closed.
     """
     if port is None:
-        if tokens is not None:
-            raise ValueError("Tokens are for HTTP: pass a port. A pipe has one client.")
-        server = box if isinstance(box, BoxServer) else BoxServer(box, options)
-        async with opened(server.box):
-            await serve_stdio(server, grace)
+        own = of_server(options)
+        others = sorted(options.keys() - own.keys()) + ["tokens"] * (tokens is not None)
+        if others:
+            raise ValueError(f"For HTTP only: {', '.join(others)}. Pass a port, or leave them out.")
+        made = server(box, **own)
+        made.check_callers(())
+        async with opened(made.box):
+            await serve_stdio(made, grace)
         return
     endpoint = Endpoint(box, tokens, **options)
     app = Starlette(
@@ -57,14 +62,14 @@ async def serve(
     await listen(app, endpoint, host=host, port=port, grace=grace, ready=ready)
 
 
-async def serve_stdio(server: BoxServer, grace: float = GRACE) -> None:
+async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
     """Serve one client over standard input and output, until it closes or a signal comes."""
     with _own_stdin() as descriptor:
         lines = Lines(descriptor)
 
         async def leave() -> None:
             try:
-                await server.traffic.drain(grace)
+                await made.traffic.drain(grace)
                 # What has ended is still to be written.
                 await asyncio.sleep(_WRITING)
             finally:
@@ -74,7 +79,7 @@ async def serve_stdio(server: BoxServer, grace: float = GRACE) -> None:
         async with stdio_server(stdin=stdin) as (incoming, outgoing):
             # What a tool prints must not look like a message.
             with redirect_stdout(sys.stderr), _on_signal(leave):
-                await server.run(incoming, outgoing, server.create_initialization_options())
+                await made.run(incoming, outgoing, made.create_initialization_options())
 
 
 async def listen(
@@ -95,6 +100,8 @@ async def listen(
         app,
         log_config=None,
         access_log=False,
+        http=Patient,
+        limit_concurrency=_MOST,
         lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=_CLOSING,

@@ -1,7 +1,7 @@
 """Our tools as an MCP server: one server object over a box, for every client and transport."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
@@ -57,9 +57,14 @@ class ServerOptions(TypedDict, total=False):
     secret: str | bytes | None
 
 
-def server(box: Box, **options: Unpack[ServerOptions]) -> "BoxServer":
+def server(box: "Box | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
     """An MCP server over a box. It is the SDK's own kind, and takes further handlers."""
-    return BoxServer(box, options)
+    if not isinstance(box, BoxServer):
+        return BoxServer(box, options)
+    known = sorted(options.keys() & ServerOptions.__annotations__.keys())
+    if known:
+        raise ValueError(f"The server is made already: pass {', '.join(known)} to server().")
+    return box
 
 
 def current_request() -> Request:
@@ -163,6 +168,12 @@ class BoxServer(Server[Any]):
                     return item
                 await teller.tell(item)
         raise AssertionError("a stream ends with its outcome")
+
+    def check_callers(self, names: Collection[str]) -> None:
+        """Refuse views of callers who can't come: everybody else would see the whole box."""
+        unknown = sorted(self._views.keys() - set(names))
+        if unknown:
+            raise ValueError(f"There is a view for {', '.join(unknown)}, and no token.")
 
     def _offer(self) -> Offer:
         """What the caller of the current request may see and call."""

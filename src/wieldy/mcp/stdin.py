@@ -41,9 +41,8 @@ class Lines:
                 for line in lines:
                     self._give(line)
                 if len(rest) > _LONGEST:
-                    # What follows until the next line end is no message either.
-                    self._give(b"too long")
-                    rest = b" "
+                    # The rest of the line can't become a message of its own behind this sign.
+                    rest = b"!"
             if rest.strip():
                 self._give(rest)
         with suppress(RuntimeError):
