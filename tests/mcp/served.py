@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,22 +10,22 @@ from wieldy.mcp import serve
 
 
 @contextmanager
-def served(box: Any, **options: Any) -> Iterator[str]:
+def served(box: Any, run: Callable[..., Any] = serve, **options: Any) -> Iterator[str]:
     """The address of a box while it is served."""
     ready = threading.Event()
     found: list[Any] = []
 
-    async def run() -> None:
+    async def main() -> None:
         def told(url: str) -> None:
             found.append(url)
             ready.set()
 
         found.append((asyncio.get_running_loop(), asyncio.current_task()))
-        await serve(box, port=0, ready=told, **options)
+        await run(box, port=0, ready=told, **options)
 
     def work() -> None:
         try:
-            asyncio.run(run())
+            asyncio.run(main())
         except asyncio.CancelledError:
             pass
         except BaseException as error:

@@ -11,7 +11,7 @@ from mcp.server.subscriptions import ToolsListChanged
 from mcp_types import ToolListChangedNotification
 
 import wieldy.mcp
-from tests.mcp.clients import MODES, Mode, soon, text_of
+from tests.mcp.clients import MODES, Mode, Person, soon, text_of
 from wieldy import Call, Context, Image, Outcome, Secret, Status, Text, Toolbox
 
 
@@ -329,3 +329,33 @@ async def test_a_server_that_is_ending_refuses_new_calls(
         with pytest.raises(MCPError, match="shutting down"):
             await client.call_tool("half", {"a": 1})
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_result_that_was_cut_still_reaches_the_model(mode: Mode) -> None:
+    box = Toolbox()
+
+    @box.tool(max_result=50)
+    async def much() -> dict[str, str]:
+        """Give much."""
+        return {"text": "x" * 1000}
+
+    async with Client(wieldy.mcp.server(box), mode=mode) as client:
+        result = await client.call_tool("much")
+
+    assert result.is_error and text_of(result).startswith('{"text":"xxx')
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_view_can_be_served_and_takes_no_decisions(mode: Mode, box: Toolbox) -> None:
+    box.add(lambda: None, name="ask", permission="confirm")
+    view = box.view(names=["half", "ask"], agent="guest")
+    person = Person()
+    async with Client(wieldy.mcp.server(view), mode=mode, elicitation_callback=person) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["half", "ask"]
+        assert text_of(await client.call_tool("half", {"a": 4})) == '{"half":2}'
+        waiting = await client.call_tool("ask")
+        (parked,) = await box.pending()
+
+    assert parked.id in text_of(waiting) and person.asked == []
+    assert parked.scope.agent == "guest"

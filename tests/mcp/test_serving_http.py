@@ -10,13 +10,15 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import uvicorn
 from mcp import Client, MCPError
 from mcp_types import CallToolResult, ElicitResult, InputRequiredResult, InputResponses
 
-from tests.mcp.clients import MODES, Mode, Person, connected, text_of
+from tests.mcp.clients import MODES, Mode, Person, connected, soon, text_of
 from tests.mcp.served import served
-from wieldy import Context, Toolbox
+from wieldy import Context, Status, Toolbox
 from wieldy.mcp import serve, server
+from wieldy.mcp.slowness import Patient
 
 TOKENS = {"alice": "alice-secret-1", "bob": "bob-secret-2"}
 HEADERS = {
@@ -313,3 +315,70 @@ async def test_one_server_object_serves_memory_and_http_alike(box: Toolbox) -> N
             assert text_of(await client.call_tool("half", {"a": 2})) == "1"
     async with Client(made) as client:
         assert client.server_info is not None and client.server_info.name == "both"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_requests_that_are_given_up_leave_nothing_behind(mode: Mode) -> None:
+    ended = asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+    box = Toolbox(
+        observers=[
+            lambda outcome: (
+                loop.call_soon_threadsafe(ended.release)
+                if outcome.status is Status.INTERRUPTED
+                else None
+            )
+        ]
+    )
+
+    @box.tool
+    async def wait(context: Context) -> None:
+        """Wait for ever."""
+        await context.progress(1)
+        await asyncio.Event().wait()
+
+    made = server(box)
+
+    async def give_up(client: Client) -> None:
+        started = asyncio.Event()
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            started.set()
+
+        task = asyncio.create_task(client.call_tool("wait", progress_callback=hear))
+        await soon(started)
+        task.cancel()
+        await asyncio.wait((task,))
+
+    with served(made) as url:
+        async with connected(url, mode=mode) as client:
+            await asyncio.gather(*(give_up(client) for _ in range(20)))
+            async with asyncio.timeout(20):
+                for _ in range(20):
+                    await ended.acquire()
+                while made.traffic.running:
+                    await client.list_tools()
+
+
+async def test_a_connection_that_never_asks_is_closed() -> None:
+    class Hasty(Patient):
+        seconds = 0.2
+
+    async def hello(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    settings = uvicorn.Config(hello, http=Hasty, lifespan="off", log_config=None, access_log=False)
+    web = uvicorn.Server(settings)
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        serving = asyncio.create_task(web._serve(sockets=[bound]))
+        reader, writer = await asyncio.open_connection(*bound.getsockname())
+        half = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+        async with asyncio.timeout(20):
+            writer.write(half + b"\r\n" + half)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 204")
+            # The second request never ends its head.
+            await reader.read()
+            web.should_exit = True
+            await serving
+        writer.close()

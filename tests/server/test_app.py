@@ -11,8 +11,10 @@ from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
+from tests.mcp.clients import connected, text_of
+from tests.mcp.served import served
 from wieldy import Toolbox
-from wieldy.server import app
+from wieldy.server import app, run
 
 TOKENS = {"alice": "alice-secret-1"}
 ALICE = {"Authorization": "Bearer alice-secret-1"}
@@ -148,3 +150,9 @@ async def test_the_door_is_the_same_for_websockets(headers: dict[str, str], acce
     await made({**scope, "client": ("127.0.0.1", 1), "query_string": b""}, receive, send)
 
     assert sent == (["websocket.accept", "websocket.close"] if accepted else ["websocket.close"])
+
+
+async def test_the_application_runs_as_a_server_of_its_own() -> None:
+    with served(make_box(), run, tokens=TOKENS) as url:
+        async with connected(url, "alice-secret-1") as client:
+            assert text_of(await client.call_tool("greet")) == "hello"

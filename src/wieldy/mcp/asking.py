@@ -74,7 +74,7 @@ class Asking:
             if not isinstance(ended, Outcome):
                 return ended
             outcome = ended
-        return answer(outcome)
+        return answer(outcome, self._box.get(outcome.call.tool))
 
     async def resume(
         self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]

@@ -7,18 +7,24 @@ from mcp_types import INVALID_PARAMS
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallPending, ToolNotFound
+from wieldy.core.tool import Tool
 from wieldy.wire.mcp import result
 
 Answer = dict[str, Any]
 
 
-def answer(outcome: Outcome) -> Answer:
+def answer(outcome: Outcome, tool: Tool | None) -> Answer:
     """The result of a call. A tool that is not there is the protocol's own error."""
     if type(outcome.error) is ToolNotFound:
         raise MCPError(INVALID_PARAMS, str(outcome.error))
     if outcome.status is Status.PENDING:
         return waiting(outcome)
-    return complete(result(outcome))
+    made = complete(result(outcome))
+    if "structuredContent" not in made and _promises_structure(tool):
+        # Such as a result that was cut. Clients raise on one that lacks what its tool promised,
+        # unless it is an error; so the model still reads what there is.
+        made["isError"] = True
+    return made
 
 
 def waiting(outcome: Outcome, why: str | None = None) -> Answer:
@@ -35,6 +41,11 @@ def waiting(outcome: Outcome, why: str | None = None) -> Answer:
         f"{said} It has not run. A person can let it run with `wieldy approve {call_id}`; "
         "calling again would ask for another approval."
     )
+
+
+def _promises_structure(tool: Tool | None) -> bool:
+    schema = None if tool is None else tool.output_schema
+    return schema is not None and schema.get("type") == "object"
 
 
 def failure(message: str) -> Answer:
