@@ -1,7 +1,7 @@
 """Artifacts as resources: each client sees its own."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from mcp import Client, MCPError
@@ -11,57 +11,19 @@ from tests.mcp.clients import MODES, Mode, connected
 from tests.mcp.served import served
 from wieldy import Toolbox
 from wieldy.mcp import server
-from wieldy.mcp.resources import serve_artifacts
 
-
-@dataclass(frozen=True)
-class Page:
-    """An artifact in memory."""
-
-    id: str
-    version: int
-    content: str
-    session: str | None
-    title: str | None = None
-    content_type: str = "markdown"
-
-    @property
-    def handle(self) -> str:
-        """Its address."""
-        return f"artifact://{self.id}@{self.version}"
-
-
-class Shelf:
-    """Artifacts in memory, by session."""
-
-    def __init__(self, *pages: Page) -> None:
-        self._pages = pages
-
-    async def list(self, session: str | None = None) -> list[Page]:
-        """Those of a session."""
-        return [page for page in self._pages if page.session == session]
-
-    async def open(self, reference: str, session: str | None = None) -> Page:
-        """One of a session."""
-        for page in await self.list(session):
-            if page.handle == reference:
-                return page
-        raise LookupError(reference)
-
-
-SHELF = Shelf(
-    Page("plan", 2, "# Plan", None, title="The plan"),
-    Page("data", 1, "{}", None, content_type="application/json"),
-    Page("diary", 1, "Dear diary", "alice"),
-    Page("plan", 1, "Bob's plan", "bob"),
-)
 TOKENS = {"alice": "alice-secret-1", "bob": "bob-secret-2"}
 
 
-def made() -> Any:
-    found = server(Toolbox())
-    serve_artifacts(found, SHELF)
-    return found
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Toolbox]:
+    async with Toolbox(store=f"sqlite:///{tmp_path / 'wieldy.db'}") as box:
+        await box.artifacts.create("plan", "# Draft", title="The plan")
+        await box.artifacts.rewrite("plan", "# Plan")
+        await box.artifacts.create("a b/ü", "{}", content_type="application/json")
+        await box.artifacts.create("diary", "Dear diary", session="alice")
+        await box.artifacts.create("plan", "Bob's plan", session="bob")
+        yield box
 
 
 async def read(client: Client, uri: str) -> tuple[str | None, str]:
@@ -71,32 +33,43 @@ async def read(client: Client, uri: str) -> tuple[str | None, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_artifacts_are_listed_and_read(mode: Mode) -> None:
-    async with Client(made(), mode=mode) as client:
+async def test_artifacts_are_listed_and_read_in_every_version(mode: Mode, box: Toolbox) -> None:
+    async with Client(server(box), mode=mode) as client:
         listed = (await client.list_resources()).resources
         (template,) = (await client.list_resource_templates()).resource_templates
-        assert [(each.uri, each.title, each.mime_type) for each in listed] == [
-            ("artifact://plan@2", "The plan", "text/markdown"),
-            ("artifact://data@1", None, "application/json"),
+        assert [(each.name, each.title, each.mime_type) for each in listed] == [
+            ("plan", "The plan", "text/markdown"),
+            ("a b/ü", None, "application/json"),
         ]
         assert template.uri_template == "artifact://{id}@{version}"
-        assert await read(client, "artifact://plan@2") == ("text/markdown", "# Plan")
+        assert await read(client, listed[0].uri) == ("text/markdown", "# Plan")
+        assert await read(client, listed[1].uri) == ("application/json", "{}")
+        assert await read(client, "artifact://plan@1") == ("text/markdown", "# Draft")
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "uri", ["artifact://plan@1", "artifact://none@1", "artifact://", "file:///etc/passwd"]
+    "uri",
+    [
+        "artifact://plan@3",
+        "artifact://diary@1",
+        "artifact://none@1",
+        "artifact://",
+        "artifact://%ff@1",
+        "file:///etc/passwd",
+        "plan",
+    ],
 )
-async def test_what_is_not_there_is_the_protocols_error(mode: Mode, uri: str) -> None:
-    async with Client(made(), mode=mode) as client:
+async def test_what_is_not_there_is_the_protocols_error(mode: Mode, uri: str, box: Toolbox) -> None:
+    async with Client(server(box), mode=mode) as client:
         with pytest.raises(MCPError, match="no such resource") as raised:
             await client.read_resource(uri)
     assert (raised.value.error.code, raised.value.error.data) == (-32602, {"uri": uri})
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_token_does_not_read_anothers_artifacts(mode: Mode) -> None:
-    with served(made(), tokens=TOKENS) as url:
+async def test_a_token_does_not_read_anothers_artifacts(mode: Mode, box: Toolbox) -> None:
+    with served(server(box), tokens=TOKENS) as url:
         async with connected(url, "alice-secret-1", mode) as alice:
             assert [each.uri for each in (await alice.list_resources()).resources] == [
                 "artifact://diary@1"
@@ -107,6 +80,22 @@ async def test_a_token_does_not_read_anothers_artifacts(mode: Mode) -> None:
                     await alice.read_resource(uri)
         async with connected(url, "bob-secret-2", mode) as bob:
             assert await read(bob, "artifact://plan@1") == ("text/markdown", "Bob's plan")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_large_result_is_kept_for_the_client_whose_call_it_was(
+    mode: Mode, box: Toolbox
+) -> None:
+    box.add(lambda: "x" * 10_000, name="much", max_result=100)
+    with served(server(box), tokens=TOKENS) as url:
+        async with connected(url, "alice-secret-1", mode) as alice:
+            await alice.call_tool("much")
+            uris = [each.uri for each in (await alice.list_resources()).resources]
+            (kept,) = [uri for uri in uris if "diary" not in uri]
+            assert (await read(alice, kept))[1] == "x" * 10_000
+        async with connected(url, "bob-secret-2", mode) as bob:
+            with pytest.raises(MCPError, match="no such resource"):
+                await bob.read_resource(kept)
 
 
 async def test_a_box_without_a_store_has_no_resources() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -13,15 +13,11 @@ from wieldy.core.errors import WieldyError
 
 from .serving import BoxServer
 
+if TYPE_CHECKING:
+    from wieldy.store.ledger import Ledger
+
 _SECONDS = 5.0
 _FRESH = 1.0
-
-
-class Listed(Protocol):
-    """A ledger that can be read."""
-
-    async def list(self, *, limit: int = 50) -> Any:
-        """The latest calls."""
 
 
 class Health:
@@ -68,15 +64,13 @@ class Health:
 
 
 def _store_word(box: object, ok: bool) -> str:
-    if not getattr(box, "recorded", False):
+    if not _is_recorded(box):
         return "none"
     return "ok" if ok else "unreachable"
 
 
 async def _reachable(box: object) -> bool:
-    ledger: Listed | None = (
-        getattr(box, "ledger", None) if getattr(box, "recorded", False) else None
-    )
+    ledger: Ledger | None = getattr(box, "ledger", None) if _is_recorded(box) else None
     if ledger is None:
         return True
     try:
@@ -85,6 +79,10 @@ async def _reachable(box: object) -> bool:
     except (WieldyError, TimeoutError, OSError):
         return False
     return True
+
+
+def _is_recorded(box: object) -> bool:
+    return bool(getattr(box, "recorded", False))
 
 
 def _upstreams(box: object) -> dict[str, bool]:

@@ -1,7 +1,6 @@
 """Artifacts as MCP resources, each client its own."""
 
-from collections.abc import Awaitable, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
@@ -14,53 +13,15 @@ from .callers import caller_name
 from .pages import page
 from .results import complete
 
+if TYPE_CHECKING:
+    from wieldy.store.artifact import Head
+    from wieldy.store.artifacts import Artifacts
+
 _SCHEME = "artifact://"
 Request = ServerRequestContext[Any, Any]
 
 
-class Head(Protocol):
-    """An artifact as it stands in a list."""
-
-    @property
-    def id(self) -> str:
-        """Its id, the same for all versions."""
-
-    @property
-    def title(self) -> str | None:
-        """What it is called."""
-
-    @property
-    def content_type(self) -> str:
-        """What kind of text it is."""
-
-    @property
-    def handle(self) -> str:
-        """The address of its current version."""
-
-
-class Artifact(Protocol):
-    """One version of an artifact."""
-
-    @property
-    def content_type(self) -> str:
-        """What kind of text it is."""
-
-    @property
-    def content(self) -> str:
-        """Its text."""
-
-
-class Artifacts(Protocol):
-    """Where artifacts are kept; a session sees its own."""
-
-    def list(self, session: str | None = None) -> Awaitable[Sequence[Head]]:
-        """The artifacts of a session."""
-
-    def open(self, reference: str, session: str | None = None) -> Awaitable[Artifact]:
-        """The artifact of a handle."""
-
-
-def serve_artifacts(server: Server[Any], artifacts: Artifacts) -> None:
+def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
     """Let clients list and read artifacts: with tokens each its own, else those of nobody."""
 
     async def listed(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
@@ -93,7 +54,7 @@ def serve_artifacts(server: Server[Any], artifacts: Artifacts) -> None:
     server.add_request_handler("resources/templates/list", PaginatedRequestParams, templates)
 
 
-def _described(artifact: Head) -> dict[str, Any]:
+def _described(artifact: "Head") -> dict[str, Any]:
     facts = {"uri": artifact.handle, "name": artifact.id, "mimeType": _mime(artifact.content_type)}
     return {**facts, "title": artifact.title} if artifact.title else facts
 
@@ -107,7 +68,7 @@ def _missing(uri: str) -> MCPError:
     return MCPError(INVALID_PARAMS, "There is no such resource.", {"uri": uri})
 
 
-def artifacts_of(box: object) -> Artifacts | None:
+def artifacts_of(box: object) -> "Artifacts | None":
     """The artifacts of a box that keeps some."""
     if not getattr(box, "recorded", False):
         return None
