@@ -98,6 +98,20 @@ async def test_a_large_result_is_kept_for_the_client_whose_call_it_was(
                 await bob.read_resource(kept)
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_store_that_is_gone_is_told_without_its_words(mode: Mode, tmp_path: Path) -> None:
+    store = tmp_path / "wieldy.db"
+    store.write_bytes(b"this is no database" * 1000)
+    async with (
+        Toolbox(store=f"sqlite:///{store}") as box,
+        Client(server(box), mode=mode) as client,
+    ):
+        for asking in (client.list_resources(), client.read_resource("artifact://plan@1")):
+            with pytest.raises(MCPError, match="can't be read now") as raised:
+                await asking
+            assert "wieldy.db" not in str(raised.value)
+
+
 async def test_a_box_without_a_store_has_no_resources() -> None:
     async with Client(server(Toolbox())) as client:
         assert client.server_capabilities.resources is None

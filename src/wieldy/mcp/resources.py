@@ -1,13 +1,21 @@
 """Artifacts as MCP resources, each client its own."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, PaginatedRequestParams, ReadResourceRequestParams
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+)
 
-from wieldy.core.errors import WieldyError
+from wieldy.core.errors import StoreError
+from wieldy.wire.answers import encodable
 
 from .callers import caller_name
 from .pages import page
@@ -25,7 +33,8 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
     """Let clients list and read artifacts: with tokens each its own, else those of nobody."""
 
     async def listed(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
-        found = await artifacts.list(session=caller_name())
+        with _store_errors():
+            found = await artifacts.list(session=caller_name())
         shown, cursor = page(found, params.cursor, lambda artifact: artifact.id)
         return complete({"resources": [_described(each) for each in shown], **cursor})
 
@@ -34,12 +43,13 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
         if not uri.startswith(_SCHEME):
             raise _missing(uri)
         try:
-            found = await artifacts.open(uri, session=caller_name())
-        except (WieldyError, LookupError, ValueError):
+            with _store_errors():
+                found = await artifacts.open(uri, session=caller_name())
+        except (LookupError, ValueError):
             # That another client has one of this name is nobody's business.
             raise _missing(uri) from None
         contents = {"uri": uri, "mimeType": _mime(found.content_type), "text": found.content}
-        return complete({"contents": [contents]})
+        return complete({"contents": [encodable(contents)]})
 
     async def templates(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         template = {
@@ -56,12 +66,22 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
 
 def _described(artifact: "Head") -> dict[str, Any]:
     facts = {"uri": artifact.handle, "name": artifact.id, "mimeType": _mime(artifact.content_type)}
-    return {**facts, "title": artifact.title} if artifact.title else facts
+    named = {**facts, "title": artifact.title} if artifact.title else facts
+    return cast("dict[str, Any]", encodable(named))
 
 
 def _mime(content_type: str) -> str:
     """The media type of a kind of text such as `markdown`."""
     return content_type if "/" in content_type else f"text/{content_type}"
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """A store that can't be read is not the client's fault, and its words are not for clients."""
+    try:
+        yield
+    except StoreError as error:
+        raise MCPError(INTERNAL_ERROR, "The store can't be read now. Try again later.") from error
 
 
 def _missing(uri: str) -> MCPError:
