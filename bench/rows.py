@@ -5,6 +5,7 @@ from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
 from .ledger import ledger
+from .mcp_calls import mcp_calls
 from .openapi import openapi
 from .passage import passage
 from .row import Subject
@@ -31,4 +32,5 @@ ROWS: dict[str, Subject] = {
     "text": text,
     "passage": passage,
     "serve": serving,
+    "mcp": mcp_calls,
 }

@@ -11,6 +11,7 @@ from wieldy.core.call import Outcome
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
+from wieldy.core.limits import Limits
 from wieldy.core.options import ToolOptions, public_methods, with_limits
 from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
@@ -20,12 +21,16 @@ from wieldy.core.rules import Rules
 from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.search import Index
 from wieldy.core.size import Spill
-from wieldy.core.tool import VALIDATIONS, Tool, marked_options
+from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
+    from wieldy.mcp.answers import OnRequest
+    from wieldy.mcp.patience import Patience
+    from wieldy.mcp.servers import Servers
+    from wieldy.mcp.source import Headers
     from wieldy.openapi.loading import Source
     from wieldy.openapi.tools import OpenAPIOptions
     from wieldy.store.artifacts import Artifacts
@@ -97,6 +102,7 @@ class Toolbox(View):
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
         permits.overdue = desk.overdue
+        self._servers: Servers | None = None
         super().__init__(registry, engine, desk, Index(registry))
 
     def add(
@@ -185,6 +191,61 @@ class Toolbox(View):
         tools, client = await read_tools(source, base_url, tags, allow, deny, options)
         self._closers.append(client.close)
         return self._registry.add_all(tools, options.get("on_conflict", "raise"))
+
+    async def add_mcp(
+        self,
+        source: Any,
+        name: str | None = None,
+        tags: Iterable[str] | str = (),
+        allow: Iterable[str] | str | None = None,
+        deny: Iterable[str] | str | None = None,
+        limits: Limits | None = None,
+        *,
+        trusted: bool = False,
+        permission: Permission | str | None = None,
+        headers: "Headers | None" = None,
+        auth: Any = None,
+        env: Mapping[str, Any] | None = None,
+        cwd: str | None = None,
+        on_elicit: "OnRequest | None" = None,
+        on_sample: "OnRequest | None" = None,
+        patience: "Patience | None" = None,
+    ) -> list[Tool]:
+        """Offer the tools of MCP servers; gives those that were added.
+
+        `source` is a command as a list of words, a script, a URL, an `mcpServers`
+        configuration as a dict or a file, or a server object. `allow` and `deny` are
+        names or patterns of the server's tools. Without `limits` a call may take 300 s.
+        """
+        # The SDK is heavy, and most toolboxes need none.
+        from wieldy.mcp.patience import Patience  # noqa: PLC0415
+        from wieldy.mcp.servers import Settings, make_terms  # noqa: PLC0415
+
+        settings = Settings(
+            terms=make_terms(tags, allow, deny, limits, trusted, permission),
+            headers=headers,
+            auth=auth,
+            env=env,
+            cwd=cwd,
+            on_elicit=on_elicit,
+            on_sample=on_sample,
+            patience=patience or Patience(),
+        )
+        return await self.mcp.add(source, name, settings)
+
+    async def remove_mcp(self, name: str) -> None:
+        """Close an MCP server and take its tools out; `KeyError` if it is not here."""
+        await self.mcp.remove(name)
+
+    @property
+    def mcp(self) -> "Servers":
+        """The MCP servers by name: their tools, resources, prompts and errors."""
+        if self._servers is None:
+            # The SDK is heavy, and most toolboxes need none.
+            from wieldy.mcp.servers import Servers  # noqa: PLC0415
+
+            self._servers = Servers(self._registry)
+        return self._servers
 
     def remove(self, name: str) -> Tool:
         """Take a tool out; `ToolNotFound` if it is not here."""
@@ -276,6 +337,8 @@ class Toolbox(View):
 
     async def close(self) -> None:
         """Let go of connections, of workers and of the store."""
+        if self._servers is not None:
+            await self._servers.close()
         for close in self._closers:
             await close()
         for executor in self._executors.values():

@@ -1,23 +1,37 @@
-"""A test that waits for what never comes fails instead of standing still."""
+"""What the tests of MCP servers share."""
 
-import signal
-from collections.abc import Iterator
-from types import FrameType
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-_SECONDS = 60
+from wieldy import Toolbox
+
+SERVERS = Path(__file__).parent / "servers"
+SHOP = str(SERVERS / "shop.py")
+ASKING = str(SERVERS / "asking.py")
+
+
+def raw(mode: str, *more: str) -> list[str]:
+    """The command of the server that is written by hand."""
+    return [sys.executable, str(SERVERS / "raw.py"), mode, *more]
 
 
 @pytest.fixture(autouse=True)
-def bounded() -> Iterator[None]:
-    """Bound each test in time."""
+def in_time(bounded: None) -> None:
+    """A test that waits for what never comes fails instead of standing still."""
 
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the test took longer than {_SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+@pytest.fixture
+async def box() -> AsyncIterator[Toolbox]:
+    async with Toolbox() as box:
+        yield box
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A file in which servers leave traces."""
+    path = tmp_path / "trace"
+    path.touch()
+    return path

@@ -1,11 +1,9 @@
 """Each test of a store runs on both kinds of database."""
 
-import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -13,21 +11,11 @@ from tests.store.child import Children
 from tests.store.server import Server
 
 Execute = Callable[[str], str]
-_SECONDS = 60
 
 
 @pytest.fixture(autouse=True)
-def bounded() -> Iterator[None]:
+def in_time(bounded: None) -> None:
     """A test that waits for what never comes fails instead of standing still."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the test took longer than {_SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

@@ -179,7 +179,7 @@ def _foreign_validator(tool: Tool) -> Validate:
     schema = tool.own_schema or {}
     try:
         # The mask stands for values in messages: they may be long, or secret.
-        validator = jsonschema_rs.validator_for(schema, retriever=_refuse, mask="it")
+        validator = jsonschema_rs.validator_for(schema, retriever=refuse_reference, mask="it")
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
         place = problem.pointer(getattr(error, "instance_path", ()))
         reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
@@ -206,7 +206,7 @@ def _as_sent(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return (), dict(arguments)
 
 
-def _refuse(uri: str) -> Any:
+def refuse_reference(uri: str) -> Any:
     """Never fetch and never read a file because a schema says so."""
     raise ValueError(f"it refers to {uri}, and references to other documents are not followed")
 

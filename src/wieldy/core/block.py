@@ -1,7 +1,7 @@
 """Content blocks: what a tool shows, piece by piece."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic_core import to_json
@@ -124,6 +124,25 @@ class Progress:
 
     def __repr__(self) -> str:
         return f"Progress(done={self.done!r}, total={self.total!r}, message={self.message!r})"
+
+
+def read_block(shape: Mapping[str, Any]) -> Block:
+    """A block from MCP's JSON shape."""
+    inner = shape.get("resource", shape)
+    match shape["type"]:
+        case "image":
+            return Image(shape["data"], shape["mimeType"])
+        case "audio":
+            return Audio(shape["data"], shape["mimeType"])
+        case "resource" | "resource_link":
+            return Resource(
+                inner["uri"],
+                text=inner.get("text"),
+                data=inner.get("blob"),
+                mime_type=inner.get("mimeType"),
+                name=inner.get("name"),
+            )
+    return Text(shape["text"])
 
 
 def to_blocks(value: Any) -> tuple[Block, ...]:

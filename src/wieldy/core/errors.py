@@ -21,6 +21,9 @@ WieldyError
 │   └── PassageRepeated  it is there more than once: send more of what is around it
 ├── DocumentError        a document of tools can't be used: change it, or what is said about it
 ├── ServiceError         a service a tool asked gave an error, or no answer; `temporary` says retry
+├── InvalidSource        what was given names no server: change it
+├── ServerUnavailable    an MCP server can't be started, reached or understood
+├── RemoteFailure        an MCP server said that the call failed
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
@@ -294,6 +297,37 @@ class ServiceError(WieldyError):
         self.body = body
         self.temporary = temporary
         self.retry_after = retry_after
+
+
+class InvalidSource(WieldyError, ValueError):
+    """What was given as a source of tools can't be one."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+class ServerUnavailable(WieldyError, ConnectionError):
+    """An MCP server can't be used; `stderr` has the last lines it wrote, where it is a process."""
+
+    def __init__(self, server: str, reason: str, stderr: str = "") -> None:
+        said = f"\nIts last words on stderr:\n{stderr}" if stderr else ""
+        super().__init__(f"The MCP server {server!r} can't be used: {reason}{said}")
+        self.server = server
+        self.reason = reason
+        self.stderr = stderr
+
+
+class RemoteFailure(WieldyError):
+    """An MCP server answered a call with an error; `content` is what it showed with it."""
+
+    def __init__(
+        self, message: str, content: Sequence[object] = (), code: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.content = tuple(content)
+        self.code = code
 
 
 class RecordedFailure(WieldyError):

@@ -10,7 +10,7 @@ from typing import Any
 from .block import to_blocks, to_text
 from .call import Outcome, Status
 from .context import Context
-from .errors import ToolFailed, describe
+from .errors import CallUnknown, ToolFailed, describe
 from .run import Executor, Handler, Run
 from .secret import redact
 from .signature import is_async
@@ -118,6 +118,9 @@ def _goes_on(run: Run) -> bool:
 
 def failure(run: Run, error: BaseException) -> Outcome:
     """The outcome that an exception makes, its secrets covered and its text not endless."""
+    if isinstance(error, CallUnknown):
+        reason = redact(error.reason, run.secrets) if run.secrets else error.reason
+        return Outcome(run.call, Status.UNKNOWN, error=CallUnknown(error.tool, reason))
     message = describe(error)
     redacted = False
     if run.secrets:

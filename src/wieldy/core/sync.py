@@ -112,6 +112,11 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._thread is not None
+
     def is_current(self) -> bool:
         """Whether the calling thread is this loop's own."""
         return self._thread is threading.current_thread()

@@ -1,17 +1,23 @@
-"""MCP: our tools as a server for MCP clients, over the official SDK."""
+"""MCP both ways, over the official SDK: servers as tools, and our tools as a server."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .oauth import OAuth
+    from .patience import Patience
     from .running import serve
+    from .servers import Server
     from .serving import BoxServer, current_request, server
 
-__all__ = ["BoxServer", "current_request", "serve", "server"]
+__all__ = ["BoxServer", "OAuth", "Patience", "Server", "current_request", "serve", "server"]
 
 # Each name is loaded from its module when it is first asked for: the SDK behind it is heavy.
 _HOMES = {
     "BoxServer": "serving",
+    "OAuth": "oauth",
+    "Patience": "patience",
+    "Server": "servers",
     "current_request": "serving",
     "serve": "running",
     "server": "serving",

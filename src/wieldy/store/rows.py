@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from wieldy.core.block import Audio, Block, Image, Resource, Text
+from wieldy.core.block import Block, read_block
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.errors import (
     CallDenied,
@@ -134,7 +134,7 @@ def read_call(row: Any) -> Call:
 def read_content(row: Any) -> tuple[Block, ...] | None:
     """The blocks that a row holds, where they are not simply its value."""
     stored = from_column(row.content)
-    return None if stored is None else tuple(map(_read_block, stored))
+    return None if stored is None else tuple(map(read_block, stored))
 
 
 def read_error(row: Any, status: Status) -> CallError | None:
@@ -168,25 +168,6 @@ def error_facts(error: CallError) -> dict[str, Any]:
     if attribute is not None:
         facts["fact"] = getattr(error, attribute)
     return facts
-
-
-def _read_block(stored: Mapping[str, Any]) -> Block:
-    """A block from its MCP form."""
-    inner = stored.get("resource", stored)
-    match stored["type"]:
-        case "image":
-            return Image(stored["data"], stored["mimeType"])
-        case "audio":
-            return Audio(stored["data"], stored["mimeType"])
-        case "resource" | "resource_link":
-            return Resource(
-                inner["uri"],
-                text=inner.get("text"),
-                data=inner.get("blob"),
-                mime_type=inner.get("mimeType"),
-                name=inner.get("name"),
-            )
-    return Text(stored["text"])
 
 
 def _has_blocks(value: Any) -> bool:

@@ -1,0 +1,29 @@
+"""What travels with one request to a server, beside the protocol's own."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+
+class Errand:
+    """One request under way: its own headers, and what is known of its fate.
+
+    Whoever puts the request on the wire says so here. A request that was never sent,
+    or that the server turned away at the door, surely did not run.
+    """
+
+    __slots__ = ("headers", "sent", "status", "turned_away")
+
+    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+        self.headers = headers or {}
+        self.sent = False
+        self.status: int | None = None
+        self.turned_away = False
+
+    @property
+    def surely_did_not_run(self) -> bool:
+        """Whether sending it again can't run it twice."""
+        return self.turned_away or not self.sent
+
+
+# The transports work in the context of whoever sends, also where they use tasks of their own.
+current_errand: ContextVar[Errand | None] = ContextVar("wieldy_mcp_errand", default=None)

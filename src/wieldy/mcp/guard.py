@@ -1,0 +1,124 @@
+"""Start a server and end its whole process group when the process that wants it is gone.
+
+Run as a file, with nothing but the standard library: `python -I -S guard.py FD COMMAND…`.
+FD is a socket whose other end only the wanting process holds, so its end of life is
+seen here whatever its cause. The server has stdin, stdout and stderr as they were given;
+nothing is copied.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+
+GRACE = 2.0
+_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main() -> None:
+    """Guard one server to its end."""
+    lifeline, command = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(lifeline, False)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    for number in (signal.SIGCHLD, *_STOP):
+        signal.signal(number, lambda *_: None)
+    server = os.fork()
+    if server == 0:
+        _become(command)
+    _let_go_of_the_pipes()
+    _tell(lifeline, f"pid {server}\n")
+    status = _watch(server, lifeline, woken)
+    left = _end(server, status, woken)
+    _tell(lifeline, f"exit {os.waitstatus_to_exitcode(left)}\n")
+
+
+def _become(command: list[str]) -> None:
+    """Be the server, in a session and a process group of its own."""
+    os.setsid()
+    # Python ignores these, and what is ignored stays so in the program that follows.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _let_go_of_the_pipes() -> None:
+    """Hold no end of the server's pipes, so that each side sees when the other closes."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+
+
+def _watch(server: int, lifeline: int, woken: int) -> int | None:
+    """Wait until the server has ended, and give how, or until it should."""
+    poll = select.poll()
+    poll.register(lifeline, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    while True:
+        for source, _ in poll.poll():
+            if source == lifeline and not _read(lifeline):
+                return None
+            if source == woken and any(number in _STOP for number in _read(woken)):
+                return None
+        ended, status = os.waitpid(server, os.WNOHANG)
+        if ended:
+            return status
+
+
+def _end(server: int, status: int | None, woken: int) -> int:
+    """End what is left of the group, politely and then not, and give how the server ended."""
+    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
+        if not _signal(server, number):
+            break
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            if status is None:
+                ended, how = os.waitpid(server, os.WNOHANG)
+                status = how if ended else None
+            if status is not None and not _signal(server, 0):
+                return status
+            select.select([woken], [], [], 0.01)
+            _drain(woken)
+    return os.waitpid(server, 0)[1] if status is None else status
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to the group; False if nobody is left in it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # Somebody is left who is not ours to end, or macOS shows a dead one.
+    return True
+
+
+def _drain(source: int) -> None:
+    if select.select([source], [], [], 0)[0]:
+        os.read(source, 512)
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, 512)
+    except ConnectionError:
+        return b""
+
+
+def _tell(lifeline: int, text: str) -> None:
+    try:  # noqa: SIM105 - contextlib is a quarter of this program's start
+        os.write(lifeline, text.encode())
+    except OSError:
+        pass  # Nobody is there to hear it.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""One live session with a server, from its handshake to its end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+
+T = TypeVar("T")
+# Ends of which the process behind them can say more.
+STDIN_CLOSED, STDOUT_CLOSED = "it closed its stdin", "it closed its stdout"
+PROCESS_ENDED = "its process ended"
+ENDED = (STDIN_CLOSED, STDOUT_CLOSED, PROCESS_ENDED)
+# An end of which whoever owns the session can say more.
+STREAM_ENDED = "the connection ended"
+# How long somebody who wants to know why it ended waits for the end itself.
+_LAST_WORDS = 3.0
+
+
+class Link:
+    """A session that can be lost. `lost` says why, and is None while it is good."""
+
+    def __init__(self, seconds: float) -> None:
+        self.lost: str | None = None
+        self.gone = asyncio.Event()
+        self.client: Client
+        self.ready = False
+        # Whether it ends because we want it to.
+        self.polite = False
+        # Whether each request stands alone, as since 2026-07-28.
+        self.modern = False
+        self._seconds = seconds
+        self._over = asyncio.Event()
+        self._asking = 0
+        self._check: asyncio.Task[None] | None = None
+
+    def begin(self, client: Client) -> None:
+        """Be good for requests, now that the handshake is over."""
+        self.client, self.ready = client, True
+        self.modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    def lose(self, reason: str) -> None:
+        """Note that the session is no good any more; its owner ends it."""
+        if self.lost is None:
+            self.lost = reason
+            self._over.set()
+
+    def retire(self, reason: str) -> None:
+        """Take no more requests; those under way may still get their answers."""
+        if self.lost is None:
+            self.lost = reason
+            if not self._asking:
+                self._over.set()
+
+    async def ask(self, send: Callable[[Client], Awaitable[T]]) -> T:
+        """Have a request under way."""
+        self._asking += 1
+        try:
+            return await send(self.client)
+        finally:
+            self._asking -= 1
+            if self.lost is not None and not self._asking:
+                self._over.set()
+
+    async def over(self) -> None:
+        """Wait until the session is lost, or is to be closed."""
+        await self._over.wait()
+
+    def close(self) -> None:
+        """Have the owner end it in good order."""
+        self.polite = self.ready and self.lost is None
+        self._over.set()
+
+    async def why(self) -> str:
+        """Why it was lost, as well as is known once it is gone."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await self.gone.wait()
+        except TimeoutError:
+            pass
+        return self.lost or "the connection was closed"
+
+    def doubt(self) -> None:
+        """Ask for a sign of life, because somebody waited for an answer in vain."""
+        if self.lost is None and (self._check is None or self._check.done()):
+            loop = asyncio.get_running_loop()
+            self._check = loop.create_task(self._ask_for_life(), context=Context())
+
+    async def sure(self) -> bool:
+        """Whether it is good, once a doubt is settled."""
+        if self._check is not None and not self._check.done():
+            await asyncio.wait((self._check,))
+        return self.lost is None
+
+    def stop(self) -> None:
+        """Ask for nothing more."""
+        if self._check is not None:
+            self._check.cancel()
+
+    async def _ask_for_life(self) -> None:
+        session = self.client.session
+        try:
+            async with asyncio.timeout(self._seconds):
+                if self.modern:
+                    await session.send_discover(LATEST_MODERN_VERSION)
+                else:
+                    await session.send_ping()
+        except TimeoutError:
+            self.lose(f"it did not answer for {self._seconds:g} s")
+        except MCPError as error:
+            if error.code == types.REQUEST_TIMEOUT:
+                self.lose("it did not answer")
+        except Exception as error:
+            self.lose(f"it gave no sign of life ({error!r})")
+
+
+class Watched:
+    """A stream of what a server says that tells when it ends, before anybody else hears of it.
+
+    A result that does not say of which kind it is is complete; the SDK insists on the word.
+    """
+
+    def __init__(self, inner: Any, link: Link) -> None:
+        self._inner = inner
+        self._link = link
+
+    @property
+    def last_context(self) -> Any:
+        """The context in which the last message was received, where the stream knows it."""
+        return getattr(self._inner, "last_context", None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            item = await self._inner.__anext__()
+        except BaseException:
+            self._link.lose(STREAM_ENDED)
+            raise
+        message = getattr(item, "message", None)
+        if self._link.modern and isinstance(message, types.JSONRPCResponse):
+            message.result.setdefault("resultType", "complete")
+        return item
+
+    async def receive(self) -> Any:
+        """The next message."""
+        return await self._inner.receive()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        ended: bool | None = await self._inner.__aexit__(kind, error, trace)
+        return ended

@@ -1,0 +1,174 @@
+"""The tools of one server in a toolbox, kept as the server lists them."""
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import jsonschema_rs
+import mcp_types as types
+
+from wieldy.core.errors import DefinitionError, NameTaken
+from wieldy.core.limits import Limits
+from wieldy.core.registry import Registry
+from wieldy.core.tool import Permission, Tool
+
+from .content import Check, output_check
+from .proxy import Asks, Proxy
+from .source import Headers
+
+# A server that hangs must not hold its caller for ever.
+DEFAULT_LIMITS = Limits(timeout=300)
+_log = logging.getLogger("wieldy.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a server's tools come into a toolbox."""
+
+    tags: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
+    trusted: bool = False
+    permission: Permission = Permission.AUTO
+    headers: Headers | None = None
+
+    def admits(self, name: str) -> bool:
+        """Whether a tool of this name may come in."""
+        allowed = self.allow is None or _any_matches(self.allow, name)
+        return allowed and not _any_matches(self.deny, name)
+
+
+class Shelf:
+    """Keeps a registry in step with what a server lists. Safe from any thread.
+
+    A tool keeps the name it was first given here. One that somebody removed or
+    replaced in the toolbox is left alone.
+    """
+
+    def __init__(self, server: str, asks: Asks, registry: Registry, terms: Terms) -> None:
+        self._server = server
+        self._asks = asks
+        self._registry = registry
+        self._terms = terms
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[types.Tool, Tool]] = {}
+        self._open = True
+
+    @property
+    def tools(self) -> list[Tool]:
+        """Those that are in the toolbox now."""
+        return [tool for _, tool in self._kept.values() if self._is_ours(tool)]
+
+    def fill(self, listed: Sequence[types.Tool]) -> None:
+        """Take what the server lists now."""
+        with self._lock:
+            if self._open:
+                self._put(listed)
+
+    def clear(self) -> None:
+        """Take all of them out, for good."""
+        with self._lock:
+            self._open = False
+            for name in list(self._kept):
+                self._take_out(name)
+
+    def _put(self, listed: Sequence[types.Tool]) -> None:
+        wanted: dict[str, types.Tool] = {}
+        for each in listed:
+            if not self._terms.admits(each.name):
+                continue
+            if each.name in wanted:
+                _log.warning("%s lists %r twice; the first counts", self._server, each.name)
+                continue
+            wanted[each.name] = each
+        for name in [name for name in self._kept if name not in wanted]:
+            self._take_out(name)
+        for each in wanted.values():
+            self._place(each)
+        self._tell_missing(wanted)
+
+    def _place(self, definition: types.Tool) -> None:
+        known = self._kept.get(definition.name)
+        if known is not None and known[0] == definition:
+            return
+        try:
+            made = self._made(definition)
+            if known is None:
+                self._kept[definition.name] = (definition, self._added(made))
+            elif self._is_ours(known[1]):
+                renamed = made.replace(name=known[1].name)
+                self._kept[definition.name] = (
+                    definition,
+                    self._registry.add(renamed, "override"),
+                )
+        except DefinitionError as error:
+            _log.warning("%s: a tool can't be offered: %s", self._server, error)
+
+    def _added(self, tool: Tool) -> Tool:
+        try:
+            return self._registry.add(tool)
+        except NameTaken:
+            return self._registry.add(tool.replace(name=f"{self._server}__{tool.name}"), "rename")
+
+    def _made(self, definition: types.Tool) -> Tool:
+        said = definition.annotations or types.ToolAnnotations()
+        destructive = said.destructive_hint is True
+        # A server's word may raise caution; only a trusted one's may lower it.
+        lowered = self._terms.trusted
+        read_only = lowered and said.read_only_hint is True and not destructive
+        idempotent = lowered and said.idempotent_hint is True
+        if not definition.name:
+            raise DefinitionError("", "it has no name")
+        output, check = self._output(definition)
+        proxy = Proxy(
+            self._asks, definition.name, read_only or idempotent, check, self._terms.headers
+        )
+        return Tool(
+            proxy.function(),
+            name=definition.name,
+            description=definition.description or definition.title or said.title or "",
+            tags=self._terms.tags,
+            permission=self._terms.permission,
+            # Results are kept only of what changes nothing.
+            limits=self._terms.limits if read_only else replace(self._terms.limits, cache=None),
+            input_schema=definition.input_schema,
+            output_schema=output,
+            read_only=read_only,
+            idempotent=idempotent,
+            destructive=destructive,
+            source=f"mcp:{self._server}",
+        )
+
+    def _output(self, definition: types.Tool) -> tuple[dict[str, Any] | None, Check | None]:
+        schema = definition.output_schema
+        if schema is None:
+            return None, None
+        try:
+            return schema, output_check(schema)
+        except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
+            # What can't be checked is not promised.
+            first = str(error).partition("\n")[0]
+            _log.warning("%s: the output schema of %r: %s", self._server, definition.name, first)
+            return None, None
+
+    def _take_out(self, name: str) -> None:
+        _, tool = self._kept.pop(name)
+        if self._is_ours(tool):
+            self._registry.remove(tool.name)
+
+    def _is_ours(self, tool: Tool) -> bool:
+        return self._registry.find(tool.name) is tool
+
+    def _tell_missing(self, wanted: Iterable[str]) -> None:
+        listed = set(wanted)
+        for name in self._terms.allow or ():
+            if name not in listed and not any(mark in name for mark in "*?["):
+                _log.warning("%s has no tool %r, which is on the allow list", self._server, name)
+
+
+def _any_matches(patterns: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,51 @@
+"""What a server's process writes to stderr, kept in a file without a name."""
+
+import os
+import tempfile
+import threading
+
+_MOST = 4 * 1024 * 1024
+_KEPT = 64 * 1024
+
+
+class ErrorLog:
+    """The stderr of a server, over all its starts.
+
+    A file never blocks the server, whatever becomes of us. It is cut to its end when
+    it has grown too long; `trim` is called now and then.
+    """
+
+    def __init__(self) -> None:
+        first, path = tempfile.mkstemp(prefix="wieldy-mcp-")
+        # Every writer appends, so that what follows a cut comes after it.
+        self.fd = os.open(path, os.O_RDWR | os.O_APPEND)
+        os.close(first)
+        os.unlink(path)
+        self._lock = threading.Lock()
+        self._final: bytes | None = None
+
+    def text(self) -> str:
+        """The end of what was written."""
+        with self._lock:
+            return self._read().decode("utf-8", "replace")
+
+    def trim(self) -> None:
+        """Keep only the end of what has grown too long."""
+        with self._lock:
+            if self._final is None and os.fstat(self.fd).st_size > _MOST:
+                kept = self._read()
+                os.ftruncate(self.fd, 0)
+                os.write(self.fd, kept)
+
+    def close(self) -> None:
+        """Let go of the file; its end can still be read."""
+        with self._lock:
+            if self._final is None:
+                self._final = self._read()
+                os.close(self.fd)
+
+    def _read(self) -> bytes:
+        if self._final is not None:
+            return self._final
+        size = os.fstat(self.fd).st_size
+        return os.pread(self.fd, _KEPT, max(0, size - _KEPT))

@@ -1,0 +1,206 @@
+"""What becomes of a server's tools, resources and prompts in a toolbox."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.conftest import SHOP, raw
+from wieldy import Audio, Image, Limits, RemoteFailure, Resource, Status, Text, Toolbox
+
+
+async def test_only_what_is_allowed_and_not_denied_comes_in(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow=["p*", "add"], deny="pid")
+
+    assert box.names == ["add", "price", "picture", "peek"]
+
+
+async def test_a_name_on_the_allow_list_that_is_not_there_is_logged(
+    box: Toolbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    await box.add_mcp(SHOP, allow=["add", "sub"])
+
+    assert box.names == ["add"]
+    assert "'sub'" in caplog.text
+
+
+async def test_the_earlier_tool_keeps_its_name(box: Toolbox) -> None:
+    @box.tool
+    def add(a: int) -> str:
+        return "mine"
+
+    @box.tool
+    def shop__price() -> str:
+        return "mine too"
+
+    @box.tool
+    def price() -> str:
+        return "mine as well"
+
+    await box.add_mcp(SHOP, allow=["add", "price"])
+
+    assert box.names == ["add", "shop__price", "price", "shop__add", "shop__price_2"]
+    assert (await box.call("add", {"a": 1})).value == "mine"
+    assert (await box.call("shop__add", {"a": 1})).value == {"result": 3}
+
+
+async def test_tags_permission_and_limits_are_on_every_tool(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, tags="web", permission="confirm", limits=Limits(timeout=7))
+
+    assert {tool.tags for tool in box} == {("web",)}
+    assert {tool.limits.timeout for tool in box} == {7}
+    parked = await box.call("add", {"a": 1})
+    assert parked.status is Status.PENDING
+    assert (await box.approve(parked.call.id, by="ann")).value == {"result": 3}
+
+
+async def test_results_are_kept_of_read_only_tools_alone(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow=["peek", "add"], trusted=True, limits=Limits(cache=60))
+
+    assert {tool.name: tool.limits.cache for tool in box} == {"add": None, "peek": 60}
+
+
+async def test_a_permission_that_does_not_exist_is_an_error(box: Toolbox) -> None:
+    with pytest.raises(ValueError, match="cofirm"):
+        await box.add_mcp(SHOP, permission="cofirm")
+
+
+async def test_a_call_ends_after_five_minutes_unless_told_otherwise(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow="add")
+
+    assert [tool.limits.timeout for tool in box] == [300]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_server_s_word_raises_caution_and_lowers_it_only_if_trusted(
+    box: Toolbox, trusted: bool
+) -> None:
+    await box.add_mcp(SHOP, trusted=trusted)
+    peek, wipe = box.get("peek"), box.get("wipe")
+
+    assert peek is not None and wipe is not None
+    assert peek.read_only is trusted
+    assert wipe.destructive is True
+
+
+async def test_a_read_only_toolbox_runs_nothing_that_only_says_it_is_harmless() -> None:
+    async with Toolbox(permission_mode="read-only") as box:
+        await box.add_mcp(SHOP)
+        assert (await box.call("peek")).status is Status.DENIED
+
+
+async def test_schemas_and_descriptions_are_the_server_s(box: Toolbox) -> None:
+    await box.add_mcp(SHOP)
+    price = box.get("price")
+
+    assert price is not None
+    assert price.description == "What an item costs."
+    assert price.input_schema["required"] == ["item"]
+    assert price.output_schema is not None
+    assert set(price.output_schema["properties"]) == {"item", "cents"}
+
+
+async def test_structured_content_is_the_value_and_the_rest_is_shown(box: Toolbox) -> None:
+    await box.add_mcp(SHOP)
+
+    outcome = await box.call("price", {"item": "tea"})
+
+    assert outcome.value == {"item": "tea", "cents": 300}
+    assert outcome.content == (Text('{\n  "item": "tea",\n  "cents": 300\n}'),)
+
+
+async def test_structured_content_is_held_to_its_schema(box: Toolbox) -> None:
+    await box.add_mcp(raw("schemas"))
+
+    good = await box.call("result", {"good": True})
+    bad = await box.call("result")
+    none = await box.call("result", {"none": True})
+
+    assert good.value == {"n": 1}
+    assert bad.status is none.status is Status.ERROR
+    assert '"n" is a required property' in bad.text
+    assert "no structured content" in none.text
+
+
+async def test_every_kind_of_content_arrives(box: Toolbox) -> None:
+    await box.add_mcp(raw("kinds"))
+
+    outcome = await box.call("echo")
+
+    assert outcome.content == (
+        Text("t"),
+        Image("aW1n", "image/png"),
+        Audio("c25k", "audio/wav"),
+        Resource("file:///a", name="a"),
+        Resource("file:///b", text="inside"),
+        Resource("file:///c", data="Ymlu"),
+    )
+    assert outcome.metadata["mcp"] == {"cost": 3}
+
+
+async def test_what_a_server_notes_is_kept_of_the_attempt_that_counts(box: Toolbox) -> None:
+    await box.add_mcp(raw("kinds"), limits=Limits(retries=2, retry_unsafe=True))
+
+    assert (await box.call("echo")).metadata["mcp"] == {"cost": 3}
+
+
+async def test_a_text_is_a_text(box: Toolbox) -> None:
+    await box.add_mcp(SHOP)
+
+    assert (await box.call("greet", {"context": "you"})).value == "hello you"
+
+
+async def test_what_a_tool_calls_an_error_is_one(box: Toolbox) -> None:
+    await box.add_mcp(SHOP)
+
+    outcome = await box.call("fail", {"why": "because"})
+
+    assert outcome.status is Status.ERROR
+    assert "fail" in outcome.text
+    with pytest.raises(RemoteFailure):
+        outcome.unwrap()
+
+
+async def test_resources_and_prompts_are_reached(box: Toolbox) -> None:
+    await box.add_mcp(SHOP)
+    shop = box.mcp["shop"]
+
+    assert [resource["uri"] for resource in await shop.resources()] == ["shop://hours"]
+    assert [t["uriTemplate"] for t in await shop.resource_templates()] == ["shop://item/{name}"]
+    assert await shop.read_resource("shop://hours") == [
+        Resource("shop://hours", text="9 to 5", mime_type="text/plain")
+    ]
+    assert [prompt["name"] for prompt in await shop.prompts()] == ["order"]
+    assert await shop.get_prompt("order", {"item": "tea"}) == [("user", Text("I want tea."))]
+    with pytest.raises(RemoteFailure):
+        await shop.get_prompt("nothing")
+
+
+async def test_a_server_without_resources_says_so(box: Toolbox) -> None:
+    await box.add_mcp(raw("plain"))
+
+    with pytest.raises(RemoteFailure, match="not found"):
+        await box.mcp["raw"].resources()
+
+
+async def test_a_server_is_told_in_which_trace_it_works(
+    box: Toolbox, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Loaded here, because calls look whether it is loaded and other tests run without it.
+    from opentelemetry import trace as tracing  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+
+    monkeypatch.setattr(tracing, "_TRACER_PROVIDER", TracerProvider())
+    await box.add_mcp(raw("plain"), env={"RAW_TRACE": str(trace)})
+
+    with tracing.get_tracer("test").start_as_current_span("outside") as span:
+        await box.call("echo", {"a": 1})
+
+    heard = _messages(trace)
+    [call] = [message for message in heard if message["method"] == "tools/call"]
+    assert f"{span.get_span_context().trace_id:032x}" in call["params"]["_meta"]["traceparent"]
+
+
+def _messages(trace: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in trace.read_text().splitlines()]
