@@ -1,13 +1,15 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import Unpack
 
 from wieldy.core.approvals import Approvals, MemoryApprovals, Parked
+from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
+from wieldy.core.channel import streamed
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
@@ -271,6 +273,12 @@ class Toolbox(View):
     ) -> Outcome:
         """Run a call again whose tool raised `InputNeeded`, with an answer to each request."""
         return await self._desk.answer(call_id, answers, by, deps)
+
+    def approve_stream(
+        self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
+    ) -> AsyncIterator[Block | Progress | Outcome]:
+        """Let a parked call run and give what it shows as it comes, the outcome last."""
+        return streamed(lambda sink: self._desk.approve(call_id, by, arguments, deps, sink))
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""

@@ -5,16 +5,33 @@ from typing import Annotated
 
 import typer
 
+from . import completion
+from .artifacts import run_artifacts
+from .calling import Wish, run_call
 from .check import run_check
 from .demo import run_demo
+from .listing import run_describe, run_list
+from .log import Filter, run_follow, run_log
+from .options import (
+    Arguments,
+    ArgumentText,
+    AsJson,
+    By,
+    CallId,
+    Form,
+    Name,
+    Output,
+    Provider,
+    Providers,
+    Session,
+    Sources,
+    Status,
+    Store,
+)
+from .pending import Verdict, run_approve, run_deny, run_pending
+from .serve import Place, run_serve
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-Source = Annotated[
-    str,
-    typer.Argument(help="A Python file or module:name with a Toolbox.", show_default=False),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+app = typer.Typer(pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -40,13 +57,55 @@ def demo() -> None:
     raise typer.Exit(run_demo())
 
 
+@app.command("list")
+def list_tools(sources: Sources = None, as_json: AsJson = False) -> None:
+    """List the tools of the sources."""
+    raise typer.Exit(run_list(sources, as_json))
+
+
+@app.command()
+def describe(
+    name: Name,
+    sources: Sources = None,
+    provider: Provider = None,
+    strict: Annotated[bool, typer.Option(help="The strict form for --provider.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say all about one tool: its description, its arguments, its schema."""
+    raise typer.Exit(run_describe(name, sources, provider, strict, as_json))
+
+
+@app.command()
+def call(
+    name: Name,
+    sources: Sources = None,
+    arg: Arguments = None,
+    arguments: ArgumentText = None,
+    session: Session = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which the call is stopped.", show_default=False),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
+    by: By = None,
+    store: Store = None,
+    output: Output = Form.TEXT,
+) -> None:
+    """Call a tool: text as it comes, progress, and a question where it needs approval.
+
+    --json gives the arguments here; --output json prints the outcome for programs.
+
+    Exits with 1 if the call fails or is denied, 3 if it waits for approval.
+    """
+    as_json = output is Form.JSON
+    wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json)
+    raise typer.Exit(run_call(wish, sources, store))
+
+
 @app.command()
 def check(
-    source: Source,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(help="A provider to check for; all when not given.", show_default=False),
-    ] = None,
+    sources: Sources = None,
+    provider: Providers = None,
     strict: Annotated[bool, typer.Option(help="Check the strict form of the schemas.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -54,4 +113,131 @@ def check(
 
     Exits with 1 if something is lost, 2 if the tools can't be read.
     """
-    raise typer.Exit(run_check(source, provider or [], strict, as_json))
+    raise typer.Exit(run_check(sources, provider or [], strict, as_json))
+
+
+@app.command()
+def serve(
+    sources: Sources = None,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 8000,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Speak over stdin and stdout instead.")
+    ] = False,
+    token: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TOKEN",
+            help="A caller and its bearer token. Default: WIELDY_TOKENS.",
+            show_default=False,
+        ),
+    ] = None,
+    store: Store = None,
+) -> None:
+    """Serve the tools to MCP clients, at /mcp."""
+    place = None if stdio else Place(host, port, tuple(token or ()))
+    raise typer.Exit(run_serve(sources, store, place))
+
+
+@app.command()
+def log(
+    call_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]",
+            help="One call, whole; the beginning of its id is enough.",
+            show_default=False,
+            autocompletion=completion.recorded_calls,
+        ),
+    ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this tool.", show_default=False, autocompletion=completion.recorded_tools
+        ),
+    ] = None,
+    status: Status = None,
+    session: Session = None,
+    since: Annotated[
+        str | None, typer.Option(help="2h, or 2026-11-01T10:00.", show_default=False)
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="The same.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(help="The most to show; 0 is all.")] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+    ] = False,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the calls that were made, the newest first.
+
+    With --follow, the newest are followed by each call as it comes and changes; with
+    --json as well, each is one line.
+    """
+    asked = Filter(tool, status, session, since, until, limit)
+    if follow and call_id is None:
+        raise typer.Exit(run_follow(store, asked, as_json))
+    raise typer.Exit(run_log(store, asked, call_id, as_json))
+
+
+@app.command()
+def pending(store: Store = None, as_json: AsJson = False) -> None:
+    """Show the calls that wait for a decision."""
+    raise typer.Exit(run_pending(store, as_json))
+
+
+@app.command()
+def approve(
+    call_id: CallId,
+    sources: Sources = None,
+    arg: Arguments = None,
+    arguments: ArgumentText = None,
+    by: By = None,
+    store: Store = None,
+    output: Output = Form.TEXT,
+) -> None:
+    """Approve a call. With a SOURCE that has its tool it runs here, and its outcome is shown.
+
+    Without one the decision is recorded, and a process that has the tool runs the call.
+    --arg changes an argument, --json replaces them all.
+    """
+    verdict = Verdict(call_id, by, tuple(arg or ()), arguments)
+    raise typer.Exit(run_approve(verdict, sources, store, output is Form.JSON))
+
+
+@app.command()
+def deny(
+    call_id: CallId,
+    reason: Annotated[
+        str | None, typer.Option(help="Why; the model is told.", show_default=False)
+    ] = None,
+    by: By = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Refuse a call; it never runs."""
+    raise typer.Exit(run_deny(Verdict(call_id, by), reason, store, as_json))
+
+
+@app.command()
+def artifacts(
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="One artifact, its text.", show_default=False),
+    ] = None,
+    session: Session = None,
+    number: Annotated[
+        int | None, typer.Option("--version", help="An older version.", show_default=False)
+    ] = None,
+    history: Annotated[bool, typer.Option("--versions", help="Its versions.")] = False,
+    difference: Annotated[
+        str | None,
+        typer.Option(
+            "--diff", metavar="OLD[..NEW]", help="What changed since.", show_default=False
+        ),
+    ] = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the artifacts of a session, or one of them."""
+    raise typer.Exit(run_artifacts(store, id, session, number, history, difference, as_json))

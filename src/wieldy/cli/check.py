@@ -1,38 +1,37 @@
 """`wieldy check`: what each provider would not get as the tools say it."""
 
-import json
+import asyncio
 from dataclasses import asdict
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wieldy.core.errors import WieldyError
 from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import cost
 from wieldy.wire.target import PROVIDERS
 
-from .source import load_box
+from . import exits, screen
+from .source import loaded
 
 
-def run_check(source: str, providers: list[str], strict: bool, as_json: bool) -> int:
+def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_json: bool) -> int:
     """Print the reports; gives the exit code."""
-    try:
-        box = load_box(source)
-        tools = list(box)
-        reports = [report(tools, each, strict) for each in providers or PROVIDERS]
-    except (WieldyError, ValueError) as error:
-        Console(stderr=True, highlight=False).print(Text(str(error), style="red"))
-        return 2
-    tokens = {each.provider: cost(tools, each.provider, strict).total for each in reports}
-    if as_json:
-        plain = [_plain(each, tokens[each.provider]) for each in reports]
-        typer.echo(json.dumps(plain, indent=2, default=str))
-    else:
-        for each in reports:
-            _show(each, tokens[each.provider])
-    return 1 if any(each.lost for each in reports) else 0
+
+    def work(runner: asyncio.Runner) -> int:
+        with loaded(runner, sources) as found:
+            tools = list(found.box)
+            reports = [report(tools, each, strict) for each in providers or PROVIDERS]
+            tokens = {each.provider: cost(tools, each.provider, strict).total for each in reports}
+            if as_json:
+                screen.put([_plain(each, tokens[each.provider]) for each in reports])
+            else:
+                for each in reports:
+                    _show(each, tokens[each.provider])
+            lost = any(each.lost for each in reports)
+            return found.exit_code(exits.FAILED if lost else exits.OK)
+
+    return exits.guarded(work)
 
 
 def _plain(found: Report, tokens: int) -> dict[str, object]:
@@ -62,8 +61,15 @@ def _show(found: Report, tokens: int) -> None:
     for name, change in rows:
         mark = Text("lost", style="red") if change.lost else Text("changed", style="yellow")
         what = f"{change.keyword} {change.what}"
-        table.add_row(name, change.path or "arguments", mark, what, change.why)
+        table.add_row(
+            _cell(name), _cell(change.path or "arguments"), mark, _cell(what), _cell(change.why)
+        )
     console.print(table)
+
+
+def _cell(text: str) -> Text:
+    # Names and paths are other people's: never markup, nor anything that a terminal obeys.
+    return Text(screen.line(text))
 
 
 def _count(number: int, noun: str) -> str:

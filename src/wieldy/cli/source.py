@@ -1,63 +1,175 @@
-"""Find a toolbox: in a Python file, or in a module by name."""
+"""Read sources into one toolbox: Python, `mcpServers` files, OpenAPI documents and URLs."""
 
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
-from wieldy.core.errors import WieldyError, describe
-from wieldy.core.names import near
+from wieldy.core.errors import StoreError, WieldyError, describe
+from wieldy.core.names import provider_name
+from wieldy.core.tool import Tool
+from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
+from . import environment, exits, screen
+from .document import kind_of_address, kind_of_file
+from .module import SourceError, load_box
 
-class SourceError(WieldyError):
-    """A source can't be read; the message says what to change."""
-
-
-def load_box(source: str) -> View:
-    """The toolbox, or view, that a source has: under the name given, or as `box`."""
-    path, _, name = source.rpartition(":") if _is_named(source) else (source, "", "box")
-    module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
-    found = getattr(module, name, None)
-    if isinstance(found, View):
-        return found
-    boxes = [each for each, value in vars(module).items() if isinstance(value, View)]
-    hint = near(name, boxes) or boxes
-    there = f"Did you mean {path}:{hint[0]}?" if hint else "It has no Toolbox at all."
-    raise SourceError(f"{path} has no toolbox named {name!r}. {there}")
+_DOCUMENTS = (".json", ".yaml", ".yml")
 
 
-def _is_named(source: str) -> bool:
-    # A drive letter such as C: is part of a path.
-    return ":" in source[2:] and not source.endswith(".py")
+class Loaded:
+    """Tools from one or more sources, where each came from, and which sources failed."""
+
+    def __init__(self, box: View) -> None:
+        self.box = box
+        self.origins: dict[str, str] = {}
+        self.failed: list[SourceError] = []
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The box, where calls are decided on; a view of one is not that."""
+        if isinstance(self.box, Toolbox):
+            return self.box
+        raise SourceError("Calls are approved in a toolbox, and this source is a view of one.")
+
+    @property
+    def kept(self) -> bool:
+        """Whether calls are kept in a store."""
+        try:
+            return isinstance(self.box, Toolbox) and self.box.ledger is not None
+        except StoreError:
+            return False
+
+    def note(self, source: str, before: set[str]) -> None:
+        """Remember where the tools came from that were not there before."""
+        self.origins.update({name: source for name in self.box.names if name not in before})
+
+    def exit_code(self, code: int) -> int:
+        """The code of a command that did its work over what could be loaded."""
+        return exits.PARTLY if self.failed and code == exits.OK else code
 
 
-def _from_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise SourceError(f"There is no file {path}.")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise SourceError(f"{path} can't be read as Python.")
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent.resolve()))
-    # Annotations written as text are looked up in the module by its name.
-    sys.modules[spec.name] = module
-    _run(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
-    return module
-
-
-def _from_name(name: str) -> ModuleType:
-    sys.path.insert(0, str(Path.cwd()))
-    found: list[ModuleType] = []
-    _run(lambda: found.append(importlib.import_module(name)), name)
-    return found[0]
-
-
-def _run(load: Callable[[], object], source: str) -> None:
+@contextmanager
+def loaded(
+    runner: asyncio.Runner, given: list[str] | None, store: str | None = None
+) -> Iterator[Loaded]:
+    """The tools of the sources while inside. What fails is said; if all fail, raise."""
+    found = runner.run(load(environment.sources(given), store))
     try:
-        load()
+        yield found
+    finally:
+        if isinstance(found.box, Toolbox):
+            runner.run(found.box.close())
+
+
+async def load(sources: Sequence[str], store: str | None = None) -> Loaded:
+    """Read the sources, in order, into one box.
+
+    A lone Python source is its own box. Of several, the first toolbox takes in the
+    tools of the others.
+    """
+    failed: list[SourceError] = []
+    views: dict[str, View] = {}
+    kinds = {}
+    for source in dict.fromkeys(sources):
+        try:
+            kinds[source] = await _kind(source)
+            if kinds[source] == "python":
+                views[source] = load_box(source)
+        except WieldyError as error:
+            failed.append(_failed(source, error))
+    found = _begin(views, alone=len(kinds) + len(failed) == 1, store=store)
+    for source, kind in kinds.items():
+        if source in views or kind != "python":
+            before = set(found.box.names)
+            try:
+                await _take_in(found, source, kind, views)
+            except WieldyError as error:
+                failed.append(_failed(source, error))
+                continue
+            found.note(source, set() if views.get(source) is found.box else before)
+    found.failed = failed
+    if len(failed) == len(dict.fromkeys(sources)):
+        raise SourceError("\n".join(map(str, failed)))
+    for each in failed:
+        screen.fail(each)
+    return found
+
+
+def _begin(views: dict[str, View], alone: bool, store: str | None) -> Loaded:
+    """The box that takes in all others: one of the sources, or a new one."""
+    if alone and views:
+        [box] = views.values()
+    else:
+        boxes = [view for view in views.values() if isinstance(view, Toolbox)]
+        box = boxes[0] if boxes else Toolbox(store=store or environment.default_store())
+    found = Loaded(box)
+    if store is not None and box in views.values():
+        said = "has a store of its own" if found.kept else 'has none: Toolbox(store="…") gives one'
+        raise SourceError(f"--store is not for a toolbox that a Python source makes; this {said}.")
+    return found
+
+
+async def _take_in(found: Loaded, source: str, kind: str, views: dict[str, View]) -> None:
+    box: Any = found.box
+    if kind == "python":
+        if views[source] is not box:
+            _adopt(box, source, views[source])
+        return
+    try:
+        if kind == "openapi":
+            await box.add_openapi(source)
+        else:
+            await box.add_mcp(source)
+    except (ImportError, WieldyError) as error:
+        raise SourceError(str(error)) from error
     except Exception as error:
-        # Other people's code: what it raises is shown, without our frames around it.
-        raise SourceError(f"{source} can't be loaded: {describe(error)}") from error
+        # A server or a document can fail in any way; the other sources still count.
+        raise SourceError(describe(error)) from error
+
+
+def _adopt(box: Toolbox, source: str, view: View) -> None:
+    """Put another box's visible tools into ours, each with the rules that concern it."""
+    screen.say(
+        f"{source}: its tools run in the first toolbox. Their rules come with them; "
+        "its permission mode, middleware, approver and store don't.",
+        "yellow",
+    )
+    for tool in view:
+        _adopt_group(box, view, tool.group)
+        added = box.add(tool, on_conflict="rename")
+        if added.name != tool.name:
+            screen.say(f"{source}: {tool.name} is {added.name} here", "yellow")
+        if isinstance(view, Toolbox):
+            _adopt_rules(box, view, tool, added.name)
+
+
+def _adopt_group(box: Toolbox, view: View, name: str) -> None:
+    if name not in box.groups:
+        group = view.groups.get(name) if isinstance(view, Toolbox) else None
+        described = ("", None) if group is None else (group.description, group.notes)
+        box.groups.create(name, described[0], active=True, notes=described[1])
+
+
+def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
+    # In a pattern, a name stands for itself only if nothing in it is a wildcard.
+    exactly = re.sub(r"([*?[])", r"[\1]", name)
+    for rule in view.rules.concerning((tool.name, provider_name(tool.name))):
+        more = {} if rule.reason is None else {"reason": rule.reason}
+        getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **more)
+
+
+async def _kind(source: str) -> str:
+    """What a source is, by its form and, for documents and addresses, by what is in it."""
+    if source.startswith(("http://", "https://")):
+        return await kind_of_address(source)
+    return kind_of_file(Path(source)) if source.lower().endswith(_DOCUMENTS) else "python"
+
+
+def _failed(source: str, error: WieldyError) -> SourceError:
+    """The error with the name of the source in it."""
+    said = str(error)
+    return SourceError(said if source.partition(":")[0] in said else f"{source}: {said}")

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _AHEAD = 64
 
 
@@ -68,3 +69,23 @@ class Channel:
             if not future.done():
                 future.set_result(None)
         self._writers.clear()
+
+
+async def streamed(
+    start: Callable[[Channel], Coroutine[Any, Any, T]], live: bool = False
+) -> AsyncIterator[Any | T]:
+    """What a coroutine pushes as it comes, and last what it gives.
+
+    Whoever stops reading stops the coroutine.
+    """
+    channel = Channel(live)
+    task = asyncio.create_task(start(channel))
+    task.add_done_callback(lambda _: channel.close())
+    try:
+        async for item in channel:
+            yield item
+        yield await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))

@@ -21,7 +21,7 @@ from .permission import decision_on
 from .plain import plain_json
 from .registry import Registry
 from .repair import Receipt
-from .run import Extras
+from .run import Extras, Sink
 
 
 class Desk:
@@ -47,6 +47,7 @@ class Desk:
         by: str | None = None,
         arguments: Mapping[str, Any] | str | None = None,
         deps: Any = None,
+        sink: Sink | None = None,
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
@@ -60,7 +61,7 @@ class Desk:
         decision = decision_on(parked, True, agreed, by)
         here = self._has_tool(parked)
         call = await self._approvals.approve(call_id, decision, edited, here)
-        return await self._resume(call, parked, repairs, deps)
+        return await self._resume(call, parked, repairs, Extras(deps, sink))
 
     async def answer(
         self,
@@ -79,7 +80,7 @@ class Desk:
         held = plain_json(answers, "answers")
         decision = decision_on(parked, True, parked.digest, by, answers=held)
         call = await self._approvals.approve(call_id, decision, None, self._has_tool(parked))
-        return await self._resume(call, parked, parked.repairs, deps)
+        return await self._resume(call, parked, parked.repairs, Extras(deps))
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""
@@ -100,7 +101,7 @@ class Desk:
                 continue
             if ended is None:
                 call = await self._decided(parked)
-                ended = await self._resume(call, parked, parked.repairs, None)
+                ended = await self._resume(call, parked, parked.repairs, Extras())
             if "input" not in ended.metadata:
                 return ended
             # It ran, and asks for something more.
@@ -143,7 +144,7 @@ class Desk:
         return await self._approvals.approve(parked.id, decision, None, True)
 
     async def _resume(
-        self, call: Call, parked: Parked, repairs: Sequence[Receipt], deps: Any
+        self, call: Call, parked: Parked, repairs: Sequence[Receipt], extras: Extras
     ) -> Outcome:
         """Run an approved call if its tool is here and nobody else runs it."""
         if not self._has_tool(parked):
@@ -151,12 +152,14 @@ class Desk:
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
         if not await self._approvals.claim(call.id):
             return await self._approvals.outcome(call.id)
-        return await self._run(call, repairs, parked.deps if deps is None else deps)
+        if extras.deps is None:
+            extras.deps = parked.deps
+        return await self._run(call, repairs, extras)
 
-    async def _run(self, call: Call, repairs: Sequence[Receipt], deps: Any) -> Outcome:
+    async def _run(self, call: Call, repairs: Sequence[Receipt], extras: Extras) -> Outcome:
         outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
         try:
-            outcome = await self._engine.run(call, extras=Extras(deps))
+            outcome = await self._engine.run(call, extras=extras)
         finally:
             if repairs:
                 outcome.metadata.setdefault("repairs", list(repairs))

@@ -11,7 +11,7 @@ from typing import Any
 
 from .block import Block, Progress
 from .call import Call, Outcome, Scope, Status, asked_for
-from .channel import Channel
+from .channel import streamed
 from .current import current_task
 from .errors import (
     CallDenied,
@@ -131,7 +131,7 @@ class Engine:
             outcome = await self._end(run, outcome)
         return outcome
 
-    async def stream(
+    def stream(
         self,
         call: Call,
         deps: Any = None,
@@ -142,17 +142,7 @@ class Engine:
 
         Whoever stops reading interrupts the call.
         """
-        channel = Channel(live)
-        task = asyncio.create_task(self.run(call, selection, Extras(deps, channel)))
-        task.add_done_callback(lambda _: channel.close())
-        try:
-            async for item in channel:
-                yield item
-            yield await task
-        finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait((task,))
+        return streamed(lambda channel: self.run(call, selection, Extras(deps, channel)), live)
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, their repairs and secrets, or raise why not."""

@@ -1,6 +1,7 @@
 """The record of calls, as people and programs read it."""
 
 import time
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 
 from . import transitions
 from .entry import Entry, read_entry, read_entry_or_say
+from .following import Following
 from .rows import STATES, outcome_columns
 from .tables import calls
 
@@ -46,8 +48,7 @@ class Ledger:
 
         What a damaged row held is unknown, and stands as that in its place.
         """
-        if status is not None and status not in STATES:
-            raise ValueError(f"status must be one of {', '.join(STATES)}, not {status!r}")
+        _check_status(status)
         query = select(calls).order_by(calls.c.proposed_at.desc(), calls.c.id.desc()).limit(limit)
         for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
             query = query if value is None else query.where(column == str(value))
@@ -62,6 +63,34 @@ class Ledger:
             return [*connection.execute(query).all()]
 
         return [read_entry_or_say(row) for row in await self._store.read(read)]
+
+    async def ids(self, prefix: str = "", limit: int | None = 50) -> tuple[str, ...]:
+        """The ids of recorded calls that begin with this text, the newest call first."""
+        begins = calls.c.id.startswith(prefix, autoescape=True)
+        query = select(calls.c.id).where(begins).order_by(calls.c.proposed_at.desc()).limit(limit)
+        found = await self._store.read(lambda connection: connection.scalars(query).all())
+        # One kind of database takes small and capital letters for the same here.
+        return tuple(call_id for call_id in found if call_id.startswith(prefix))
+
+    async def follow(
+        self,
+        status: Status | str | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        last: int = 0,
+    ) -> AsyncIterator[Entry]:
+        """The `last` calls, the oldest first, then each call as it comes and when it changes.
+
+        It goes on until its reader stops. A call that comes to stand as `status` is
+        given then. None is missed as long as clocks differ by less than a minute.
+        """
+        _check_status(status)
+        state = None if status is None else str(status)
+        wanted = ((calls.c.tool, tool), (calls.c.session, session))
+        conditions = [column == value for column, value in wanted if value is not None]
+        async for entry in Following(self._store, conditions).entries(last, state):
+            if state is None or entry.state == state:
+                yield entry
 
     async def settle(
         self,
@@ -94,6 +123,11 @@ def _settlement(
         return Outcome(call, status, value, metadata=metadata)
     said = reason or "a person found that it had failed"
     return Outcome(call, status, value, ToolFailed(RuntimeError(said), said), metadata=metadata)
+
+
+def _check_status(status: Status | str | None) -> None:
+    if status is not None and status not in STATES:
+        raise ValueError(f"status must be one of {', '.join(STATES)}, not {status!r}")
 
 
 def _seconds(moment: datetime | float) -> float:

@@ -1,0 +1,113 @@
+"""Arguments from the command line: `--arg name=value` and JSON text, read by the tool's schema."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.errors import WieldyError
+from wieldy.core.names import near
+
+_DEEPEST = 20
+
+
+class ArgumentError(WieldyError):
+    """Arguments that can't be read; the message says what to write."""
+
+
+def read_arguments(
+    schema: Mapping[str, Any], pairs: Iterable[str], text: str | None = None
+) -> dict[str, Any]:
+    """The arguments that JSON text and `name=value` pairs give; a pair counts more.
+
+    A string parameter keeps the text as it is. For others the text is JSON where it
+    can be, and what it then means is for the tool to say. `@file` is what a file
+    holds, `@@` is a plain @. A list may be given element by element.
+    """
+    arguments = _object(text)
+    fresh: set[str] = set()
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ArgumentError(f"--arg takes name=value, not {pair!r}.")
+        kinds = _kinds(_property(schema, name), schema)
+        read = _value(_text(value), kinds)
+        if name not in fresh:
+            arguments[name] = read
+        elif "array" in kinds:
+            arguments[name] = [*_listed(arguments[name]), *_listed(read)]
+        else:
+            raise ArgumentError(f"The argument {name!r} is given twice.")
+        fresh.add(name)
+    return arguments
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        arguments = json.loads(_text(text))
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"--json takes a JSON object, and this is no JSON: {error}") from error
+    if not isinstance(arguments, dict):
+        raise ArgumentError(f"--json takes a JSON object, not {type(arguments).__name__}.")
+    return arguments
+
+
+def _text(value: str) -> str:
+    """The text that is meant: itself, or what a file holds."""
+    if value.startswith("@@"):
+        return value[1:]
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"The file {value[1:]!r} can't be read: {error}") from error
+
+
+def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    known = schema.get("properties", {})
+    if name in known:
+        found: Mapping[str, Any] = known[name] if isinstance(known[name], Mapping) else {}
+        return found
+    others = schema.get("additionalProperties")
+    # A renamed argument may still be repaired by the tool, but not by guessing its type.
+    if others:
+        return others if isinstance(others, Mapping) else {}
+    hint = near(name, known)
+    there = f"Did you mean {hint[0]!r}?" if hint else _listing(known)
+    raise ArgumentError(f"There is no argument {name!r}. {there}")
+
+
+def _listing(known: Mapping[str, Any]) -> str:
+    return f"There are: {', '.join(known)}." if known else "The tool takes none."
+
+
+def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """The types that a schema allows, as far as it says so."""
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return set()
+    kinds = schema.get("type", ())
+    found = {kinds} if isinstance(kinds, str) else {kind for kind in kinds if kind}
+    for value in schema.get("enum", [schema["const"]] if "const" in schema else []):
+        found |= {"string"} if isinstance(value, str) else {"other"}
+    inner = [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]
+    if (reference := schema.get("$ref")) is not None:
+        inner.append(root.get("$defs", {}).get(str(reference).rpartition("/")[2]))
+    for each in inner:
+        found |= _kinds(each, root, depth + 1)
+    return found
+
+
+def _value(text: str, kinds: set[str]) -> Any:
+    if "string" in kinds:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,61 @@
+"""Ask the person on the terminal: on stderr, so that stdout holds the result alone."""
+
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from . import screen
+from .arguments import ArgumentError, read_arguments
+
+
+class Answer(Enum):
+    """What a person says about a call."""
+
+    YES = "yes"
+    NO = "no"
+    EDIT = "edit"
+
+
+def ask(tool: str, arguments: Any, reason: object) -> Answer:
+    """Show a call, all of it, and ask whether it may run."""
+    screen.say(f"{tool} waits for you: {reason or 'it needs approval'}", "yellow")
+    named = arguments.items() if isinstance(arguments, Mapping) else ()
+    for name, value in named:
+        screen.say(f"  {screen.line(name)} = {screen.line(screen.compact(value))}")
+    while True:
+        answer = _line("Run it? y/N/edit: ").strip().lower()
+        if answer in ("", "n", "no"):
+            return Answer.NO
+        for each in (Answer.YES, Answer.EDIT):
+            if each.value.startswith(answer):
+                return each
+
+
+def edited(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Other values for the arguments, one by one; an empty line keeps what is there."""
+    changed = dict(arguments)
+    for name in dict.fromkeys((*arguments, *schema.get("properties", ()))):
+        changed.update(_other(name, arguments, schema))
+    return changed
+
+
+def _other(name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    there = screen.line(screen.compact(arguments[name])) if name in arguments else ""
+    while True:
+        answer = _line(f"  {screen.line(name)} [{there}]: ")
+        if not answer:
+            return {}
+        try:
+            return read_arguments(schema, [f"{name}={answer}"])
+        except ArgumentError as error:
+            screen.fail(error)
+
+
+def _line(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer:
+        raise EOFError
+    return answer.removesuffix("\n")

@@ -1,0 +1,120 @@
+"""`wieldy call`: one call, watched, and decided on where a person is there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import CallTimeout, InvalidArguments
+
+from . import environment, exits, screen
+from .arguments import ArgumentError, read_arguments
+from .asking import Answer, ask, edited
+from .listing import the_tool
+from .outlet import Outlet
+from .source import Loaded, loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be called, and how."""
+
+    name: str
+    pairs: tuple[str, ...] = ()
+    text: str | None = None
+    session: str | None = None
+    timeout: float | None = None
+    by: str | None = None
+    yes: bool = False
+    as_json: bool = False
+
+
+def run_call(wish: Wish, sources: list[str] | None, store: str | None) -> int:
+    """Call a tool and print what it gives; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        if wish.timeout is not None and not wish.timeout > 0:
+            raise ArgumentError("--timeout takes seconds above 0.")
+        with loaded(runner, sources, store) as found:
+            tool = the_tool(found, wish.name)
+            arguments = read_arguments(tool.input_schema, wish.pairs, wish.text)
+            outlet = Outlet(wish.as_json)
+            call = Call(tool.name, arguments)
+            items = found.box.stream(call, session=wish.session)
+            outcome = _run(runner, items, outlet, call, wish)
+            if outcome.status is Status.PENDING:
+                outcome = _decide(runner, found, outcome, outlet, wish)
+            return found.exit_code(_finish(outcome, outlet, found, wish))
+
+    return exits.guarded(work)
+
+
+def _run(
+    runner: asyncio.Runner,
+    items: AsyncIterator[Block | Progress | Outcome],
+    outlet: Outlet,
+    call: Call,
+    wish: Wish,
+) -> Outcome:
+    """Run a call to its outcome, or stop it when its time is over."""
+
+    async def run() -> Outcome:
+        async with asyncio.timeout(wish.timeout):
+            return await outlet.follow(items)
+
+    try:
+        return runner.run(run())
+    except TimeoutError:
+        error = CallTimeout(call.tool, wish.timeout or 0)
+        return Outcome(call, Status.TIMEOUT, error=error)
+
+
+def _decide(
+    runner: asyncio.Runner, found: Loaded, receipt: Outcome, outlet: Outlet, wish: Wish
+) -> Outcome:
+    """Let a person decide, if one is there; else give the receipt back."""
+    call, by = receipt.call, wish.by or environment.user()
+    tool = the_tool(found, call.tool)
+    arguments: Mapping[str, Any] | None = None
+    while True:
+        answer = Answer.YES if wish.yes else _answer(receipt, arguments)
+        if answer is None:
+            return receipt
+        if answer is Answer.NO:
+            return runner.run(found.toolbox.deny(call.id, by, "the caller said no"))
+        if answer is Answer.EDIT:
+            parked = call.arguments if arguments is None else arguments
+            arguments = edited(parked if isinstance(parked, Mapping) else {}, tool.input_schema)
+            continue
+        try:
+            items = found.toolbox.approve_stream(call.id, by, arguments)
+            return _run(runner, items, outlet, call, wish)
+        except InvalidArguments as error:
+            screen.fail(error)
+            arguments = None
+
+
+def _answer(receipt: Outcome, arguments: Mapping[str, Any] | None) -> Answer | None:
+    if not screen.attended():
+        return None
+    shown = receipt.call.arguments if arguments is None else arguments
+    return ask(receipt.call.tool, shown, receipt.metadata.get("reason"))
+
+
+def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:
+    code = outlet.finish(outcome)
+    if code != exits.WAITING:
+        return code
+    call_id = outcome.call.id
+    if not found.kept:
+        screen.fail(
+            f"{outcome.call.tool} needs approval. Nobody is here to ask, and no store keeps the "
+            "call until somebody decides: it did not run. Use --yes, or a store."
+        )
+        return exits.FAILED
+    if not wish.as_json:
+        screen.show(call_id)
+    screen.say(f"The call waits for approval: wieldy approve {call_id} SOURCE")
+    return code

@@ -1,0 +1,115 @@
+"""What the shell offers after Tab: statuses, providers, tools, calls and sources.
+
+A completion that can't be worked out is none; it must not write nor fail.
+"""
+
+import asyncio
+import contextlib
+import io
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from wieldy.store.rows import STATES
+from wieldy.toolbox import Toolbox
+from wieldy.wire.target import PROVIDERS
+
+from . import environment, screen
+from .source import load
+
+T = TypeVar("T")
+_SUFFIXES = (".py", ".json", ".yaml", ".yml")
+_SECONDS = 5.0
+_RECENT = 500
+
+
+def statuses(incomplete: str) -> list[str]:
+    """The statuses that a call can have in the ledger."""
+    return _fitting(STATES, incomplete)
+
+
+def providers(incomplete: str) -> list[str]:
+    """The providers that tools can be described for."""
+    return _fitting(PROVIDERS, incomplete)
+
+
+def tools(context: typer.Context, incomplete: str) -> list[str]:
+    """The tools of the sources given so far, or of those that count by themselves."""
+
+    async def names() -> list[str]:
+        given = [*(context.params.get("sources") or ())]
+        here = [each for each in environment.sources(given) if ".py" in each or ":" in each]
+        # Nothing is started and nobody is asked over a network for a completion.
+        local = [each for each in here if "://" not in each]
+        return (await load(local)).box.names
+
+    return _fitting(_quietly(names, []), incomplete)
+
+
+def waiting_calls(context: typer.Context, incomplete: str) -> list[str]:
+    """The calls that wait for a decision."""
+
+    async def ids() -> list[str]:
+        async with _store(context) as box:
+            return [parked.id for parked in await box.pending()]
+
+    return _fitting(_quietly(ids, []), incomplete)
+
+
+def recorded_calls(context: typer.Context, incomplete: str) -> list[str]:
+    """The newest recorded calls that begin so."""
+
+    async def ids() -> list[str]:
+        async with _store(context) as box:
+            return [*await box.ledger.ids(incomplete)]
+
+    return _fitting(_quietly(ids, []), incomplete)
+
+
+def recorded_tools(context: typer.Context, incomplete: str) -> list[str]:
+    """The tools that were called lately."""
+
+    async def names() -> list[str]:
+        async with _store(context) as box:
+            return [entry.call.tool for entry in await box.ledger.list(limit=_RECENT)]
+
+    return _fitting(_quietly(names, []), incomplete)
+
+
+def source_files(incomplete: str) -> list[str]:
+    """Files that may be sources, and folders on the way to them."""
+    folder, start = os.path.split(incomplete)
+    try:
+        found = sorted(Path(folder or ".").iterdir())
+    except OSError:
+        return []
+    shown = [
+        os.path.join(folder, each.name) + ("/" if each.is_dir() else "")
+        for each in found
+        if each.name.startswith(start) and (each.is_dir() or each.suffix in _SUFFIXES)
+    ]
+    return [each for each in shown if start.startswith(".") or not Path(each).name.startswith(".")]
+
+
+def _store(context: typer.Context) -> Toolbox:
+    return Toolbox(store=environment.store_url(context.params.get("store")))
+
+
+def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:
+    async def bounded() -> T:
+        return await asyncio.wait_for(work(), _SECONDS)
+
+    # The shell reads what is written, and other people's modules write as well.
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return asyncio.run(bounded())
+        except Exception:
+            return otherwise
+
+
+def _fitting(known: Iterable[str], incomplete: str) -> list[str]:
+    unlike = (each for each in dict.fromkeys(known) if each.startswith(incomplete))
+    return [each for each in unlike if each == screen.line(each)]

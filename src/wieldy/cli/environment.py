@@ -1,0 +1,80 @@
+"""What the command reads from its environment, all of it here.
+
+docs/command-line.md lists the variables.
+"""
+
+import getpass
+import os
+import shlex
+from pathlib import Path
+
+from wieldy.core.errors import WieldyError
+
+_DEFAULT_STORE = Path("wieldy.db")
+_DEFAULT_SOURCE = Path("tools.py")
+
+
+class SettingMissing(WieldyError):
+    """Something has to be named that is neither given nor in the environment."""
+
+
+def store_url(given: str | None) -> str:
+    """The address of the store: as given, from the environment, or the file that is here."""
+    url = given or default_store()
+    if url is None:
+        raise SettingMissing(
+            "No store is named, and there is no wieldy.db in this folder. "
+            "Name one with --store sqlite:///FILE, or with the variable WIELDY_STORE."
+        )
+    _check_file(url)
+    return url
+
+
+def default_store() -> str | None:
+    """The store that counts where none is given, if there is one."""
+    named = os.environ.get("WIELDY_STORE")
+    return named or (f"sqlite:///{_DEFAULT_STORE}" if _DEFAULT_STORE.is_file() else None)
+
+
+def sources(given: list[str] | None) -> list[str]:
+    """The sources to read: as given, from the environment, or the file that is here."""
+    named = given or shlex.split(os.environ.get("WIELDY_SOURCE", ""))
+    if not named and _DEFAULT_SOURCE.is_file():
+        named = [str(_DEFAULT_SOURCE)]
+    if not named:
+        raise SettingMissing(
+            "No SOURCE is named, and there is no tools.py in this folder. Name a Python file, "
+            "module:name, an mcpServers file, an OpenAPI document or a URL after the command, "
+            "or in the variable WIELDY_SOURCE."
+        )
+    return named
+
+
+def tokens(given: list[str] | None) -> dict[str, str]:
+    """The bearer tokens of a server by name: as given, or from the environment."""
+    pairs = given or shlex.split(os.environ.get("WIELDY_TOKENS", ""))
+    found = {}
+    for pair in pairs:
+        name, _, token = pair.partition("=")
+        if not name or not token:
+            # What was given is not repeated: it may be the token itself.
+            raise SettingMissing("A token is given as NAME=TOKEN, with --token or WIELDY_TOKENS.")
+        found[name] = token
+    return found
+
+
+def user() -> str:
+    """Who decides, where no name is given: the login name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may have no name for its user.
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def _check_file(url: str) -> None:
+    """Refuse a SQLite file that is not there: opening it would make an empty one."""
+    scheme, _, rest = url.partition(":///")
+    path = rest.partition("?")[0]
+    if scheme == "sqlite" and path and path != ":memory:" and not Path(path).is_file():
+        raise SettingMissing(f"There is no store at {path}.")

@@ -1,0 +1,154 @@
+"""`wieldy list` and `wieldy describe`: what the tools are."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.errors import ToolNotFound
+from wieldy.core.names import near
+from wieldy.core.tool import Tool
+from wieldy.wire.definitions import definitions
+
+from . import exits, screen
+from .source import Loaded, loaded
+
+
+def run_list(sources: list[str] | None, as_json: bool) -> int:
+    """Print the tools; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with loaded(runner, sources) as found:
+            if as_json:
+                screen.put([_brief(tool, found) for tool in found.box])
+            elif len(found.box):
+                rows = (
+                    (
+                        tool.name,
+                        tool.group,
+                        tool.permission.value,
+                        _origin(tool, found),
+                        _told(tool),
+                    )
+                    for tool in found.box
+                )
+                screen.table(("name", "group", "permission", "source", "description"), rows)
+            else:
+                screen.say("There are no tools to see.")
+            return found.exit_code(exits.OK)
+
+    return exits.guarded(work)
+
+
+def run_describe(
+    name: str, sources: list[str] | None, provider: str | None, strict: bool, as_json: bool
+) -> int:
+    """Print all about one tool, or how a provider is told of it; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with loaded(runner, sources) as found:
+            tool = the_tool(found, name)
+            if provider is not None:
+                # For a program and a person alike: this is what is sent.
+                screen.put(definitions([tool], provider, strict)[0])
+            elif as_json:
+                screen.put(_whole(tool, found))
+            else:
+                _show(tool, found)
+            return found.exit_code(exits.OK)
+
+    return exits.guarded(work)
+
+
+def the_tool(found: Loaded, name: str) -> Tool:
+    """The visible tool of this name; `ToolNotFound` with near names otherwise."""
+    tool = found.box.get(name)
+    if tool is None:
+        raise ToolNotFound(name, near(name, found.box.names))
+    return tool
+
+
+def _brief(tool: Tool, found: Loaded) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "group": tool.group,
+        "tags": list(tool.tags),
+        "permission": tool.permission.value,
+        "source": _origin(tool, found),
+    }
+
+
+def _whole(tool: Tool, found: Loaded) -> dict[str, Any]:
+    limits = {name: getattr(tool.limits, name) for name in ("timeout", "retries", "concurrency")}
+    return {
+        **_brief(tool, found),
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+        "traits": tool.traits,
+        "limits": limits,
+        "fingerprint": tool.fingerprint,
+    }
+
+
+def _show(tool: Tool, found: Loaded) -> None:
+    traits = ", ".join(name.replace("_", "-") for name, holds in tool.traits.items() if holds)
+    timeout = tool.limits.timeout
+    facts = (
+        ("name", tool.name),
+        ("group", tool.group),
+        ("tags", ", ".join(tool.tags) or None),
+        ("permission", tool.permission.value),
+        ("traits", traits or None),
+        ("timeout", None if timeout is None else f"{timeout:g} s"),
+        ("source", _origin(tool, found)),
+    )
+    screen.facts(facts)
+    if tool.description:
+        screen.show("\n" + tool.description)
+    properties = tool.input_schema["properties"]
+    if properties:
+        screen.show()
+        required = tool.input_schema.get("required", ())
+        rows = [_parameter(name, schema, name in required) for name, schema in properties.items()]
+        screen.table(("argument", "type", "needed", "default", "description"), rows)
+    screen.show("\nschema", "dim")
+    screen.show(json.dumps(tool.input_schema, indent=2, ensure_ascii=False, default=str))
+    if tool.output_schema is not None:
+        screen.show("\nresult", "dim")
+        screen.show(json.dumps(tool.output_schema, indent=2, ensure_ascii=False, default=str))
+
+
+def _parameter(name: str, schema: Any, needed: bool) -> tuple[str, ...]:
+    if not isinstance(schema, Mapping):
+        return name, "any", "yes" if needed else "", "", ""
+    default = screen.compact(schema["default"]) if "default" in schema else ""
+    said = " ".join(str(schema.get("description", "")).split())
+    return name, type_of(schema), "yes" if needed else "", default, said
+
+
+def type_of(schema: Any) -> str:
+    """A schema's type in a few words."""
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "enum" in schema:
+        return " | ".join(map(screen.compact, schema["enum"]))
+    if "const" in schema:
+        return screen.compact(schema["const"])
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        return " | ".join(dict.fromkeys(map(type_of, choices)))
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    kind = schema.get("type", "any")
+    if kind == "array" and "items" in schema:
+        return f"array of {type_of(schema['items'])}"
+    return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def _origin(tool: Tool, found: Loaded) -> str:
+    return found.origins.get(tool.name, tool.source)
+
+
+def _told(tool: Tool) -> str:
+    return tool.description.strip().partition("\n")[0]

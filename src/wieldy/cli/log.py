@@ -1,0 +1,211 @@
+"""`wieldy log`: the record of calls, as it is or as it grows."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wieldy.core.errors import WieldyError
+from wieldy.core.names import near
+from wieldy.store.entry import Entry
+from wieldy.store.rows import STATES
+from wieldy.toolbox import Toolbox
+
+from . import exits, screen
+from .environment import store_url
+from .moments import read_moment
+from .record import entry_data
+
+if TYPE_CHECKING:
+    from wieldy.store.ledger import Ledger
+
+_COLUMNS = ("time", "call", "tool", "status", "took", "session", "arguments", "result")
+_SHORT = 60
+
+
+class LogError(WieldyError):
+    """What was asked for can't be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which calls are asked for."""
+
+    tool: str | None = None
+    status: str | None = None
+    session: str | None = None
+    since: str | None = None
+    until: str | None = None
+    limit: int = 50
+
+    def check(self) -> None:
+        """Raise what is wrong with it, before a store is opened."""
+        if self.limit < 0:
+            raise LogError("--limit takes 0, for all, or a number above it.")
+        if self.status is not None and self.status not in STATES:
+            hint = near(self.status, STATES)
+            there = f"Did you mean {hint[0]}?" if hint else f"There are: {', '.join(STATES)}."
+            raise LogError(f"There is no status {self.status!r}. {there}")
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What the ledger is asked for, but for the times."""
+        return {"status": self.status, "tool": self.tool, "session": self.session}
+
+
+def run_log(store: str | None, asked: Filter, call_id: str | None, as_json: bool) -> int:
+    """Print recorded calls, the newest first, or one call whole; gives the exit code."""
+
+    async def read() -> int:
+        asked.check()
+        async with Toolbox(store=store_url(store)) as box:
+            if call_id is not None:
+                _show_whole(await _one(box.ledger, call_id), as_json)
+            else:
+                await _show_some(box.ledger, asked, as_json)
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(read()))
+
+
+def run_follow(store: str | None, asked: Filter, as_json: bool) -> int:
+    """Print calls as they come and change, until somebody presses Ctrl-C."""
+
+    async def follow() -> None:
+        async with Toolbox(store=store_url(store)) as box:
+            async for entry in box.ledger.follow(**asked.chosen, last=asked.limit):
+                if as_json:
+                    screen.put(entry_data(entry), indent=None)
+                else:
+                    screen.show(_sentence(entry))
+
+    def work(runner: asyncio.Runner) -> int:
+        asked.check()
+        if asked.since or asked.until:
+            raise LogError("--follow shows what comes; --since and --until are for what was.")
+        try:
+            runner.run(follow())
+        except KeyboardInterrupt:
+            # That is how following ends.
+            return exits.OK
+        return exits.OK
+
+    return exits.guarded(work)
+
+
+async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
+    since = read_moment(asked.since, "--since")
+    until = read_moment(asked.until, "--until")
+    # One more than is shown, to know whether there are more.
+    limit = asked.limit + 1 if asked.limit else None
+    found = await ledger.list(**asked.chosen, since=since, until=until, limit=limit)
+    shown = found[: asked.limit or None]
+    if as_json:
+        screen.put([entry_data(entry) for entry in shown])
+    elif shown:
+        screen.table(_COLUMNS, map(_row, shown), wide=6)
+    else:
+        screen.say("No call is recorded that fits.")
+    if len(found) > len(shown):
+        screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
+
+
+async def _one(ledger: "Ledger", call_id: str) -> Entry:
+    """The call of this id, or of the only id that begins so."""
+    entry = await ledger.get(call_id)
+    if entry is None:
+        [found] = matching(
+            call_id, await ledger.ids(call_id, limit=2), await ledger.ids(limit=1000)
+        )
+        entry = await ledger.get(found)
+    if entry is None:
+        raise LogError(f"There is no call {call_id!r}.")
+    return entry
+
+
+def matching(given: str, found: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The one id that is meant; raises with near ids if it is none, or more than one."""
+    if len(found) == 1 and given:
+        return found
+    if found:
+        raise LogError(f"More than one id begins with {given!r}, such as {', '.join(found[:3])}.")
+    hint = near(given, known)
+    there = f"Did you mean {' or '.join(hint)}?" if hint else "`wieldy log` lists what there is."
+    raise LogError(f"There is no call {given!r}. {there}")
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    call = entry.call
+    return (
+        screen.local(entry.proposed_at),
+        call.id,
+        call.tool,
+        entry.state,
+        _took(entry),
+        call.scope.session or "",
+        screen.line(_arguments(entry), _SHORT),
+        screen.line(_result(entry), _SHORT),
+    )
+
+
+def _sentence(entry: Entry) -> str:
+    """A call on a line of its own, as following shows it."""
+    at = entry.ended_at or entry.started_at or entry.proposed_at
+    return "  ".join(
+        screen.line(cell)
+        for cell in (
+            screen.local(at),
+            entry.call.id,
+            f"{entry.state:11}",
+            entry.call.tool,
+            screen.line(_arguments(entry), _SHORT),
+            screen.line(_result(entry), _SHORT),
+        )
+        if cell
+    )
+
+
+def _show_whole(entry: Entry, as_json: bool) -> None:
+    if as_json:
+        screen.put(entry_data(entry))
+        return
+    call, made = entry.call, entry.call.decision
+    verdict = None if made is None else f"{'approved' if made.approved else 'denied'}"
+    if made is not None and made.by:
+        verdict = f"{verdict} by {made.by}"
+    screen.facts(
+        (
+            ("call", call.id),
+            ("tool", call.tool),
+            ("status", entry.state),
+            ("proposed", screen.local(entry.proposed_at)),
+            ("started", screen.local(entry.started_at)),
+            ("ended", screen.local(entry.ended_at)),
+            ("took", _took(entry) or None),
+            ("decision", verdict),
+            ("reason", None if made is None else made.reason),
+            ("agent", call.scope.agent),
+            ("session", call.scope.session),
+            ("parent", call.scope.parent),
+            ("key", call.idempotency_key),
+            ("arguments", _arguments(entry)),
+            ("result", entry.text if entry.ok else None),
+            ("error", entry.error),
+            ("metadata", screen.compact(entry.metadata) if entry.metadata else None),
+        )
+    )
+
+
+def _arguments(entry: Entry) -> str:
+    return "" if entry.call.arguments is None else screen.compact(entry.call.arguments)
+
+
+def _result(entry: Entry) -> str:
+    return entry.text if entry.ended else ""
+
+
+def _took(entry: Entry) -> str:
+    if entry.started_at is None or entry.ended_at is None:
+        return ""
+    seconds = max(0.0, entry.ended_at - entry.started_at)
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,0 +1,66 @@
+"""Find a toolbox: in a Python file, or in a module by name."""
+
+import contextlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from wieldy.core.errors import WieldyError, describe
+from wieldy.core.names import near
+from wieldy.view import View
+
+
+class SourceError(WieldyError):
+    """A source can't be read; the message says what to change."""
+
+
+def load_box(source: str) -> View:
+    """The toolbox, or view, that a source has: under the name given, or as `box`."""
+    path, _, name = source.rpartition(":") if _is_named(source) else (source, "", "box")
+    module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
+    found = getattr(module, name, None)
+    if isinstance(found, View):
+        return found
+    boxes = [each for each, value in vars(module).items() if isinstance(value, View)]
+    hint = near(name, boxes) or boxes
+    there = f"Did you mean {path}:{hint[0]}?" if hint else "It has no Toolbox at all."
+    raise SourceError(f"{path} has no toolbox named {name!r}. {there}")
+
+
+def _is_named(source: str) -> bool:
+    # A drive letter such as C: is part of a path.
+    return ":" in source[2:] and not source.endswith(".py")
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise SourceError(f"There is no file {path}.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise SourceError(f"{path} can't be read as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    # Annotations written as text are looked up in the module by its name.
+    sys.modules[spec.name] = module
+    _run(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
+    return module
+
+
+def _from_name(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    found: list[ModuleType] = []
+    _run(lambda: found.append(importlib.import_module(name)), name)
+    return found[0]
+
+
+def _run(load: Callable[[], object], source: str) -> None:
+    try:
+        # What the file prints is no part of what the command writes.
+        with contextlib.redirect_stdout(sys.stderr):
+            load()
+    except (Exception, SystemExit) as error:
+        # Other people's code: what it raises is shown, without our frames around it.
+        raise SourceError(f"{source} can't be loaded: {describe(error)}") from error

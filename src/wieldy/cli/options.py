@@ -1,0 +1,102 @@
+"""The arguments and options that several commands share."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from . import completion
+
+
+class Form(StrEnum):
+    """How a result is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SOURCE]...",
+        help="A Python file or module:name with a Toolbox, an mcpServers file, "
+        "an OpenAPI document, or a URL. Default: WIELDY_SOURCE, then tools.py.",
+        show_default=False,
+        autocompletion=completion.source_files,
+    ),
+]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The tool.", show_default=False, autocompletion=completion.tools
+    ),
+]
+CallId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The call's id, or how it begins.",
+        show_default=False,
+        autocompletion=completion.waiting_calls,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Output = Annotated[
+    Form,
+    typer.Option("--output", "-o", help="json prints the outcome for programs."),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://… Default: WIELDY_STORE, then wieldy.db.",
+        show_default=False,
+    ),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arg",
+        metavar="NAME=VALUE",
+        help="An argument, read by the tool's schema; @FILE is what a file holds.",
+        show_default=False,
+    ),
+]
+ArgumentText = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="OBJECT",
+        help="All arguments as a JSON object, or @FILE.",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(help="Who decides. Default: your login name.", show_default=False),
+]
+Session = Annotated[str | None, typer.Option(help="The session of the calls.", show_default=False)]
+Providers = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A provider to check for; all when not given.",
+        show_default=False,
+        autocompletion=completion.providers,
+    ),
+]
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        help="Print the definition that this provider is sent.",
+        show_default=False,
+        autocompletion=completion.providers,
+    ),
+]
+Status = Annotated[
+    str | None,
+    typer.Option(
+        help="Only calls in this state.",
+        show_default=False,
+        autocompletion=completion.statuses,
+    ),
+]

@@ -1,0 +1,171 @@
+"""`wieldy pending`, `approve` and `deny`: the calls that wait for a person."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from wieldy.core.approvals import Parked
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallDenied, ToolNotFound
+from wieldy.toolbox import Toolbox
+
+from . import environment, exits, screen
+from .arguments import ArgumentError, read_arguments
+from .log import matching
+from .module import SourceError
+from .outlet import Outlet
+from .record import parked_data
+from .source import loaded
+
+_COLUMNS = ("call", "tool", "age", "expires", "asked by", "reason", "arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a person says about one call: which, as whom, and with what other arguments."""
+
+    call_id: str
+    by: str | None = None
+    pairs: tuple[str, ...] = ()
+    text: str | None = None
+
+    @property
+    def person(self) -> str:
+        """Who decides."""
+        return self.by or environment.user()
+
+    @property
+    def edits(self) -> bool:
+        """Whether the arguments are to be others."""
+        return bool(self.pairs) or self.text is not None
+
+
+def run_pending(store: str | None, as_json: bool) -> int:
+    """Print the calls that wait; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with _desk(runner, None, store) as box:
+            waiting = runner.run(box.pending())
+            if as_json:
+                screen.put([parked_data(parked) for parked in waiting])
+            elif waiting:
+                # Nothing is cut: who decides must see all there is.
+                screen.table(_COLUMNS, map(_row, waiting), wide=None)
+            else:
+                screen.say("No call waits for a decision.")
+        return exits.OK
+
+    return exits.guarded(work)
+
+
+def run_approve(
+    verdict: Verdict, sources: list[str] | None, store: str | None, as_json: bool
+) -> int:
+    """Approve a call, run it if a source has its tool, and print its outcome."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with _desk(runner, sources, store) as box:
+            call_id, parked = runner.run(_find(box, verdict.call_id))
+            arguments = None
+            if verdict.edits:
+                arguments = _edited(box, parked, verdict)
+            outlet = Outlet(as_json)
+            items = box.approve_stream(call_id, verdict.person, arguments)
+            outcome = runner.run(outlet.follow(items))
+            if outcome.status is Status.PENDING:
+                _say_who_runs(outcome)
+                if as_json:
+                    outlet.finish(outcome)
+                return exits.OK
+            return outlet.finish(outcome)
+
+    return exits.guarded(work)
+
+
+def run_deny(verdict: Verdict, reason: str | None, store: str | None, as_json: bool) -> int:
+    """Refuse a call; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with _desk(runner, None, store) as box:
+            call_id, _ = runner.run(_find(box, verdict.call_id))
+            outcome = runner.run(box.deny(call_id, verdict.person, reason))
+            if as_json:
+                Outlet(as_json).finish(outcome)
+            else:
+                assert isinstance(outcome.error, CallDenied)
+                screen.show(f"Denied {call_id}: {outcome.error.reason}")
+        return exits.OK
+
+    return exits.guarded(work)
+
+
+@contextmanager
+def _desk(
+    runner: asyncio.Runner, sources: list[str] | None, store: str | None
+) -> Iterator[Toolbox]:
+    """The box to decide in: that of the sources, or one with the store and no tools."""
+    if sources:
+        with loaded(runner, sources, store) as found:
+            if not found.kept:
+                raise SourceError(
+                    "The toolbox of this source keeps its calls in memory: nothing waits there. "
+                    'Give it a store: Toolbox(store="sqlite:///wieldy.db").'
+                )
+            yield found.toolbox
+        return
+    box = Toolbox(store=environment.store_url(store))
+    try:
+        yield box
+    finally:
+        runner.run(box.close())
+
+
+async def _find(box: Toolbox, given: str) -> tuple[str, Parked | None]:
+    """The call that is meant, by its id or by the only one that begins so."""
+    waiting = {parked.id: parked for parked in await box.pending()}
+    if given in waiting:
+        return given, waiting[given]
+    if await box.ledger.get(given) is not None:
+        # Decided before: the answer is for the box to give.
+        return given, None
+    found = [call_id for call_id in waiting if call_id.startswith(given)]
+    [call_id] = matching(given, found, list(waiting))
+    return call_id, waiting[call_id]
+
+
+def _edited(box: Toolbox, parked: Parked | None, verdict: Verdict) -> dict[str, object]:
+    """The parked arguments with those changed that are named, or others altogether."""
+    if parked is None:
+        raise ArgumentError(f"Call {verdict.call_id} no longer waits; nothing can be changed.")
+    tool = box.get(parked.tool)
+    if tool is None:
+        reason = f"Other arguments are checked by the tool, and {parked.tool!r} is not here: "
+        raise ToolNotFound(parked.tool, reason=reason + "name its SOURCE after the id.")
+    changed = read_arguments(tool.input_schema, verdict.pairs, verdict.text)
+    return changed if verdict.text is not None else {**parked.arguments, **changed}
+
+
+def _say_who_runs(receipt: Outcome) -> None:
+    call = receipt.call
+    screen.say(
+        f"Approved {call.id}. {call.tool} is not here as it was then, so a process that has it "
+        f"runs the call: one that waits for it, or `wieldy approve {call.id} SOURCE`."
+    )
+
+
+def _row(parked: Parked) -> tuple[object, ...]:
+    now = time.time()
+    scope = parked.scope
+    who = " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})")))
+    expires = "" if parked.expires_at is None else f"in {screen.age(parked.expires_at - now)}"
+    return (
+        parked.id,
+        parked.tool,
+        screen.age(now - parked.at),
+        expires,
+        who,
+        screen.line(parked.reason or "", 60),
+        screen.compact(parked.arguments),
+    )

@@ -1,0 +1,157 @@
+"""What is written: for people in words and tables, for programs as JSON.
+
+Whatever comes from tools, rows and servers is untrusted. For people it is shown
+without the characters that a terminal obeys, and never read as markup.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+from pydantic_core import to_jsonable_python
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+STYLES = {
+    "ok": "green",
+    "pending": "yellow",
+    "approved": "yellow",
+    "started": "cyan",
+    "lost": "red",
+    "changed": "yellow",
+    **dict.fromkeys(("error", "denied", "expired", "timeout", "interrupted", "unknown"), "red"),
+}
+_GAP = "  "
+# Control characters, what turns the direction of text or hides in it, and halves of pairs.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def ready() -> None:
+    """Let the streams show a question mark instead of failing on what they can't encode."""
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+
+
+def clean(text: object) -> str:
+    """Text that a terminal only shows; what it would obey is written out."""
+    return _UNSAFE.sub(_escaped, str(text).replace("\r\n", "\n"))
+
+
+def line(text: object, limit: int | None = None) -> str:
+    """The same on one line, and not longer than the limit."""
+    plain = clean(text).replace("\n", "\\n").replace("\t", "\\t")
+    return plain if limit is None or len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def compact(data: Any) -> str:
+    """Data on one line, as a person reads it: JSON in its own letters."""
+    return json.dumps(_plain(data), ensure_ascii=False)
+
+
+def say(text: str, style: str = "") -> None:
+    """Tell the person something beside the result: on stderr."""
+    console = Console(stderr=True, highlight=False)
+    console.print(Text(clean(text), style=style), soft_wrap=True)
+
+
+def fail(error: object) -> None:
+    """Say what went wrong."""
+    say(str(error), "red")
+
+
+def show(text: str = "", style: str = "") -> None:
+    """Write a line of the result."""
+    Console(highlight=False).print(Text(clean(text), style=style), soft_wrap=True)
+
+
+def put(data: Any, *, indent: int | None = 2) -> None:
+    """Write data for a program: JSON in plain ASCII, not wrapped."""
+    typer.echo(json.dumps(_plain(data), indent=indent))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], wide: int | None = -1) -> None:
+    """Write rows under their headings, each row one line.
+
+    On a terminal the column `wide` gives way, so that a row fits; elsewhere nothing is cut.
+    """
+    cells = [[line(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    console = Console(highlight=False)
+    if console.is_terminal and wide is not None:
+        spare = console.width - sum(widths) - len(_GAP) * (len(widths) - 1)
+        widths[wide] = max(widths[wide] + min(spare, 0), min(widths[wide], 10))
+    console.print(Text(_row(headings, widths), style="dim"), soft_wrap=True)
+    styled = headings.index("status") if "status" in headings else 0
+    for row in cells:
+        text = Text(_row(row, widths))
+        start = sum(widths[:styled]) + len(_GAP) * styled
+        text.stylize(STYLES.get(row[styled], ""), start, start + len(row[styled]))
+        console.print(text, soft_wrap=True)
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> None:
+    """Write names and what they are; what is None is left out."""
+    known = [(name, fact) for name, fact in pairs if fact is not None]
+    width = max((len(name) for name, _ in known), default=0)
+    console = Console(highlight=False)
+    for name, fact in known:
+        said = clean(fact).replace("\n", "\n" + " " * (width + len(_GAP)))
+        style = STYLES.get(said, "") if name == "status" else ""
+        text = Text.assemble((f"{name:{width}}{_GAP}", "dim"), (said, style))
+        console.print(text, soft_wrap=True)
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time for a program: ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def local(seconds: float | None) -> str | None:
+    """A time for a person: by the clock on the wall, to the second."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S}"
+
+
+def age(seconds: float) -> str:
+    """A length of time for a person, such as `3m` or `2d`."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"
+
+
+def attended() -> bool:
+    """Whether a person is there who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    fitted = [_fitted(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    return _GAP.join(fitted).rstrip()
+
+
+def _fitted(cell: str, width: int) -> str:
+    if cell_len(cell) > width:
+        return set_cell_size(cell, width - 1) + "…"
+    return set_cell_size(cell, width)
+
+
+def _plain(data: Any) -> Any:
+    """Data in terms that JSON has, also what other people's objects are."""
+    try:
+        plain = to_jsonable_python(data, fallback=repr, bytes_mode="base64")
+        # JSON has no number that is none: the words stand for it.
+        return json.loads(json.dumps(plain), parse_constant=str)
+    except (ValueError, RecursionError):
+        return repr(data)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return ascii(found[0])[1:-1]

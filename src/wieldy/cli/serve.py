@@ -1,0 +1,139 @@
+"""`wieldy serve`: the tools for MCP clients, over HTTP or over stdin and stdout."""
+
+import asyncio
+import ipaddress
+import json
+import shutil
+import socket
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.errors import WieldyError
+
+from . import environment, exits, screen
+from .source import Loaded, loaded
+
+_NAME = "wieldy"
+
+
+class ServeError(WieldyError):
+    """It can't be served as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to listen, and whose tokens count there."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: tuple[str, ...] = ()
+
+
+def run_serve(sources: list[str] | None, store: str | None, place: Place | None) -> int:
+    """Serve the tools at a place, or over stdin and stdout where there is none."""
+
+    def work(runner: asyncio.Runner) -> int:
+        with loaded(runner, sources, store) as found:
+            if place is None:
+                runner.run(_extra("wieldy.mcp", "mcp").serve(found.box))
+            else:
+                _listen(runner, found, place)
+            return found.exit_code(exits.OK)
+
+    return exits.guarded(work)
+
+
+def _listen(runner: asyncio.Runner, found: Loaded, place: Place) -> None:
+    uvicorn = _extra("uvicorn", "server")
+    tokens = environment.tokens(list(place.tokens))
+    if not tokens and not _is_local(place.host):
+        raise ServeError(
+            f"On {place.host} others can reach the tools: give each of them a token, "
+            "with --token NAME=TOKEN or the variable WIELDY_TOKENS."
+        )
+    app = _extra("wieldy.server", "server").app(found.box, tokens=tokens or None)
+    with _bound(place) as listening:
+        _explain(found, _address(place.host, listening.getsockname()[1]), bool(tokens))
+        config = uvicorn.Config(app, log_level="warning", lifespan="auto")
+        try:
+            runner.run(uvicorn.Server(config).serve(sockets=[listening]))
+        except KeyboardInterrupt:
+            # That is how serving ends.
+            screen.say("Stopped.")
+
+
+def _bound(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        return socket.create_server((place.host, place.port), family=family)
+    except (OSError, OverflowError) as error:
+        raise ServeError(
+            f"Can't listen on {place.host} port {place.port}: {error}. Choose another with --port."
+        ) from error
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
+
+
+def _extra(module: str, extra: str) -> Any:
+    """A module that needs an extra, or the line that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ServeError(
+            f'Serving needs more packages ({error}): pip install "wieldy[{extra}]"'
+        ) from error
+
+
+def _explain(found: Loaded, url: str, guarded: bool) -> None:
+    """Say where the tools are, how a client gets there, and what to try."""
+    server: dict[str, Any] = {"url": url}
+    if guarded:
+        server["headers"] = {"Authorization": "Bearer TOKEN"}
+    names = found.box.names
+    lines = [
+        f"{len(names)} tools at {url}: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+        "",
+        "Connect a client (Cursor, VS Code, Claude Code and others) with:",
+        json.dumps({"mcpServers": {_NAME: server}}, indent=2),
+        "",
+        "Claude Desktop starts a process of its own:",
+        json.dumps({"mcpServers": {_NAME: _command(found)}}, indent=2),
+        "",
+        "Look at it with the MCP Inspector:",
+        f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
+        "",
+        "Try, in another terminal:",
+        *_trials(found),
+        "",
+        "Ctrl-C stops.",
+    ]
+    screen.say("\n".join(lines))
+
+
+def _command(found: Loaded) -> dict[str, Any]:
+    sources = dict.fromkeys(found.origins.values())
+    places = [str(Path(each).resolve()) if Path(each).exists() else each for each in sources]
+    program = shutil.which(_NAME) or sys.argv[0]
+    return {"command": program, "args": ["serve", *places, "--stdio"]}
+
+
+def _trials(found: Loaded) -> list[str]:
+    if not found.kept:
+        return ["  wieldy list SOURCE", "  wieldy call NAME SOURCE --arg name=value"]
+    return [
+        "  wieldy log --follow      every call as it comes",
+        "  wieldy pending           what waits for you",
+        "  wieldy approve ID        let it run",
+    ]
