@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -140,6 +141,35 @@ async def test_edited_arguments_are_what_runs(box: Toolbox, wiper: Wiper) -> Non
     assert outcome.call.arguments == {"path": "b", "times": 2}
     assert (await box.approve(parked.call.id)).value == "wiped b 2"
     assert wiper.wiped == ["b"]
+
+
+async def test_arguments_edited_after_the_approval_are_refused(box: Toolbox, wiper: Wiper) -> None:
+    parked = await box.call("wipe", {"path": "a"})
+    await box.approve(parked.call.id, by="ann")
+    with pytest.raises(AlreadyDecided, match="already approved by ann"):
+        await box.approve(parked.call.id, arguments={"path": "b"})
+    assert (await box.approve(parked.call.id, arguments={"path": "a"})).value == "wiped a 1"
+    assert wiper.wiped == ["a"]
+
+
+async def test_an_approved_call_can_be_watched_while_it_runs(box: Toolbox) -> None:
+    @box.tool(permission="confirm")
+    async def count(to: int, context: Context) -> AsyncIterator[str]:
+        """Count."""
+        for number in range(to):
+            await context.progress(number, to)
+            yield str(number)
+
+    parked = await box.call("count", {"to": 2})
+    items = [item async for item in box.approve_stream(parked.call.id, by="ann")]
+    assert [type(item).__name__ for item in items] == [
+        *("Progress", "Text") * 2,
+        "Outcome",
+    ]
+    assert isinstance(items[-1], Outcome)
+    assert (items[-1].value, items[-1].call.id) == (["0", "1"], parked.call.id)
+    with pytest.raises(CallNotFound):
+        _ = [item async for item in box.approve_stream("call_nowhere_1")]
 
 
 async def test_edited_arguments_that_do_not_fit_leave_the_call_pending(

@@ -118,6 +118,18 @@ async def test_edited_arguments_are_checked_and_are_what_runs(url: str, wiper: W
     assert wiper.wiped == ["b"]
 
 
+async def test_an_approval_without_the_tool_is_not_changed_by_later_arguments(
+    url: str, wiper: Wiper
+) -> None:
+    async with make_box(url, wiper) as box, Toolbox(store=url) as elsewhere:
+        receipt = await box.call("wipe", {"path": "a"})
+        await elsewhere.approve(receipt.call.id, by="ann")
+        with pytest.raises(AlreadyDecided, match="approved by ann"):
+            await box.approve(receipt.call.id, arguments={"path": "b"})
+        assert wiper.wiped == []
+        assert (await box.approve(receipt.call.id)).value == "wiped a 1"
+
+
 async def test_a_call_that_nobody_decides_expires(url: str, wiper: Wiper) -> None:
     async with make_box(url, wiper, approval_ttl=0.05) as box:
         receipt = await box.call("wipe", {"path": "a"}, wait=True)

@@ -114,23 +114,22 @@ async def _one(ledger: "Ledger", call_id: str) -> Entry:
     """The call of this id, or of the only id that begins so."""
     entry = await ledger.get(call_id)
     if entry is None:
-        [found] = matching(
-            call_id, await ledger.ids(call_id, limit=2), await ledger.ids(limit=1000)
-        )
+        begun, known = await ledger.ids(call_id, limit=3), await ledger.ids(limit=1000)
+        found = matching(call_id, begun, known, "wieldy log")
         entry = await ledger.get(found)
     if entry is None:
         raise LogError(f"There is no call {call_id!r}.")
     return entry
 
 
-def matching(given: str, found: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+def matching(given: str, found: Sequence[str], known: Sequence[str], where: str) -> str:
     """The one id that is meant; raises with near ids if it is none, or more than one."""
     if len(found) == 1 and given:
-        return found
+        return found[0]
     if found:
         raise LogError(f"More than one id begins with {given!r}, such as {', '.join(found[:3])}.")
     hint = near(given, known)
-    there = f"Did you mean {' or '.join(hint)}?" if hint else "`wieldy log` lists what there is."
+    there = f"Did you mean {' or '.join(hint)}?" if hint else f"`{where}` lists what there is."
     raise LogError(f"There is no call {given!r}. {there}")
 
 

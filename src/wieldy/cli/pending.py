@@ -19,7 +19,7 @@ from .outlet import Outlet
 from .record import parked_data
 from .source import loaded
 
-_COLUMNS = ("call", "tool", "age", "expires", "asked by", "reason", "arguments")
+_COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,13 @@ def run_pending(store: str | None, as_json: bool) -> int:
 
     def work(runner: asyncio.Runner) -> int:
         with _desk(runner, None, store) as box:
-            waiting = runner.run(box.pending())
+            waiting, approved = runner.run(_waiting(box))
             if as_json:
-                screen.put([parked_data(parked) for parked in waiting])
+                screen.put([parked_data(each, each.id in approved) for each in waiting])
             elif waiting:
                 # Nothing is cut: who decides must see all there is.
-                screen.table(_COLUMNS, map(_row, waiting), wide=None)
+                rows = [_row(each, each.id in approved) for each in waiting]
+                screen.table(_COLUMNS, rows, wide=None)
             else:
                 screen.say("No call waits for a decision.")
         return exits.OK
@@ -131,7 +132,7 @@ async def _find(box: Toolbox, given: str) -> tuple[str, Parked | None]:
         # Decided before: the answer is for the box to give.
         return given, None
     found = [call_id for call_id in waiting if call_id.startswith(given)]
-    [call_id] = matching(given, found, list(waiting))
+    call_id = matching(given, found, list(waiting), "wieldy pending")
     return call_id, waiting[call_id]
 
 
@@ -155,7 +156,13 @@ def _say_who_runs(receipt: Outcome) -> None:
     )
 
 
-def _row(parked: Parked) -> tuple[object, ...]:
+async def _waiting(box: Toolbox) -> tuple[list[Parked], set[str]]:
+    """The calls that wait, and which of them only for somebody who has the tool."""
+    approved = await box.ledger.list(status="approved", limit=None)
+    return await box.pending(), {entry.call.id for entry in approved}
+
+
+def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
     now = time.time()
     scope = parked.scope
     who = " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})")))
@@ -163,6 +170,7 @@ def _row(parked: Parked) -> tuple[object, ...]:
     return (
         parked.id,
         parked.tool,
+        "approved" if approved else "pending",
         screen.age(now - parked.at),
         expires,
         who,

@@ -38,11 +38,12 @@ def entry_data(entry: Entry) -> dict[str, Any]:
     }
 
 
-def parked_data(parked: Parked) -> dict[str, Any]:
-    """A call that waits for a decision."""
+def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
+    """A call that waits: for a decision, or once approved for somebody who has the tool."""
     return {
         "call_id": parked.id,
         "tool": parked.tool,
+        "status": "approved" if approved else "pending",
         "arguments": parked.arguments,
         "reason": parked.reason,
         "repairs": parked.repairs,

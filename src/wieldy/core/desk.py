@@ -61,6 +61,11 @@ class Desk:
         decision = decision_on(parked, True, agreed, by)
         here = self._has_tool(parked)
         call = await self._approvals.approve(call_id, decision, edited, here)
+        held = call.decision
+        assert held is not None
+        if edited is not None and held.at != decision.at and held.arguments_digest != agreed:
+            # It was approved before, with other arguments than these.
+            raise AlreadyDecided(call_id, "approved", held.by)
         return await self._resume(call, parked, repairs, Extras(deps, sink))
 
     async def answer(
