@@ -52,7 +52,7 @@ async def test_a_call_is_given_again_each_time_it_changes(url: str) -> None:
     async with Toolbox(store=url) as box, Toolbox(store=url) as reader:
         box.add(wipe, permission="confirm")
         entries = reader.ledger.follow()
-        first = asyncio.create_task(anext(entries))
+        first = asyncio.ensure_future(anext(entries))
         receipt = await _until_heard(box, "wipe", first)
         approving = asyncio.create_task(box.approve(receipt, by="ann"))
         await until(entries, ["started"])
@@ -62,7 +62,7 @@ async def test_a_call_is_given_again_each_time_it_changes(url: str) -> None:
         await approving
 
 
-async def _until_heard(box: Toolbox, tool: str, first: asyncio.Task[Entry]) -> str:
+async def _until_heard(box: Toolbox, tool: str, first: asyncio.Future[Entry]) -> str:
     """Make calls until the reader, who begins whenever it begins, has heard of one."""
     async with asyncio.timeout(30):
         while not first.done():
@@ -97,7 +97,7 @@ async def test_only_what_is_asked_for_is_given(url: str) -> None:
         box.add(add, name="other")
         await box.call("add", {"a": 0}, session="s")
         entries = box.ledger.follow(status="error", tool="add", session="s", last=5)
-        waiting = asyncio.create_task(anext(entries))
+        waiting = asyncio.ensure_future(anext(entries))
         await asyncio.wait([waiting], timeout=0.5)
         await box.call("add", {"a": 1}, session="s")
         await box.call("add", {"a": "x"}, session="t")

@@ -54,8 +54,8 @@ def _listen(runner: asyncio.Runner, found: Loaded, place: Place) -> None:
             f"On {place.host} others can reach the tools: give each of them a token, "
             "with --token NAME=TOKEN or the variable WIELDY_TOKENS."
         )
-    app = _extra("wieldy.server", "server").app(found.box, tokens=tokens or None)
     with _bound(place) as listening:
+        app = _extra("wieldy.server", "server").app(found.box, tokens=tokens or None)
         _explain(found, _address(place.host, listening.getsockname()[1]), bool(tokens))
         config = uvicorn.Config(app, log_level="warning", lifespan="auto")
         try:

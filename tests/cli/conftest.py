@@ -1,0 +1,125 @@
+"""A folder with tools, a store with calls, and the command in this process."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from wieldy.cli.app import app
+
+Command = Callable[..., Result]
+_SECONDS = 120
+
+TOOLS = '''
+"""Tools for the tests of the command."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from wieldy import Context, Image, Resource, Toolbox
+
+box = Toolbox(store="sqlite:///wieldy.db")
+box.groups.create("files", "Files.", active=True)
+
+
+@box.tool(tags={"math"}, read_only=True)
+def add(a: float, b: float = 2) -> float:
+    """Add two numbers.
+
+    Args:
+        a: the first one
+    """
+    return a + b
+
+
+@box.tool
+def echo(text: str, more: Any = None, tags: list[str] | None = None) -> dict[str, Any]:
+    """Give back what came."""
+    return {"text": text, "more": more, "tags": tags}
+
+
+@box.tool(group="files", permission="confirm")
+def wipe(path: str, times: int = 1) -> str:
+    """Wipe a path."""
+    return f"wiped {path} {times}"
+
+
+@box.tool(permission="confirm")
+async def slow_wipe(steps: int, context: Context) -> AsyncIterator[str]:
+    """Wipe step by step."""
+    for step in range(steps):
+        await context.progress(step + 1, steps, f"step {step + 1}")
+        yield f"step {step + 1}\\n"
+
+
+@box.tool
+async def count(to: int, context: Context) -> AsyncIterator[str]:
+    """Count."""
+    for number in range(1, to + 1):
+        await context.progress(number, to, "counting")
+        await asyncio.sleep(0.01)
+        yield f"{number} "
+
+
+@box.tool
+async def hang() -> None:
+    """Never end."""
+    await asyncio.Event().wait()
+
+
+@box.tool
+def fail(why: str) -> None:
+    """Fail."""
+    print("printed by the tool")
+    raise RuntimeError(why)
+
+
+@box.tool
+def picture() -> list[Any]:
+    """Give a picture and a link."""
+    return [Image(b"12345", "image/png"), Resource("file:///a.txt")]
+'''
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """A test that waits for what never comes fails instead of standing still."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"the test took longer than {_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a tools.py and nothing in the environment."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    monkeypatch.chdir(tmp_path)
+    for name in ("WIELDY_STORE", "WIELDY_SOURCE", "WIELDY_TOKENS"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs the command in this process, as from a fresh one."""
+
+    def run(*arguments: str) -> Result:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "path", list(sys.path))
+            result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+        for source in folder.glob("*.py"):
+            sys.modules.pop(source.stem, None)
+        return result
+
+    return run

@@ -1,0 +1,39 @@
+"""The command itself: its version, its help, and what it says without its extra."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from tests.cli.terminal import SECONDS, wieldy
+
+
+def test_version_is_the_package_s() -> None:
+    done = wieldy("--version")
+    assert (done.returncode, done.stdout) == (0, f"wieldy {version('wieldy')}\n")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ()])
+def test_help_lists_the_commands(arguments: tuple[str, ...]) -> None:
+    done = wieldy(*arguments)
+    assert done.returncode == 0
+    assert "demo" in done.stdout
+
+
+def test_an_unknown_command_fails_and_names_a_near_one() -> None:
+    done = wieldy("dmeo")
+    assert done.returncode != 0
+    assert "No such command 'dmeo'" in done.stderr
+    assert "'demo'" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_without_its_extra_the_command_names_the_install(package: str) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None\nfrom wieldy.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.returncode == 1
+    assert 'pip install "wieldy[cli]"' in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,239 @@
+"""The record of calls: filtered, whole, for programs, and live."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Command
+from tests.cli.terminal import SECONDS, WIELDY, Terminal
+from wieldy import Toolbox
+from wieldy.cli.moments import MomentError, read_moment
+from wieldy.store.rows import STATES
+
+
+def fill(path: Path, calls: int = 3, durability: str = "full") -> None:
+    """Make some calls of two tools in two sessions, all good but the last."""
+
+    async def make() -> None:
+        async with Toolbox(store=f"sqlite:///{path}", durability=durability) as box:
+            box.add(lambda a: a + 1, name="add")
+            box.add(lambda a: a, name="other")
+            pairs = [("add", {"a": number}) for number in range(calls)]
+            await box.call_many(pairs, session="first")
+            await box.call("other", {"a": "x"}, session="second")
+            await box.call("nothing", {"a": "x"})
+
+    asyncio.run(make())
+
+
+@pytest.fixture
+def store(folder: Path) -> Path:
+    fill(folder / "wieldy.db")
+    return folder / "wieldy.db"
+
+
+def logged(command: Command, *arguments: str) -> list[dict[str, Any]]:
+    done = command("log", "--json", *arguments)
+    assert done.exit_code == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_the_log_is_a_table_with_the_newest_first(command: Command, store: Path) -> None:
+    done = command("log")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    heading = ["time", "call", "tool", "status", "took", "session", "arguments", "result"]
+    assert lines[0].split() == heading
+    assert [line.split()[3] for line in lines[1:]] == ["nothing", "other", "add", "add", "add"]
+    assert "There is no tool named 'nothing'" in lines[1]
+
+
+def test_the_log_is_filtered_by_tool_status_session_and_time(command: Command, store: Path) -> None:
+    def tools(*arguments: str) -> list[str]:
+        return [entry["tool"] for entry in logged(command, *arguments)]
+
+    assert tools("--tool", "other") == ["other"]
+    assert tools("--status", "error") == ["nothing"]
+    assert tools("--session", "first") == ["add"] * 3
+    assert len(tools("--since", "1h")) == 5
+    assert tools("--until", "1h") == []
+    later = datetime.now() + timedelta(hours=1)
+    assert tools("--since", later.isoformat()) == []
+    assert len(tools("--until", later.isoformat(timespec="minutes"))) == 5
+    assert tools("--limit", "2") == ["nothing", "other"]
+
+
+def test_a_cut_log_says_that_it_is_cut(command: Command, store: Path) -> None:
+    done = command("log", "--limit", "2")
+    assert len(done.stdout.splitlines()) == 3
+    assert "The newest 2 are shown; --limit 0 shows all." in done.stderr
+    assert "shown" not in command("log", "--limit", "5").stderr
+
+
+def test_an_entry_for_programs_has_all_that_is_known(command: Command, store: Path) -> None:
+    entry = logged(command, "--tool", "add", "--limit", "1")[0]
+    assert entry["arguments"] == {"a": 2}
+    assert (entry["status"], entry["value"], entry["error"]) == ("ok", 3, None)
+    assert (entry["session"], entry["decision"]) == ("first", None)
+    assert datetime.fromisoformat(entry["proposed_at"]).tzinfo is not None
+
+
+def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(
+    command: Command, store: Path
+) -> None:
+    newest = logged(command, "--limit", "1")[0]["call_id"]
+    done = command("log", newest)
+    assert done.exit_code == 0
+    assert "There is no tool named 'nothing'" in done.stdout
+    assert json.loads(command("log", newest, "--json").stdout)["call_id"] == newest
+    several = command("log", newest[:12])
+    assert several.exit_code == 2
+    assert "More than one id begins with" in several.stderr
+    missing = command("log", newest + "x")
+    assert missing.exit_code == 2
+    assert f"Did you mean {newest}" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--status", "eror"), "There is no status 'eror'. Did you mean error?"),
+        (("--since", "yesterday"), "--since takes a length of time"),
+        (("--until", "2026-13-01"), "--until takes a length of time"),
+        (("--limit", "-1"), "--limit takes 0"),
+        (("--store", "sqlite:///typo.db"), "There is no store at typo.db."),
+        (("--store", "mysql://x/y"), "a store is sqlite:///file.db or postgresql://"),
+        (("--follow", "--since", "2h"), "--follow shows what comes"),
+    ],
+)
+def test_a_wrong_question_is_a_usage_error(
+    command: Command, store: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = command("log", *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (store.parent / "typo.db").exists()
+
+
+def test_the_store_comes_from_the_environment_or_is_asked_for(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = command("log")
+    assert missing.exit_code == 2
+    assert "WIELDY_STORE" in missing.stderr
+    fill(folder / "mine.db")
+    monkeypatch.setenv("WIELDY_STORE", "sqlite:///mine.db")
+    assert len(logged(command)) == 5
+
+
+def test_an_empty_log_is_said_to_be_empty(command: Command, store: Path) -> None:
+    done = command("log", "--session", "no such")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "No call is recorded that fits." in done.stderr
+    assert logged(command, "--session", "no such") == []
+
+
+def test_ten_thousand_calls_are_all_shown(command: Command, folder: Path) -> None:
+    fill(folder / "wieldy.db", 10_000, "normal")
+    assert len(command("log", "--limit", "0").stdout.splitlines()) == 10_003
+    assert len(logged(command, "--limit", "0")) == 10_002
+
+
+@pytest.fixture
+def following(folder: Path, store: Path) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [WIELDY, "log", "--follow", "--json", "--limit", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,
+    )
+    yield process
+    if process.poll() is None:
+        process.kill()
+    process.communicate(timeout=SECONDS)
+
+
+def test_following_gives_a_line_for_each_call_and_each_change(
+    following: "subprocess.Popen[str]", folder: Path, command: Command
+) -> None:
+    assert following.stdout is not None
+    assert json.loads(following.stdout.readline())["tool"] == "nothing"
+    call_id = command("call", "wipe", "--arg", "path=a").stdout.strip()
+    waiting = json.loads(following.stdout.readline())
+    assert (waiting["call_id"], waiting["status"]) == (call_id, "pending")
+    command("approve", call_id, "tools.py")
+    while (entry := json.loads(following.stdout.readline()))["status"] != "ok":
+        assert entry["status"] in ("approved", "started")
+    assert (entry["call_id"], entry["value"]) == (call_id, "wiped a 1")
+    following.send_signal(signal.SIGINT)
+    rest, said = following.communicate(timeout=SECONDS)
+    assert (following.returncode, rest, said) == (0, "", "")
+
+
+def test_following_shows_lines_to_a_person(folder: Path, store: Path, command: Command) -> None:
+    terminal = Terminal("log", "--follow", cwd=folder)
+    try:
+        terminal.wait_for("There is no tool named 'nothing'")
+        command("call", "echo", "--arg", "text=seen")
+        terminal.wait_for("seen")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.ends_with() == 0
+    finally:
+        terminal.close()
+
+
+def test_a_reader_who_goes_away_ends_the_log_quietly(folder: Path) -> None:
+    fill(folder / "wieldy.db", 3_000, "normal")
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [WIELDY, "log", "--limit", "0", "--json"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+    os.close(writing)
+    os.read(reading, 10)
+    os.close(reading)
+    _, said = process.communicate(timeout=SECONDS)
+    assert "Traceback" not in said
+
+
+@given(st.lists(st.tuples(st.integers(0, 999), st.sampled_from("smhdw")), min_size=1, max_size=4))
+def test_a_length_of_time_is_that_long_ago(pieces: list[tuple[int, str]]) -> None:
+    sizes = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+    text = "".join(f"{number}{unit}" for number, unit in pieces)
+    moment = read_moment(text, "--since")
+    assert moment is not None
+    expected = datetime.now().timestamp() - sum(n * sizes[unit] for n, unit in pieces)
+    assert abs(moment - expected) < 60
+
+
+@given(st.datetimes(datetime(1980, 1, 1), datetime(2100, 1, 1)))
+def test_a_date_is_the_local_one(moment: datetime) -> None:
+    assert read_moment(moment.isoformat(), "--since") == moment.timestamp()
+
+
+@given(st.text())
+def test_any_other_text_is_refused(text: str) -> None:
+    with contextlib.suppress(MomentError):
+        assert isinstance(read_moment(text, "--since"), float)
+
+
+def test_every_status_can_be_asked_for(command: Command, store: Path) -> None:
+    found = [entry for status in STATES for entry in logged(command, "--status", status)]
+    assert len(found) == 5

@@ -1,0 +1,164 @@
+"""Calls that wait, and what a person does about them from the command line."""
+
+import asyncio
+import getpass
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.cli.terminal import Terminal
+from wieldy import Call, Scope, Toolbox
+
+
+@pytest.fixture
+def waiting(command: Command) -> str:
+    """The id of a call that waits."""
+    return command("call", "wipe", "--arg", "path=a").stdout.strip()
+
+
+def entry_of(command: Command, call_id: str) -> dict[str, Any]:
+    entry: dict[str, Any] = json.loads(command("log", call_id, "--json").stdout)
+    return entry
+
+
+def test_pending_shows_what_waits_and_who_asked(folder: Path, command: Command) -> None:
+    async def park() -> None:
+        async with Toolbox(store="sqlite:///wieldy.db", approval_ttl=7200) as box:
+
+            @box.tool(permission="confirm")
+            def send(to: str) -> None:
+                """Send."""
+
+            scope = Scope("mailer", "monday")
+            await box.call(Call("send", {"to": "ann " * 60}, scope))
+
+    asyncio.run(park())
+    done = command("pending")
+    assert done.exit_code == 0
+    for text in ("send", "0s", "in 1h", "mailer (monday)", "the tool asks for confirmation"):
+        assert text in done.stdout
+    # All of the arguments: who decides must see them.
+    assert "ann " * 59 in done.stdout
+    [parked] = json.loads(command("pending", "--json").stdout)
+    assert (parked["agent"], parked["session"]) == ("mailer", "monday")
+    assert parked["arguments"] == {"to": "ann " * 60}
+    assert parked["expires_at"] > parked["proposed_at"]
+
+
+def test_nothing_is_cut_on_a_narrow_terminal(folder: Path, command: Command) -> None:
+    command("call", "wipe", "--arg", "path=" + "x" * 300 + "tail")
+    terminal = Terminal("pending", columns=60, cwd=folder)
+    try:
+        shown = terminal.wait_for("tail").replace("\r\n", "").replace("\n", "")
+        assert "x" * 300 in shown
+        assert terminal.ends_with() == 0
+    finally:
+        terminal.close()
+
+
+def test_nothing_pending_is_said(command: Command, folder: Path) -> None:
+    command("call", "add", "--arg", "a=1")
+    done = command("pending")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "No call waits for a decision." in done.stderr
+    assert json.loads(command("pending", "--json").stdout) == []
+
+
+def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: str) -> None:
+    done = command("approve", waiting, "tools.py", "--by", "ann")
+    assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
+    entry = entry_of(command, waiting)
+    assert (entry["status"], entry["decision"]["by"]) == ("ok", "ann")
+    again = command("approve", waiting, "tools.py")
+    assert (again.exit_code, again.stdout) == (0, "wiped a 1\n")
+
+
+def test_without_a_source_the_decision_is_recorded(command: Command, waiting: str) -> None:
+    done = command("approve", waiting)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert f"Approved {waiting}." in done.stderr
+    assert f"wieldy approve {waiting} SOURCE" in done.stderr
+    [still] = json.loads(command("pending", "--json").stdout)
+    assert still["status"] == "approved"
+    assert entry_of(command, waiting)["decision"]["by"] == getpass.getuser()
+    # The arguments that were approved are those that run.
+    late = command("approve", waiting, "tools.py", "--arg", "path=b")
+    assert late.exit_code == 2
+    assert "was already approved" in late.stderr
+    assert command("approve", waiting, "tools.py").stdout == "wiped a 1\n"
+
+
+def test_the_arguments_can_be_changed_or_replaced(command: Command) -> None:
+    ids = [command("call", "wipe", "--arg", f"path={p}").stdout.strip() for p in "ab"]
+    changed = command("approve", ids[0], "tools.py", "--arg", "times=3")
+    assert changed.stdout == "wiped a 3\n"
+    replaced = command("approve", ids[1], "tools.py", "--json", '{"path": "c"}')
+    assert replaced.stdout == "wiped c 1\n"
+
+
+def test_changed_arguments_are_checked_and_need_the_tool(command: Command, waiting: str) -> None:
+    wrong = command("approve", waiting, "tools.py", "--arg", "times=often")
+    assert wrong.exit_code == 2
+    assert "Invalid arguments for wipe" in wrong.stderr
+    elsewhere = command("approve", waiting, "--arg", "times=3")
+    assert elsewhere.exit_code == 2
+    assert "name its SOURCE after the id" in elsewhere.stderr
+    assert entry_of(command, waiting)["status"] == "pending"
+
+
+def test_an_approved_call_that_fails_exits_with_1(command: Command, folder: Path) -> None:
+    text = (folder / "tools.py").read_text()
+    (folder / "tools.py").write_text(text + '\n\nbox.rules.ask("fail")\n')
+    call_id = command("call", "fail", "--arg", "why=x").stdout.strip()
+    done = command("approve", call_id, "tools.py", "--output", "json")
+    assert (done.exit_code, json.loads(done.stdout)["status"]) == (1, "error")
+
+
+def test_a_denied_call_never_runs(command: Command, waiting: str) -> None:
+    done = command("deny", waiting, "--by", "bob", "--reason", "too risky")
+    assert (done.exit_code, done.stdout) == (0, f"Denied {waiting}: too risky\n")
+    entry = entry_of(command, waiting)
+    assert (entry["status"], entry["decision"]["by"]) == ("denied", "bob")
+    after = command("approve", waiting, "tools.py")
+    assert after.exit_code == 2
+    assert "was already denied by bob" in after.stderr
+
+
+def test_deny_gives_json_for_programs(command: Command, waiting: str) -> None:
+    done = command("deny", waiting, "--json")
+    outcome = json.loads(done.stdout)
+    assert (done.exit_code, outcome["status"]) == (0, "denied")
+    assert outcome["decision"]["approved"] is False
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_the_beginning_of_an_id_is_enough_if_it_is_one_call_s(
+    command: Command, waiting: str, verb: str
+) -> None:
+    assert command(verb, waiting[:10]).exit_code == 0
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_an_id_that_is_none_or_several_is_answered_with_near_ones(
+    command: Command, waiting: str, verb: str
+) -> None:
+    other = command("call", "wipe", "--arg", "path=b").stdout.strip()
+    wrong = command(verb, waiting[:-3] + "x" + waiting[-3:])
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert f"Did you mean {waiting}" in wrong.stderr
+    several = command(verb, "call_")
+    assert several.exit_code == 2
+    assert waiting in several.stderr
+    assert other in several.stderr
+    assert "wieldy pending" in command(verb, "zzz").stderr
+    assert command(verb, "").exit_code == 2
+
+
+def test_a_box_in_memory_has_nothing_to_approve(command: Command, waiting: str) -> None:
+    Path("memory.py").write_text("from wieldy import Toolbox\nbox = Toolbox()\n")
+    done = command("approve", waiting, "memory.py")
+    assert done.exit_code == 2
+    assert "keeps its calls in memory" in done.stderr
