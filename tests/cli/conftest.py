@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from wieldy import Context, Image, Resource, Toolbox
+from wieldy import Context, Image, InputNeeded, Resource, Toolbox
 
 box = Toolbox(store="sqlite:///wieldy.db")
 box.groups.create("files", "Files.", active=True)
@@ -77,6 +77,16 @@ def fail(why: str) -> None:
     """Fail."""
     print("printed by the tool")
     raise RuntimeError(why)
+
+
+@box.tool
+def book(city: str, context: Context) -> str:
+    """Book a room."""
+    if context.answers is None:
+        fields = {"nights": {"type": "integer"}, "name": {"type": "string"}}
+        schema = {"type": "object", "properties": fields, "required": ["nights"]}
+        raise InputNeeded.form("How many nights?", schema)
+    return f"{context.answers['answer']['content']} in {city}"
 
 
 @box.tool

@@ -219,3 +219,14 @@ def test_a_terminal_shows_progress(start: Start) -> None:
     terminal.wait_for("counting")
     terminal.wait_for("20 ")
     assert terminal.ends_with() == 0
+
+
+def test_on_a_terminal_the_person_answers_what_a_tool_asks(start: Start) -> None:
+    terminal = start("call", "book", "--arg", "city=Oslo")
+    terminal.wait_for("How many nights?")
+    terminal.wait_for("nights: ")
+    terminal.type("3\n")
+    terminal.wait_for("name (optional): ")
+    terminal.type("\n")
+    terminal.wait_for("{'nights': 3} in Oslo")
+    assert terminal.ends_with() == 0

@@ -162,3 +162,16 @@ def test_a_box_in_memory_has_nothing_to_approve(command: Command, waiting: str) 
     done = command("approve", waiting, "memory.py")
     assert done.exit_code == 2
     assert "keeps its calls in memory" in done.stderr
+
+
+def test_what_a_tool_asks_is_answered_by_approving(command: Command) -> None:
+    asked = command("call", "book", "--arg", "city=Oslo")
+    call_id = asked.stdout.strip()
+    assert asked.exit_code == 3
+    assert "How many nights?" in asked.stderr
+    assert "How many nights?" in command("pending").stdout
+    bare = command("approve", call_id, "tools.py")
+    assert bare.exit_code == 2
+    assert "The tool asks: How many nights? Answer: --arg nights=…" in bare.stderr
+    done = command("approve", call_id, "tools.py", "--arg", "nights=2", "--arg", "name=7")
+    assert (done.exit_code, done.stdout) == (0, "{'nights': 2, 'name': '7'} in Oslo\n")

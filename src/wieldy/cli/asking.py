@@ -24,7 +24,7 @@ def ask(tool: str, arguments: Any, reason: object) -> Answer:
     for name, value in named:
         screen.say(f"  {screen.line(name)} = {screen.line(screen.compact(value))}")
     while True:
-        answer = _line("Run it? y/N/edit: ").strip().lower()
+        answer = ask_line("Run it? y/N/edit: ").strip().lower()
         if answer in ("", "n", "no"):
             return Answer.NO
         for each in (Answer.YES, Answer.EDIT):
@@ -40,22 +40,23 @@ def edited(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str,
     return changed
 
 
-def _other(name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    there = screen.line(screen.compact(arguments[name])) if name in arguments else ""
-    while True:
-        answer = _line(f"  {screen.line(name)} [{there}]: ")
-        if not answer:
-            return {}
-        try:
-            return read_arguments(schema, [f"{name}={answer}"])
-        except ArgumentError as error:
-            screen.fail(error)
-
-
-def _line(question: str) -> str:
+def ask_line(question: str) -> str:
+    """What the person answers, without the end of the line; `EOFError` if nobody does."""
     sys.stderr.write(question)
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer:
         raise EOFError
     return answer.removesuffix("\n")
+
+
+def _other(name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    there = screen.line(screen.compact(arguments[name])) if name in arguments else ""
+    while True:
+        answer = ask_line(f"  {screen.line(name)} [{there}]: ")
+        if not answer:
+            return {}
+        try:
+            return read_arguments(schema, [f"{name}={answer}"])
+        except ArgumentError as error:
+            screen.fail(error)

@@ -10,6 +10,7 @@ from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallTimeout, InvalidArguments
 
 from . import environment, exits, screen
+from .answering import asked_answers
 from .arguments import ArgumentError, read_arguments
 from .asking import Answer, ask, edited
 from .listing import the_tool
@@ -44,8 +45,11 @@ def run_call(wish: Wish, sources: list[str] | None, store: str | None) -> int:
             call = Call(tool.name, arguments)
             items = found.box.stream(call, session=wish.session)
             outcome = _run(runner, items, outlet, call, wish)
-            if outcome.status is Status.PENDING:
-                outcome = _decide(runner, found, outcome, outlet, wish)
+            while outcome.status is Status.PENDING:
+                receipt, asks = outcome, "input" in outcome.metadata
+                outcome = (_answered if asks else _decide)(runner, found, receipt, outlet, wish)
+                if outcome is receipt:
+                    break
             return found.exit_code(_finish(outcome, outlet, found, wish))
 
     return exits.guarded(work)
@@ -96,6 +100,17 @@ def _decide(
             arguments = None
 
 
+def _answered(
+    runner: asyncio.Runner, found: Loaded, receipt: Outcome, outlet: Outlet, wish: Wish
+) -> Outcome:
+    """Let a person answer what the tool asks, if one is there; else give the receipt back."""
+    answers = asked_answers(receipt.metadata["input"]) if screen.attended() else None
+    if answers is None:
+        return receipt
+    by = wish.by or environment.user()
+    return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
+
+
 def _answer(receipt: Outcome, arguments: Mapping[str, Any] | None) -> Answer | None:
     if not screen.attended():
         return None
@@ -110,11 +125,12 @@ def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:
     call_id = outcome.call.id
     if not found.kept:
         screen.fail(
-            f"{outcome.call.tool} needs approval. Nobody is here to ask, and no store keeps the "
-            "call until somebody decides: it did not run. Use --yes, or a store."
+            f"{outcome.call.tool} waits for a person. Nobody is here to ask, and no store keeps "
+            "the call until somebody decides: it did not run. Use --yes, or a store."
         )
         return exits.FAILED
     if not wish.as_json:
         screen.show(call_id)
-    screen.say(f"The call waits for approval: wieldy approve {call_id} SOURCE")
+    reason = outcome.metadata.get("reason") or "it needs approval"
+    screen.say(f"The call waits ({screen.line(reason)}): wieldy approve {call_id} SOURCE")
     return code

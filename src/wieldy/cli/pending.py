@@ -12,6 +12,7 @@ from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
+from .answering import given_answers
 from .arguments import ArgumentError, read_arguments
 from .log import matching
 from .module import SourceError
@@ -69,18 +70,23 @@ def run_approve(
     def work(runner: asyncio.Runner) -> int:
         with _desk(runner, sources, store) as box:
             call_id, parked = runner.run(_find(box, verdict.call_id))
-            arguments = None
-            if verdict.edits:
-                arguments = _edited(box, parked, verdict)
             outlet = Outlet(as_json)
-            items = box.approve_stream(call_id, verdict.person, arguments)
-            outcome = runner.run(outlet.follow(items))
-            if outcome.status is Status.PENDING:
+            if parked is not None and parked.requests is not None:
+                answers = given_answers(parked.requests, verdict.pairs, verdict.text)
+                outcome = runner.run(box.answer(call_id, answers, verdict.person))
+            else:
+                arguments = _edited(box, parked, verdict) if verdict.edits else None
+                items = box.approve_stream(call_id, verdict.person, arguments)
+                outcome = runner.run(outlet.follow(items))
+            if outcome.status is Status.PENDING and "input" not in outcome.metadata:
                 _say_who_runs(outcome)
                 if as_json:
                     outlet.finish(outcome)
                 return exits.OK
-            return outlet.finish(outcome)
+            code = outlet.finish(outcome)
+            if code == exits.WAITING:
+                screen.say(f"It ran, and asks: {outcome.metadata.get('reason')}")
+            return code
 
     return exits.guarded(work)
 

@@ -46,6 +46,7 @@ def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
         "status": "approved" if approved else "pending",
         "arguments": parked.arguments,
         "reason": parked.reason,
+        "requests": parked.requests,
         "repairs": parked.repairs,
         **parked.scope.to_dict(),
         "proposed_at": moment(parked.at),
