@@ -4,7 +4,6 @@ import asyncio
 import ipaddress
 import json
 import shutil
-import socket
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,7 +37,7 @@ def run_serve(sources: list[str] | None, store: str | None, place: Place | None)
     def work(runner: asyncio.Runner) -> int:
         with loaded(runner, sources, store) as found:
             if place is None:
-                runner.run(_extra("wieldy.mcp", "mcp").serve(found.box))
+                runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:
                 _listen(runner, found, place)
             return found.exit_code(exits.OK)
@@ -47,28 +46,20 @@ def run_serve(sources: list[str] | None, store: str | None, place: Place | None)
 
 
 def _listen(runner: asyncio.Runner, found: Loaded, place: Place) -> None:
-    uvicorn = _extra("uvicorn", "server")
     tokens = environment.tokens(list(place.tokens))
     if not tokens and not _is_local(place.host):
         raise ServeError(
             f"On {place.host} others can reach the tools: give each of them a token, "
             "with --token NAME=TOKEN or the variable WIELDY_TOKENS."
         )
-    with _bound(place) as listening:
-        app = _extra("wieldy.server", "server").app(found.box, tokens=tokens or None)
-        _explain(found, _address(place.host, listening.getsockname()[1]), bool(tokens))
-        config = uvicorn.Config(app, log_level="warning", lifespan="auto")
-        try:
-            runner.run(uvicorn.Server(config).serve(sockets=[listening]))
-        except KeyboardInterrupt:
-            # That is how serving ends.
-            screen.say("Stopped.")
 
+    def ready(url: str) -> None:
+        _explain(found, url, bool(tokens))
 
-def _bound(place: Place) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    run = _extra("wieldy.server", "run", "server")
+    serving = run(found.box, host=place.host, port=place.port, tokens=tokens or None, ready=ready)
     try:
-        return socket.create_server((place.host, place.port), family=family)
+        runner.run(serving)
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {place.host} port {place.port}: {error}. Choose another with --port."
@@ -82,14 +73,10 @@ def _is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def _address(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/mcp"
-
-
-def _extra(module: str, extra: str) -> Any:
-    """A module that needs an extra, or the line that installs it."""
+def _extra(module: str, name: str, extra: str) -> Any:
+    """A function that needs an extra, or the line that installs it."""
     try:
-        return import_module(module)
+        return getattr(import_module(module), name)
     except ImportError as error:
         raise ServeError(
             f'Serving needs more packages ({error}): pip install "wieldy[{extra}]"'

@@ -83,14 +83,13 @@ async def load(sources: Sequence[str], store: str | None = None) -> Loaded:
             failed.append(_failed(source, error))
     found = _begin(views, alone=len(kinds) + len(failed) == 1, store=store)
     for source, kind in kinds.items():
-        if source in views or kind != "python":
+        if views.get(source) is not found.box and (source in views or kind != "python"):
             before = set(found.box.names)
             try:
-                await _take_in(found, source, kind, views)
+                await _take_in(found, source, kind, views.get(source))
             except WieldyError as error:
                 failed.append(_failed(source, error))
-                continue
-            found.note(source, set() if views.get(source) is found.box else before)
+            found.note(source, before)
     found.failed = failed
     if len(failed) == len(dict.fromkeys(sources)):
         raise SourceError("\n".join(map(str, failed)))
@@ -107,17 +106,18 @@ def _begin(views: dict[str, View], alone: bool, store: str | None) -> Loaded:
         boxes = [view for view in views.values() if isinstance(view, Toolbox)]
         box = boxes[0] if boxes else Toolbox(store=store or environment.default_store())
     found = Loaded(box)
+    for source in (source for source, view in views.items() if view is box):
+        found.note(source, set())
     if store is not None and box in views.values():
         said = "has a store of its own" if found.kept else 'has none: Toolbox(store="…") gives one'
         raise SourceError(f"--store is not for a toolbox that a Python source makes; this {said}.")
     return found
 
 
-async def _take_in(found: Loaded, source: str, kind: str, views: dict[str, View]) -> None:
+async def _take_in(found: Loaded, source: str, kind: str, view: View | None) -> None:
     box: Any = found.box
-    if kind == "python":
-        if views[source] is not box:
-            _adopt(box, source, views[source])
+    if view is not None:
+        _adopt(box, source, view)
         return
     try:
         if kind == "openapi":
