@@ -18,14 +18,17 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # An environment that the caller has active must not leak into this one.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX MYPYPATH PIP_USER PIP_TARGET PIP_PREFIX
 
-.PHONY: help run test judges lint types bench bench-peers docs lock clean
+.PHONY: help run demo test judges lint types bench bench-peers docs lock clean
 
 help: ## list the recipes
 	@echo "usage: make RECIPE"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(STAMP) ## run the demo
+run: $(STAMP) ## serve the example tools, and say how to connect a client
+	@$(BIN)/wieldy serve examples/tools.py
+
+demo: $(STAMP) ## a guided run in the terminal
 	@$(BIN)/wieldy demo
 
 test: lint types ## lint, types and every test

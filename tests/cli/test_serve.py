@@ -1,10 +1,101 @@
-"""Serving: what is refused before anything listens."""
+"""Serving: where it listens, how a client gets there, and what is refused before."""
 
+import json
+import os
+import signal
 import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
+from tests.cli.terminal import SECONDS, WIELDY, wieldy
+
+
+class Serving:
+    """A server in a process of its own, and what it said when it was ready."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [WIELDY, "serve", "--port", "0", *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        self.said = ""
+        while "Ctrl-C stops." not in self.said:
+            line = self.process.stderr.readline()
+            assert line, self.said
+            self.said += line
+        self.url = self.said.split(" tools at ")[1].split(": ")[0]
+
+    def stop(self) -> tuple[int, str]:
+        """Press Ctrl-C; gives the exit code and what was on stdout."""
+        self.process.send_signal(signal.SIGINT)
+        out, _ = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, out
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate(timeout=SECONDS)
+
+
+@pytest.fixture
+def serving(folder: Path) -> Iterator[Serving]:
+    server = Serving(folder)
+    yield server
+    server.close()
+
+
+def test_a_server_says_how_to_connect_and_what_to_try(serving: Serving) -> None:
+    assert serving.url.startswith("http://127.0.0.1:")
+    assert serving.url.endswith("/mcp")
+    for text in ("add, echo, wipe", "mcpServers", "--stdio", "inspector", "wieldy log --follow"):
+        assert text in serving.said
+    assert serving.stop() == (0, "")
+
+
+def test_a_served_tool_is_listed_and_called_by_its_address(serving: Serving, folder: Path) -> None:
+    listed = json.loads(wieldy("list", serving.url, "--json", cwd=folder).stdout)
+    assert {"add", "wipe"} <= {tool["name"] for tool in listed}
+    assert listed[0]["source"] == serving.url
+    done = wieldy("call", "add", serving.url, "--arg", "a=1", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "3.0\n")
+    recorded = json.loads(wieldy("log", "--tool", "add", "--json", cwd=folder).stdout)
+    # Once by the server, and once by the caller, who has the same store.
+    assert {entry["value"] for entry in recorded} == {3.0, "3.0"}
+
+
+def test_a_caller_needs_its_token(folder: Path) -> None:
+    server = Serving(folder, "--token", "ann=very-secret-token")
+    try:
+        assert '"Authorization": "Bearer TOKEN"' in server.said
+        assert "very-secret-token" not in server.said
+        refused = wieldy("list", server.url, cwd=folder)
+        assert refused.returncode == 2
+    finally:
+        server.close()
+
+
+def test_an_mcp_servers_file_names_servers_over_stdio(folder: Path) -> None:
+    server = {
+        "command": WIELDY,
+        "args": ["serve", str(folder / "tools.py"), "--stdio"],
+        "env": {"PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        "cwd": str(folder),
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"mine": server}}))
+    done = wieldy("call", "add", "mcp.json", "--arg", "a=1", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "3.0\n")
+    both = json.loads(wieldy("list", "tools.py", "mcp.json", "--json", cwd=folder).stdout)
+    origins = {tool["name"]: tool["source"] for tool in both}
+    assert (origins["add"], origins["mine__add"]) == ("tools.py", "mcp.json")
 
 
 def test_a_taken_port_is_said(command: Command) -> None:

@@ -147,6 +147,7 @@ class Site(BaseHTTPRequestHandler):
             "/openapi.yaml": (200, "text/yaml", "openapi: 3.1.0\n"),
             "/mcp": (405, "application/json", '{"openapi": "no"}'),
             "/stream": (200, "text/event-stream", ""),
+            "/pets/3": (200, "application/json", '{"name": "Rex"}'),
             "/page": (200, "text/html", "<p>openapi</p>"),
         }
         status, kind, text = pages[self.path]
@@ -187,3 +188,33 @@ def test_an_address_that_does_not_answer_is_named(command: Command) -> None:
     done = command("list", "http://127.0.0.1:9/mcp")
     assert done.exit_code == 2
     assert "http://127.0.0.1:9/mcp can't be reached" in done.stderr
+
+
+def test_an_openapi_document_is_a_source(command: Command, folder: Path, site: str) -> None:
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "pets", "version": "1"},
+        "servers": [{"url": site}],
+        "paths": {
+            "/pets/{id}": {
+                "get": {
+                    "operationId": "get_pet",
+                    "parameters": [
+                        {
+                            "name": "id",
+                            "in": "path",
+                            "required": True,
+                            "schema": {"type": "integer"},
+                        }
+                    ],
+                    "responses": {"200": {"description": "a pet"}},
+                }
+            }
+        },
+    }
+    (folder / "pets.json").write_text(json.dumps(document))
+    done = command("call", "get_pet", "pets.json", "--arg", "id=3", "--output", "json")
+    assert done.exit_code == 0
+    assert "Rex" in done.stdout
+    both = json.loads(command("list", "pets.json", "tools.py", "--json").stdout)
+    assert {tool["name"]: tool["source"] for tool in both}["get_pet"] == "pets.json"

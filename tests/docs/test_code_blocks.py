@@ -5,7 +5,8 @@ of its own. A top-level `await` works. A block that starts with a comment such
 as `# tools.py` is also saved under that name, so that later commands find it.
 
 Lines that start with `#>` after a statement are what the statement prints.
-In a console block, the lines that start with `$ wieldy` are run as well.
+In a console block, the lines that start with `$ wieldy` are run as well. Lines
+after them are what the command prints; `...` in them stands for anything.
 """
 
 import __future__
@@ -138,7 +139,7 @@ class Page:
 
     def _run_commands(self, block: Block) -> None:
         search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        for line in block.text.replace("\\\n", " ").splitlines():
+        for line, printed in _commands(block.text):
             if not line.startswith("$ wieldy"):
                 continue
             done = subprocess.run(
@@ -152,6 +153,21 @@ class Page:
                 timeout=COMMAND_SECONDS,
             )
             assert done.returncode == 0, f"{line}\n{done.stdout}"
+            pattern = re.escape(printed).replace(r"\.\.\.", ".*")
+            shown = _trimmed(done.stdout)
+            assert not printed or re.fullmatch(pattern, shown, re.DOTALL), f"{line}\n{done.stdout}"
+
+
+def _commands(text: str) -> Iterator[tuple[str, str]]:
+    """Each command of a console block, and what it is said to print."""
+    command, printed = "", ""
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            yield command, _trimmed(printed)
+            command, printed = line, ""
+        else:
+            printed += line + "\n"
+    yield command, _trimmed(printed)
 
 
 def _expected(body: list[ast.stmt], source: str) -> dict[int, str]:
@@ -284,7 +300,12 @@ def test_blocks_are_read_with_their_lines_and_without_their_indent() -> None:
 
 
 def test_commands_of_wieldy_run_and_others_do_not(reader: Reader) -> None:
-    reader.run("$ wieldy --help\nUsage: ...\n$ make no-such-recipe", info="console")
+    reader.run("$ wieldy --help\n...Usage: ...\n$ make no-such-recipe", info="console")
+
+
+def test_what_a_command_prints_is_compared(reader: Reader) -> None:
+    with pytest.raises(AssertionError, match="wieldy --version"):
+        reader.run("$ wieldy --version\nwieldy 0.0...", info="console")
 
 
 def test_a_failing_command_fails(reader: Reader) -> None:

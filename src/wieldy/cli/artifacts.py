@@ -87,8 +87,9 @@ def run_artifacts(
             raise ArtifactQuestion(
                 "--version, --versions and --diff are about one artifact: name it."
             )
-        async with Toolbox(store=store_url(store)) as box:
-            artifacts = getattr(box, "artifacts")  # noqa: B009 - joined: box.artifacts
+        box: Any = Toolbox(store=store_url(store))
+        async with box:
+            artifacts = box.artifacts
             if id is None:
                 await _show_all(artifacts, session, as_json)
             elif history:

@@ -79,21 +79,21 @@ def _decide(
     runner: asyncio.Runner, found: Loaded, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Let a person decide, if one is there; else give the receipt back."""
-    call, by = receipt.call, wish.by or environment.user()
+    if not wish.yes and not screen.attended():
+        return receipt
+    box, call, by = found.toolbox, receipt.call, wish.by or environment.user()
     tool = the_tool(found, call.tool)
     arguments: Mapping[str, Any] | None = None
     while True:
         answer = Answer.YES if wish.yes else _answer(receipt, arguments)
-        if answer is None:
-            return receipt
         if answer is Answer.NO:
-            return runner.run(found.toolbox.deny(call.id, by, "the caller said no"))
+            return runner.run(box.deny(call.id, by, "the caller said no"))
         if answer is Answer.EDIT:
             parked = call.arguments if arguments is None else arguments
             arguments = edited(parked if isinstance(parked, Mapping) else {}, tool.input_schema)
             continue
         try:
-            items = found.toolbox.approve_stream(call.id, by, arguments)
+            items = box.approve_stream(call.id, by, arguments)
             return _run(runner, items, outlet, call, wish)
         except InvalidArguments as error:
             screen.fail(error)
@@ -111,9 +111,7 @@ def _answered(
     return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
 
 
-def _answer(receipt: Outcome, arguments: Mapping[str, Any] | None) -> Answer | None:
-    if not screen.attended():
-        return None
+def _answer(receipt: Outcome, arguments: Mapping[str, Any] | None) -> Answer:
     shown = receipt.call.arguments if arguments is None else arguments
     return ask(receipt.call.tool, shown, receipt.metadata.get("reason"))
 

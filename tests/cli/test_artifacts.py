@@ -1,0 +1,77 @@
+"""Artifacts from the command line: listed, read, compared."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from wieldy import Toolbox
+
+
+@pytest.fixture
+def kept(folder: Path) -> None:
+    async def write() -> None:
+        box: Any = Toolbox(store="sqlite:///wieldy.db")
+        async with box:
+            artifacts = box.artifacts
+            await artifacts.create("plan", "one\ntwo\n", title="The [b]plan[/b]")
+            await artifacts.update("plan", "two", "three")
+            await artifacts.create("note", "\x1b[2Jhello", session="monday")
+
+    asyncio.run(write())
+
+
+def test_artifacts_are_listed_by_session(command: Command, kept: None) -> None:
+    done = command("artifacts")
+    assert done.exit_code == 0
+    assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+        ["artifact", "version", "type"],
+        ["plan", "2", "markdown"],
+    ]
+    assert "The [b]plan[/b]" in done.stdout
+    [note] = json.loads(command("artifacts", "--session", "monday", "--json").stdout)
+    assert (note["id"], note["session"]) == ("note", "monday")
+
+
+def test_one_artifact_is_its_text(command: Command, kept: None) -> None:
+    assert command("artifacts", "plan").stdout == "one\nthree\n"
+    assert command("artifacts", "plan", "--version", "1").stdout == "one\ntwo\n"
+    assert command("artifacts", "note", "--session", "monday").stdout == "\\x1b[2Jhello\n"
+    whole = json.loads(command("artifacts", "plan", "--json").stdout)
+    assert (whole["content"], whole["version"]) == ("one\nthree\n", 2)
+
+
+def test_history_and_difference(command: Command, kept: None) -> None:
+    history = json.loads(command("artifacts", "plan", "--versions", "--json").stdout)
+    assert [each["version"] for each in history] == [1, 2]
+    assert len(command("artifacts", "plan", "--versions").stdout.splitlines()) == 3
+    shown = command("artifacts", "plan", "--diff", "1").stdout.splitlines()
+    assert "-two" in shown
+    assert "+three" in shown
+    assert "-three" in command("artifacts", "plan", "--diff", "2..1").stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plam",), "plam"),
+        (("plan", "--version", "9"), "9"),
+        (("plan", "--diff", "one"), "--diff takes a version or two"),
+        (("--versions",), "are about one artifact"),
+    ],
+)
+def test_a_wrong_question_is_a_usage_error(
+    command: Command, kept: None, arguments: tuple[str, ...], said: str
+) -> None:
+    done = command("artifacts", *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_no_artifacts_are_said(command: Command, kept: None) -> None:
+    done = command("artifacts", "--session", "tuesday")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "There are no artifacts in this session." in done.stderr
