@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from wieldy import Context, Image, InputNeeded, Resource, Toolbox
+from wieldy import Context, Image, InputNeeded, Resource, Secret, Toolbox
 
 box = Toolbox(store="sqlite:///wieldy.db")
 box.groups.create("files", "Files.", active=True)
@@ -77,6 +77,12 @@ def fail(why: str) -> None:
     """Fail."""
     print("printed by the tool")
     raise RuntimeError(why)
+
+
+@box.tool(permission="confirm")
+def login(user: str, password: Secret) -> str:
+    """Log in."""
+    return f"{user} came in with {len(password.get_secret_value())} letters"
 
 
 @box.tool

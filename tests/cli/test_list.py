@@ -72,3 +72,11 @@ def test_the_source_may_come_from_the_environment(
     (folder / "tools.py").rename(folder / "my tools.py")
     monkeypatch.setenv("WIELDY_SOURCE", "'my tools.py'")
     assert "my tools.py" in command("list").stdout
+
+
+def test_a_tool_that_is_switched_off_is_hinted_at(command: Command, folder: Path) -> None:
+    text = (folder / "tools.py").read_text()
+    (folder / "tools.py").write_text(text + '\n\nbox.groups.deactivate("files")\n')
+    done = command("call", "wipe", "--arg", "path=a")
+    assert done.exit_code == 2
+    assert "These groups are not active: files." in done.stderr

@@ -175,3 +175,34 @@ def test_what_a_tool_asks_is_answered_by_approving(command: Command) -> None:
     assert "The tool asks: How many nights? Answer: --arg nights=…" in bare.stderr
     done = command("approve", call_id, "tools.py", "--arg", "nights=2", "--arg", "name=7")
     assert (done.exit_code, done.stdout) == (0, "{'nights': 2, 'name': '7'} in Oslo\n")
+
+
+def test_a_secret_is_on_no_screen_while_its_call_waits(command: Command, folder: Path) -> None:
+    given = ("--arg", "user=ann", "--arg", "password=hunter2222")
+    call_id = command("call", "login", *given).stdout.strip()
+    for arguments in (
+        ("pending",),
+        ("pending", "--json"),
+        ("log",),
+        ("log", "--json"),
+        ("log", call_id),
+    ):
+        done = command(*arguments)
+        assert "ann" in done.stdout
+        assert "hunter2222" not in done.stdout
+    terminal = Terminal("call", "login", *given, cwd=folder)
+    try:
+        terminal.wait_for("Run it?")
+        terminal.type("e\n")
+        terminal.wait_for("user [")
+        terminal.type("bob\n")
+        terminal.wait_for("password [")
+        terminal.type("\n")
+        terminal.wait_for("Run it?")
+        terminal.type("y\n")
+        terminal.wait_for("bob came in with 10 letters")
+        assert "hunter2222" not in terminal.raw
+    finally:
+        terminal.close()
+    done = command("approve", call_id, "tools.py", "--arg", "user=bob")
+    assert done.stdout == "bob came in with 10 letters\n"

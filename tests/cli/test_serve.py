@@ -30,7 +30,9 @@ class Serving:
         self.said = ""
         while "Ctrl-C stops." not in self.said:
             line = self.process.stderr.readline()
-            assert line, self.said
+            if not line:
+                self.process.communicate(timeout=SECONDS)
+                raise AssertionError(f"it ended: {self.said}")
             self.said += line
         self.url = self.said.split(" tools at ")[1].split(": ")[0]
 

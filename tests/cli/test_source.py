@@ -83,6 +83,7 @@ def test_a_source_that_fails_is_named_and_the_others_still_work(
     assert done.exit_code == 4
     assert "wipe" in done.stdout
     assert "broken.py can't be loaded: RuntimeError: not today" in done.stderr
+    assert "broken.py, line 1)" in done.stderr
     assert "There is no file nowhere.json." in done.stderr
     failing = command("call", "fail", "tools.py", "broken.py", "--arg", "why=x")
     assert failing.exit_code == 1

@@ -144,7 +144,7 @@ def log(
     call_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             help="One call, whole; the beginning of its id is enough.",
             show_default=False,
             autocompletion=completion.recorded_calls,
@@ -223,7 +223,7 @@ def deny(
 def artifacts(
     id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="One artifact, its text.", show_default=False),
+        typer.Argument(metavar="ID", help="One artifact, its text.", show_default=False),
     ] = None,
     session: Session = None,
     number: Annotated[

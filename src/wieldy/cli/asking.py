@@ -33,8 +33,8 @@ def ask(tool: str, arguments: Any, reason: object) -> Answer:
 
 
 def edited(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Other values for the arguments, one by one; an empty line keeps what is there."""
-    changed = dict(arguments)
+    """Other values for some arguments, asked for one by one; an empty line keeps what is there."""
+    changed: dict[str, Any] = {}
     for name in dict.fromkeys((*arguments, *schema.get("properties", ()))):
         changed.update(_other(name, arguments, schema))
     return changed

@@ -1,13 +1,15 @@
 """`wieldy call`: one call, watched, and decided on where a person is there."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from wieldy.core.approvals import Parked
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import CallTimeout, InvalidArguments
+from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments
+from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
 from .answering import asked_answers
@@ -82,22 +84,33 @@ def _decide(
     if not wish.yes and not screen.attended():
         return receipt
     box, call, by = found.toolbox, receipt.call, wish.by or environment.user()
-    tool = the_tool(found, call.tool)
-    arguments: Mapping[str, Any] | None = None
+    if wish.yes:
+        return _run(runner, box.approve_stream(call.id, by), outlet, call, wish)
+    parked = runner.run(_parked(box, call.id))
+    changes: dict[str, Any] = {}
     while True:
-        answer = Answer.YES if wish.yes else _answer(receipt, arguments)
-        if answer is Answer.NO:
-            return runner.run(box.deny(call.id, by, "the caller said no"))
-        if answer is Answer.EDIT:
-            parked = call.arguments if arguments is None else arguments
-            arguments = edited(parked if isinstance(parked, Mapping) else {}, tool.input_schema)
-            continue
-        try:
-            items = box.approve_stream(call.id, by, arguments)
-            return _run(runner, items, outlet, call, wish)
-        except InvalidArguments as error:
-            screen.fail(error)
-            arguments = None
+        shown = {**parked.shown, **changes}
+        match ask(call.tool, shown, parked.reason):
+            case Answer.NO:
+                return runner.run(box.deny(call.id, by, "the caller said no"))
+            case Answer.EDIT:
+                changes.update(edited(shown, the_tool(found, call.tool).input_schema))
+            case Answer.YES:
+                arguments = {**parked.arguments, **changes} if changes else None
+                try:
+                    items = box.approve_stream(call.id, by, arguments)
+                    return _run(runner, items, outlet, call, wish)
+                except InvalidArguments as error:
+                    screen.fail(error)
+                    changes = {}
+
+
+async def _parked(box: Toolbox, call_id: str) -> Parked:
+    for parked in await box.pending():
+        if parked.id == call_id:
+            return parked
+    # Somebody was faster, or its time is over.
+    raise CallNotFound(call_id)
 
 
 def _answered(
@@ -109,11 +122,6 @@ def _answered(
         return receipt
     by = wish.by or environment.user()
     return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
-
-
-def _answer(receipt: Outcome, arguments: Mapping[str, Any] | None) -> Answer:
-    shown = receipt.call.arguments if arguments is None else arguments
-    return ask(receipt.call.tool, shown, receipt.metadata.get("reason"))
 
 
 def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:

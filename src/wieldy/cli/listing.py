@@ -8,6 +8,7 @@ from typing import Any
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.names import near
 from wieldy.core.tool import Tool
+from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import definitions
 
 from . import exits, screen
@@ -64,7 +65,11 @@ def the_tool(found: Loaded, name: str) -> Tool:
     """The visible tool of this name; `ToolNotFound` with near names otherwise."""
     tool = found.box.get(name)
     if tool is None:
-        raise ToolNotFound(name, near(name, found.box.names))
+        groups = found.box.groups if isinstance(found.box, Toolbox) else ()
+        off = [group.name for group in groups if not group.active]
+        more = f" These groups are not active: {', '.join(off)}." if off else ""
+        reason = f"There is no tool named {name!r}.{more}"
+        raise ToolNotFound(name, near(name, found.box.names), reason)
     return tool
 
 

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -63,4 +64,12 @@ def _run(load: Callable[[], object], source: str) -> None:
             load()
     except (Exception, SystemExit) as error:
         # Other people's code: what it raises is shown, without our frames around it.
-        raise SourceError(f"{source} can't be loaded: {describe(error)}") from error
+        raise SourceError(f"{source} can't be loaded: {describe(error)}{_place(error)}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Where in other people's code it was raised, as far as that is known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "importlib" not in frame.filename][1:]
+    own = [frame for frame in own if frame.filename != __file__]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""

@@ -18,7 +18,7 @@ class Form(StrEnum):
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[SOURCE]...",
+        metavar="SOURCE",
         help="A Python file or module:name with a Toolbox, an mcpServers file, "
         "an OpenAPI document, or a URL. Default: WIELDY_SOURCE, then tools.py.",
         show_default=False,

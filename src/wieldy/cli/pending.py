@@ -181,5 +181,5 @@ def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
         expires,
         who,
         screen.line(parked.reason or "", 60),
-        screen.compact(parked.arguments),
+        screen.compact(parked.shown),
     )

@@ -44,7 +44,7 @@ def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
         "call_id": parked.id,
         "tool": parked.tool,
         "status": "approved" if approved else "pending",
-        "arguments": parked.arguments,
+        "arguments": parked.shown,
         "reason": parked.reason,
         "requests": parked.requests,
         "repairs": parked.repairs,

@@ -28,6 +28,7 @@ class Parked:
     __slots__ = (
         "at",
         "call",
+        "covered",
         "deps",
         "digest",
         "expires_at",
@@ -50,8 +51,10 @@ class Parked:
         deps: Any = None,
         requests: Mapping[str, Any] | None = None,
         state: Any = None,
+        covered: Mapping[str, Any] | None = None,
     ) -> None:
         self.call = call
+        self.covered = covered
         self.digest = digest(call.arguments)
         self.fingerprint = fingerprint
         self.reason = reason
@@ -77,6 +80,11 @@ class Parked:
         """The arguments as they would run."""
         sent = self.call.arguments
         return sent if isinstance(sent, Mapping) else {}
+
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The arguments without their secrets, as they may be written on a screen."""
+        return self.arguments if self.covered is None else self.covered
 
     @property
     def scope(self) -> Scope:

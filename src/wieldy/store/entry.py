@@ -103,10 +103,17 @@ def read_entry(row: Any) -> Entry:
         raise CorruptRow(str(row.id), _said(error)) from error
 
 
-def read_entry_or_say(row: Any) -> Entry:
-    """The entry of a row, or in its place an unknown one that says what is wrong with it."""
-    try:
+def read_shown(row: Any) -> Entry:
+    """The entry of a row, without the secrets that are kept while its call waits."""
+    if row.covered is None:
         return read_entry(row)
+    return read_entry(SimpleNamespace(**{**row._mapping, "arguments": row.covered, "partial": 1}))
+
+
+def read_entry_or_say(row: Any) -> Entry:
+    """The entry to be shown, or in its place an unknown one that says what is wrong with it."""
+    try:
+        return read_shown(row)
     except CorruptRow as error:
         unknown = CallUnknown(str(row.tool), error.reason)
         lost = dict.fromkeys(("arguments", "value", "content", "metadata", "repairs", "late"))
@@ -126,6 +133,7 @@ def read_parked(row: Any) -> Parked:
             repairs=from_column(row.repairs) or (),
             requests=from_column(row.requests),
             state=from_column(row.paused),
+            covered=from_column(row.covered),
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:

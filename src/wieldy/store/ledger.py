@@ -11,7 +11,7 @@ from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 
 from . import transitions
-from .entry import Entry, read_entry, read_entry_or_say
+from .entry import Entry, read_entry, read_entry_or_say, read_shown
 from .following import Following
 from .rows import STATES, outcome_columns
 from .tables import calls
@@ -30,10 +30,8 @@ class Ledger:
 
     async def get(self, call_id: str) -> Entry | None:
         """The recorded call of this id, or None; `CorruptRow` if its row can't be read."""
-        try:
-            return await self._store.entry(call_id)
-        except CallNotFound:
-            return None
+        row = await self._store.read(lambda connection: transitions.find(connection, call_id))
+        return None if row is None else read_shown(row)
 
     async def list(
         self,
