@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from wieldy.core.errors import StoreError, WieldyError, describe
 from wieldy.core.names import provider_name
+from wieldy.core.rules import concerning
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -115,7 +115,8 @@ def _begin(views: dict[str, View], alone: bool, store: str | None) -> Loaded:
 
 
 async def _take_in(found: Loaded, source: str, kind: str, view: View | None) -> None:
-    box: Any = found.box
+    box = found.box
+    assert isinstance(box, Toolbox)
     if view is not None:
         _adopt(box, source, view)
         return
@@ -157,9 +158,10 @@ def _adopt_group(box: Toolbox, view: View, name: str) -> None:
 def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
     # In a pattern, a name stands for itself only if nothing in it is a wildcard.
     exactly = re.sub(r"([*?[])", r"[\1]", name)
-    for rule in view.rules.concerning((tool.name, provider_name(tool.name))):
+    for rule in concerning(view.rules, (tool.name, provider_name(tool.name))):
         more = {} if rule.reason is None else {"reason": rule.reason}
-        getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **more)
+        scope = {"agent": rule.agent, "session": rule.session}
+        getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)
 
 
 async def _kind(source: str) -> str:
