@@ -7,6 +7,8 @@ STAMP := .venv/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
 LOCK_FLAGS ?=
+COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--quiet --no-header --no-emit-index-url --no-emit-find-links --system-certs $(LOCK_FLAGS)
 
 .DEFAULT_GOAL := help
 .SHELLFLAGS := -eu -c
@@ -58,12 +60,13 @@ docs: $(STAMP) ## run every code block of the documentation
 	@echo "Running the documentation"
 	@$(BIN)/python -m pytest tests/docs
 
-lock: $(STAMP) ## compile requirements/dev.txt from pyproject.toml
+lock: $(STAMP) ## compile the files in requirements/
 	@echo "Compiling requirements/dev.txt"
-	@$(BIN)/python -m uv pip compile pyproject.toml --extra all --group dev \
-		--universal --python-version 3.11 --generate-hashes --quiet \
-		--no-header --no-emit-index-url --no-emit-find-links --system-certs \
-		$(LOCK_FLAGS) --output-file requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra all --group dev --output-file requirements/dev.txt
+	@for name in judges-mcp1 judges-mcp2; do \
+		echo "Compiling requirements/$$name.txt"; \
+		$(COMPILE) requirements/$$name.in --output-file requirements/$$name.txt; \
+	done
 
 clean: ## remove everything the recipes made
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

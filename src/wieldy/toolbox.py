@@ -1,6 +1,7 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -13,6 +14,7 @@ from wieldy.core.channel import streamed
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
+from wieldy.core.hold import Review
 from wieldy.core.limits import Limits
 from wieldy.core.options import ToolOptions, public_methods, with_limits
 from wieldy.core.permission import Approver, Permits
@@ -57,6 +59,8 @@ class Toolbox(View):
         store: str | None = None,
         durability: str = "full",
         retention: Retention | None = None,
+        lock: str | PathLike[str] | None = None,
+        on_change: str = "block",
         middleware: Sequence[Middleware] = (),
         observers: Sequence[Observer] = (),
         approver: Approver | None = None,
@@ -73,7 +77,7 @@ class Toolbox(View):
             raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads!r}")
-        registry = Registry()
+        registry = Registry(_review(lock, on_change))
         self._store = None if store is None else _store(store, registry, durability, retention)
         kept = self._store
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
@@ -371,6 +375,17 @@ class Toolbox(View):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
+    if lock is None:
+        if on_change != "block":
+            raise ValueError('on_change says what a lock does: pass lock="tools.lock" as well')
+        return None
+    # Loaded where there is a lock, to keep `import wieldy` light.
+    from wieldy.mcp.review import LockReview  # noqa: PLC0415
+
+    return LockReview(lock, on_change)
 
 
 def _store(url: str, registry: Registry, durability: str, retention: Retention | None) -> "Store":

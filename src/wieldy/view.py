@@ -159,6 +159,11 @@ class View:
         found = (self.get(name) for name in self._index.search(query))
         return list(islice((tool for tool in found if tool is not None), limit))
 
+    def all_tools(self) -> list[Tool]:
+        """Every tool of this view, also those of inactive groups and those held back."""
+        chosen = self._selection
+        return [each for each in self._registry.tools() if chosen is None or chosen.shows(each)]
+
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""
         tool = self._registry.find(name)

@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
+from wieldy.mcp.lock import LOCK_FILE
+
 from . import completion
 from .artifacts import run_artifacts
 from .calling import Wish, run_call
 from .check import run_check
 from .demo import run_demo
 from .listing import run_describe, run_list
+from .lock import run_diff, run_lock, run_verify
 from .log import Filter, run_follow, run_log
 from .options import (
     Arguments,
@@ -30,7 +33,17 @@ from .options import (
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
 from .serve import Place, run_serve
+from .source import Own
 
+Guard = Annotated[
+    str | None,
+    typer.Option("--lock", help="Hold tools to this lock file.", show_default=False),
+]
+OnChange = Annotated[
+    str | None,
+    typer.Option(help="block, quarantine or warn; block if not said.", show_default=False),
+]
+LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
 app = typer.Typer(pretty_exceptions_enable=False)
 
 
@@ -89,6 +102,8 @@ def call(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
     by: By = None,
     store: Store = None,
+    lock: Guard = None,
+    on_change: OnChange = None,
     output: Output = Form.TEXT,
 ) -> None:
     """Call a tool: text as it comes, progress, and a question where it needs approval.
@@ -99,7 +114,7 @@ def call(
     """
     as_json = output is Form.JSON
     wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json)
-    raise typer.Exit(run_call(wish, sources, store))
+    raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
 
 @app.command()
@@ -133,10 +148,12 @@ def serve(
         ),
     ] = None,
     store: Store = None,
+    lock: Guard = None,
+    on_change: OnChange = None,
 ) -> None:
     """Serve the tools to MCP clients, at /mcp."""
     place = None if stdio else Place(host, port, tuple(token or ()))
-    raise typer.Exit(run_serve(sources, store, place))
+    raise typer.Exit(run_serve(sources, Own(store, lock, on_change), place))
 
 
 @app.command()
@@ -241,3 +258,30 @@ def artifacts(
 ) -> None:
     """Show the artifacts of a session, or one of them."""
     raise typer.Exit(run_artifacts(store, id, session, number, history, difference, as_json))
+
+
+@app.command()
+def lock(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+    """Write down the definitions of the tools as they are now, and report suspicious text.
+
+    What changed since the last time is listed. Exits with 2 if the tools or the lock can't be read.
+    """
+    raise typer.Exit(run_lock(sources, path, as_json))
+
+
+@app.command()
+def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+    """Say whether the tools are as they were locked, and report suspicious text.
+
+    Exits with 1 if a tool is new, gone or different, 2 if the tools or the lock can't be read.
+    """
+    raise typer.Exit(run_verify(sources, path, as_json))
+
+
+@app.command()
+def diff(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+    """Show line by line how the tools differ from the lock.
+
+    Exits with 1 if they differ, 2 if the tools or the lock can't be read.
+    """
+    raise typer.Exit(run_diff(sources, path, as_json))

@@ -17,7 +17,7 @@ from .arguments import ArgumentError, read_arguments
 from .asking import Answer, ask, edited
 from .listing import the_tool
 from .outlet import Outlet
-from .source import Loaded, loaded
+from .source import Loaded, Own, loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Wish:
     as_json: bool = False
 
 
-def run_call(wish: Wish, sources: list[str] | None, store: str | None) -> int:
+def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
     """Call a tool and print what it gives; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         if wish.timeout is not None and not wish.timeout > 0:
             raise ArgumentError("--timeout takes seconds above 0.")
-        with loaded(runner, sources, store) as found:
+        with loaded(runner, sources, own) as found:
             tool = the_tool(found, wish.name)
             arguments = read_arguments(tool.input_schema, wish.pairs, wish.text)
             outlet = Outlet(wish.as_json)

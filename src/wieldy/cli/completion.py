@@ -18,7 +18,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.wire.target import PROVIDERS
 
 from . import environment, screen
-from .source import load
+from .source import Own, load
 
 T = TypeVar("T")
 _SUFFIXES = (".py", ".json", ".yaml", ".yml")
@@ -44,7 +44,7 @@ def tools(context: typer.Context, incomplete: str) -> list[str]:
         here = [each for each in environment.sources(given) if ".py" in each or ":" in each]
         # Nothing is started and nobody is asked over a network for a completion.
         local = [each for each in here if "://" not in each]
-        return (await load(local)).box.names
+        return (await load(local, Own())).box.names
 
     return _fitting(_quietly(names, []), incomplete)
 

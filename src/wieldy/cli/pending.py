@@ -18,7 +18,7 @@ from .log import matching
 from .module import SourceError
 from .outlet import Outlet
 from .record import parked_data
-from .source import loaded
+from .source import Own, loaded
 
 _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 
@@ -114,7 +114,7 @@ def _desk(
 ) -> Iterator[Toolbox]:
     """The box to decide in: that of the sources, or one with the store and no tools."""
     if sources:
-        with loaded(runner, sources, store) as found:
+        with loaded(runner, sources, Own(store)) as found:
             if not found.kept:
                 raise SourceError(
                     "The toolbox of this source keeps its calls in memory: nothing waits there. "

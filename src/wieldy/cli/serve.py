@@ -13,7 +13,7 @@ from typing import Any
 from wieldy.core.errors import WieldyError
 
 from . import environment, exits, screen
-from .source import Loaded, loaded
+from .source import Loaded, Own, loaded
 
 _NAME = "wieldy"
 
@@ -31,11 +31,11 @@ class Place:
     tokens: tuple[str, ...] = ()
 
 
-def run_serve(sources: list[str] | None, store: str | None, place: Place | None) -> int:
+def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
     """Serve the tools at a place, or over stdin and stdout where there is none."""
 
     def work(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources, store) as found:
+        with loaded(runner, sources, own) as found:
             if place is None:
                 runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:

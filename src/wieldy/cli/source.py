@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from wieldy.core.errors import StoreError, WieldyError, describe
@@ -52,12 +53,28 @@ class Loaded:
         return exits.PARTLY if self.failed and code == exits.OK else code
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a toolbox is made with where no source makes one."""
+
+    store: str | None = None
+    lock: str | None = None
+    on_change: str | None = None
+
+    def box(self) -> Toolbox:
+        """The toolbox."""
+        store = self.store or environment.default_store()
+        if self.lock is None and self.on_change is not None:
+            raise SourceError("--on-change says what a lock does: name it with --lock.")
+        return Toolbox(store=store, lock=self.lock, on_change=self.on_change or "block")
+
+
 @contextmanager
 def loaded(
-    runner: asyncio.Runner, given: list[str] | None, store: str | None = None
+    runner: asyncio.Runner, given: list[str] | None, own: "Own | None" = None
 ) -> Iterator[Loaded]:
     """The tools of the sources while inside. What fails is said; if all fail, raise."""
-    found = runner.run(load(environment.sources(given), store))
+    found = runner.run(load(environment.sources(given), own or Own()))
     try:
         yield found
     finally:
@@ -65,7 +82,7 @@ def loaded(
             runner.run(found.box.close())
 
 
-async def load(sources: Sequence[str], store: str | None = None) -> Loaded:
+async def load(sources: Sequence[str], own: "Own") -> Loaded:
     """Read the sources, in order, into one box.
 
     A lone Python source is its own box. Of several, the first toolbox takes in the
@@ -81,7 +98,7 @@ async def load(sources: Sequence[str], store: str | None = None) -> Loaded:
                 views[source] = load_box(source)
         except WieldyError as error:
             failed.append(_failed(source, error))
-    found = _begin(views, alone=len(kinds) + len(failed) == 1, store=store)
+    found = _begin(views, alone=len(kinds) + len(failed) == 1, own=own)
     for source, kind in kinds.items():
         if views.get(source) is not found.box and (source in views or kind != "python"):
             before = set(found.box.names)
@@ -98,19 +115,22 @@ async def load(sources: Sequence[str], store: str | None = None) -> Loaded:
     return found
 
 
-def _begin(views: dict[str, View], alone: bool, store: str | None) -> Loaded:
+def _begin(views: dict[str, View], alone: bool, own: "Own") -> Loaded:
     """The box that takes in all others: one of the sources, or a new one."""
     if alone and views:
         [box] = views.values()
     else:
         boxes = [view for view in views.values() if isinstance(view, Toolbox)]
-        box = boxes[0] if boxes else Toolbox(store=store or environment.default_store())
+        box = boxes[0] if boxes else own.box()
     found = Loaded(box)
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set())
-    if store is not None and box in views.values():
+    if own.store is not None and box in views.values():
         said = "has a store of its own" if found.kept else 'has none: Toolbox(store="…") gives one'
         raise SourceError(f"--store is not for a toolbox that a Python source makes; this {said}.")
+    if own.lock is not None and box in views.values():
+        said = 'Toolbox(lock="…") gives it one'
+        raise SourceError(f"--lock is not for a toolbox that a Python source makes: {said}.")
     return found
 
 

@@ -244,6 +244,8 @@ class Engine:
                 if self._registry.active(tool) and (selection is None or selection.shows(tool))
             ]
             raise ToolNotFound(name, near(name, seen))
+        if tool.hold is not None and not tool.hold.asks:
+            raise CallDenied(tool.name, tool.hold.reason)
         if not self._registry.active(tool):
             reason = f"The tool {tool.name!r} is in the group {tool.group!r}, which is not active."
             raise ToolNotFound(name, reason=reason)

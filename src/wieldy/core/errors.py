@@ -24,6 +24,7 @@ WieldyError
 ├── InvalidSource        what was given names no server: change it
 ├── ServerUnavailable    an MCP server can't be started, reached or understood
 ├── RemoteFailure        an MCP server said that the call failed
+├── LockError            the lock file can't be relied upon
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
@@ -328,6 +329,16 @@ class RemoteFailure(WieldyError):
         super().__init__(message)
         self.content = tuple(content)
         self.code = code
+
+
+class LockError(WieldyError):
+    """A lock file can't be relied upon, and nothing is taken from it."""
+
+    def __init__(self, path: str, reason: str, next_step: str) -> None:
+        super().__init__(f"The lock {path}: {reason}. {next_step}")
+        self.path = path
+        self.reason = reason
+        self.next_step = next_step
 
 
 class RecordedFailure(WieldyError):

@@ -214,13 +214,14 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
     """What says whether a call may run, or None where every call may.
 
     The tool's own DENY counts first, then deny, ask and allow rules, then the
-    tool's own permission.
+    tool's own permission. Where the tool is held back, only a denial is stronger.
     """
     settled = _settled(tool, mode)
     if settled is Permission.DENY:
         own = tool.permission is Permission.DENY
         reason = "the tool is switched off" if own else "only read-only tools may run"
         return lambda run: (settled, reason)
+    heeded = _heeded(tool, mode)
     verdicts = [
         (
             None if rule.always else rule.holds_for,
@@ -229,11 +230,12 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
             rule.reason or f"the rule {rule}",
         )
         for rule in concerning(rules, (tool.name, provider_name(tool.name)))
-        if not (mode == "bypass" and rule.verdict is Verdict.ASK)
+        if rule.verdict in heeded
         and (rule.fingerprints is None or tool.fingerprint in rule.fingerprints)
     ]
     if not verdicts and settled is _AUTO:
         return None
+    otherwise = tool.hold.reason if tool.hold else "the tool asks for confirmation"
     own_names = tool.own_names
     known = known_values(tool.function)
 
@@ -247,15 +249,24 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
                 continue
             if matches(values, own_names):
                 return permission, reason
-        return settled, "the tool asks for confirmation"
+        return settled, otherwise
 
     return judge
+
+
+def _heeded(tool: Tool, mode: str) -> tuple[Verdict, ...]:
+    """The kinds of rules that can change what is settled."""
+    if tool.hold is not None:
+        return (Verdict.DENY,)
+    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else tuple(Verdict)
 
 
 def _settled(tool: Tool, mode: str) -> Permission:
     """What the tool itself and the mode say, before any rule."""
     if tool.permission is Permission.DENY or (mode == "read-only" and not tool.read_only):
         return Permission.DENY
+    if tool.hold is not None:
+        return Permission.CONFIRM
     if mode == "bypass":
         return Permission.AUTO
     return tool.permission

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from .errors import DefinitionError, NameTaken, ToolNotFound
+from .hold import Review
 from .names import near, provider_name
 from .tool import Tool
 
@@ -27,9 +28,13 @@ class Group:
 
 
 class Registry:
-    """Names to tools. Readers see a consistent order; writers take turns."""
+    """Names to tools. Readers see a consistent order; writers take turns.
 
-    def __init__(self) -> None:
+    A review, where there is one, sees each tool before anybody else does, whenever it comes.
+    """
+
+    def __init__(self, review: Review | None = None) -> None:
+        self._review = review
         self._tools: dict[str, Tool] = {}
         self._shown: dict[str, str] = {}
         self._groups = {BASIC: Group(BASIC, "Always available.", True, None)}
@@ -63,8 +68,9 @@ class Registry:
                     raise NameTaken(tool.name, holder)
                 if on_conflict == "rename":
                     tool = tool.replace(name=self._free_name(tool.name))
-                elif holder != tool.name:
-                    self._drop(holder)
+            tool = self._reviewed(tool)
+            if on_conflict == "override" and holder not in (None, tool.name):
+                self._drop(holder)
             self._tools[tool.name] = tool
             self._shown[provider_name(tool.name)] = tool.name
         self._tell(tool.name)
@@ -100,9 +106,10 @@ class Registry:
         return tool
 
     def active(self, tool: Tool) -> bool:
-        """Whether the tool's group is switched on."""
+        """Whether the tool's group is switched on, and nothing holds the tool back."""
         group = self._groups.get(tool.group)
-        return group is not None and group.active
+        offered = tool.hold is None or tool.hold.asks
+        return offered and group is not None and group.active
 
     def names(self) -> list[str]:
         """All names, in order."""
@@ -151,6 +158,12 @@ class Registry:
             for tool in [tool for tool in self._tools.values() if tool.group == name]:
                 self._drop(tool.name)
         self._tell(None)
+
+    def _reviewed(self, tool: Tool) -> Tool:
+        if self._review is None:
+            return tool
+        hold = self._review(tool)
+        return tool if hold is None and tool.hold is None else tool.replace(hold=hold)
 
     def _known_group(self, name: str) -> Group:
         if name == BASIC:

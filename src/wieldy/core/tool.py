@@ -10,6 +10,7 @@ from . import schema as schema_of
 from .canonical import digest
 from .docstring import read_docstring
 from .errors import DefinitionError
+from .hold import Hold
 from .limits import NO_LIMITS, Limits
 from .reshape import UNSET, Argument, Reshape
 from .secret import preset_secrets
@@ -47,6 +48,7 @@ class Tool:
         "destructive",
         "function",
         "group",
+        "hold",
         "idempotent",
         "limits",
         "name",
@@ -80,6 +82,7 @@ class Tool:
         validation: str | None = None,
         source: str = "python",
         shape: Reshape | None = None,
+        hold: Hold | None = None,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -97,6 +100,7 @@ class Tool:
         self.validation = validation
         self.source = source
         self.shape = shape
+        self.hold = hold
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
