@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-_SECONDS = 60
+_SECONDS = 120
 
 
 @pytest.fixture(scope="session", autouse=True)

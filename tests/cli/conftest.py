@@ -1,10 +1,8 @@
 """A folder with tools, a store with calls, and the command in this process."""
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -12,7 +10,6 @@ from typer.testing import CliRunner, Result
 from wieldy.cli.app import app
 
 Command = Callable[..., Result]
-_SECONDS = 120
 
 TOOLS = '''
 """Tools for the tests of the command."""
@@ -103,17 +100,8 @@ def picture() -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
-def bounded() -> Iterator[None]:
+def in_time(bounded: None) -> None:
     """A test that waits for what never comes fails instead of standing still."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the test took longer than {_SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
