@@ -6,8 +6,9 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from wieldy.core.errors import WieldyError, describe
 from wieldy.core.names import near
@@ -36,10 +37,20 @@ def _is_named(source: str) -> bool:
     return ":" in source[2:] and not source.endswith(".py")
 
 
+class _Uncached(SourceFileLoader):
+    """Reads the file itself: what was compiled before may be older, and looks new for a second."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise SourceError(f"There is no file {path}.")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(
+        path.stem, path, loader=_Uncached(path.stem, str(path))
+    )
     if spec is None or spec.loader is None:
         raise SourceError(f"{path} can't be read as Python.")
     module = importlib.util.module_from_spec(spec)
