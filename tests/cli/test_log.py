@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -237,3 +238,19 @@ def test_any_other_text_is_refused(text: str) -> None:
 def test_every_status_can_be_asked_for(command: Command, store: Path) -> None:
     found = [entry for status in STATES for entry in logged(command, "--status", status)]
     assert len(found) == 5
+
+
+@pytest.mark.parametrize("name", ["log", "pending", "artifacts"])
+def test_who_looks_does_not_prune_in_the_place_of_the_application(
+    command: Command, store: Path, name: str
+) -> None:
+    def asked(sql: str) -> list[Any]:
+        with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+            return connection.execute(sql).fetchall()
+
+    # The application may keep calls for ever; the command can't know.
+    asked("UPDATE wieldy_calls SET proposed_at = 1, ended_at = 1")
+    asked("UPDATE wieldy_chores SET done_at = 0")
+    assert command(name).exit_code == 0
+    assert asked("SELECT count(*) FROM wieldy_calls") == [(5,)]
+    assert asked("SELECT done_at FROM wieldy_chores") == [(0,)]

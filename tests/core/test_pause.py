@@ -1,6 +1,7 @@
 """A tool that can't go on without an answer: the call waits, and runs again with it."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -206,3 +207,21 @@ async def test_a_question_that_cannot_be_kept_fails_in_the_tool(
     outcome = await box.call("ask")
     assert outcome.status is Status.ERROR
     assert "InputNeeded" in outcome.text
+
+
+async def test_an_answer_never_counts_for_a_later_question(box: Toolbox) -> None:
+    call_id = (await box.call("greet")).call.id
+
+    class Overtaken(dict[str, Any]):
+        def __contains__(self, key: object) -> bool:
+            # Somebody else answers between a look at the call and this answer to it.
+            other = threading.Thread(target=lambda: asyncio.run(box.answer(call_id, accept())))
+            other.start()
+            other.join()
+            return super().__contains__(key)
+
+    with pytest.raises(AlreadyDecided, match="already answered"):
+        await box.answer(call_id, Overtaken(accept()))
+    (parked,) = await box.pending()
+    assert parked.reason == "Question 2?"
+    assert (await box.answer(call_id, accept())).value == "asked 2 times"

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from wieldy import (
     CallDenied,
     CallNotFound,
     Context,
+    InputNeeded,
     InvalidArguments,
     Outcome,
     Secret,
@@ -400,3 +402,43 @@ async def test_a_tool_of_an_inactive_group_is_not_here(url: str, wiper: Wiper) -
         box.groups.activate("files")
         assert (await box.approve(receipt.call.id)).value == "wiped a 1"
     assert wiper.wiped == ["a"]
+
+
+# Of a long text, a database leaves pages behind that nothing else is written to.
+LONG = "zebra-secret " * 1000
+
+
+async def test_no_byte_of_a_secret_is_left_of_calls_that_have_waited(
+    url: str, tmp_path: Path, dump: Callable[[], str]
+) -> None:
+    async def login(password: Secret, ask: bool, context: Context) -> str:
+        """Log in."""
+        if ask and context.answers is None:
+            raise InputNeeded.form(f"Is it {password.get_secret_value()}?", state="zebra-state")
+        return password.get_secret_value()
+
+    async def waiting(box: Toolbox, name: str, ask: bool = False) -> str:
+        outcome = await box.call(name, {"password": LONG, "ask": ask})
+        assert outcome.status is Status.PENDING
+        return outcome.call.id
+
+    answers = {"answer": {"action": "accept", "content": "zebra-answer"}}
+    async with Toolbox(store=url) as box:
+        box.add(login, "confirmed", permission="confirm")
+        box.add(login, "open")
+        await box.approve(await waiting(box, "confirmed"))
+        await box.deny(await waiting(box, "confirmed"))
+        await box.answer(await waiting(box, "open", ask=True), answers)
+        await box.deny(await waiting(box, "open", ask=True))
+    async with Toolbox(store=url, approval_ttl=0.01) as box:
+        box.add(login, "confirmed", permission="confirm")
+        expired = await waiting(box, "confirmed")
+
+        async def is_over() -> bool:
+            entry = await box.ledger.get(expired)
+            return entry is not None and entry.state == "expired"
+
+        await eventually(is_over)
+    assert "zebra" not in dump()
+    files = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.iterdir()])
+    assert not any(b"zebra" in held for held in files)

@@ -208,3 +208,23 @@ async def test_keys_that_meet_in_any_order_in_many_processes_run_once(
         json.dumps({"values": {str(n): n * 2 for n in range(50)}}, sort_keys=True)
     }
     assert children.effects() == {f"act {n}": 1 for n in range(50)}
+
+
+async def test_a_receipt_shows_nobody_the_secret_of_the_first_caller(url: str) -> None:
+    async def login(user: str, password: Secret) -> str:
+        """Log in."""
+        return user
+
+    async with Toolbox(store=url) as box, Toolbox(store=url) as desk:
+        box.add(login, permission="confirm")
+        first, again = [
+            await box.call("login", {"user": "ann", "password": sent}, idempotency_key="the key")
+            for sent in ("hunter2-of-ann", "another-one")
+        ]
+        assert again.metadata["repeated"] is True
+        receipts = [again, *[await desk.approve(first.call.id, by="eve") for _ in range(2)]]
+        for receipt in receipts:
+            assert receipt.status is Status.PENDING
+            assert receipt.call.arguments == {"user": "ann", "password": "**********"}
+        (outcome,) = await box.recover()
+        assert (outcome.value, outcome.call.id) == ("ann", first.call.id)

@@ -158,6 +158,7 @@ async def test_an_opened_store_prunes_by_itself_once_an_hour(url: str, execute: 
         await box.ledger.list()
         await eventually(is_empty)
         await old_call(box)
+    execute(f"UPDATE wieldy_chores SET done_at = {time.time() - 3000}")
     async with make_box(url) as box:
         await box.ledger.list()
     assert not await is_empty(), "the hour is not over"
@@ -165,6 +166,35 @@ async def test_an_opened_store_prunes_by_itself_once_an_hour(url: str, execute: 
     async with make_box(url) as box:
         await box.ledger.list()
         await eventually(is_empty)
+
+
+OLD = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+    INSERT INTO wieldy_calls (id, tool, state, partial, proposed_at, ended_at)
+    SELECT 'old ' || i, 'work', 'ok', 0, i, i FROM n
+"""
+
+
+async def test_processes_that_live_for_a_moment_prune_together(url: str, execute: Execute) -> None:
+    async def is_empty_after_a_moment() -> bool:
+        async with make_box(url) as box:
+            await box.ledger.list(limit=1)
+        return execute("SELECT count(*) FROM wieldy_calls") == "0"
+
+    async with make_box(url) as box:
+        await box.ledger.list()
+    execute(OLD)
+    execute("UPDATE wieldy_chores SET done_at = 0")
+    await eventually(is_empty_after_a_moment)
+
+
+async def test_who_has_no_bound_leaves_pruning_to_others(url: str, execute: Execute) -> None:
+    async with make_box(url) as box:
+        await box.ledger.list()
+    execute("UPDATE wieldy_chores SET done_at = 0")
+    async with Toolbox(store=url, retention=Retention.unbounded()) as box:
+        await box.ledger.list()
+    assert execute("SELECT done_at = 0 FROM wieldy_chores") in ("1", "t")
 
 
 async def test_all_of_a_session_is_deleted_but_its_open_calls(url: str) -> None:

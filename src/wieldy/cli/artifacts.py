@@ -4,10 +4,9 @@ from dataclasses import asdict
 from typing import Any
 
 from wieldy.core.errors import WieldyError
-from wieldy.toolbox import Toolbox
 
 from . import exits, screen
-from .environment import store_url
+from .environment import kept
 
 _COLUMNS = ("artifact", "version", "type", "changed", "title")
 _HISTORY = ("version", "how", "size", "at", "by")
@@ -87,7 +86,7 @@ def run_artifacts(
             raise ArtifactQuestion(
                 "--version, --versions and --diff are about one artifact: name it."
             )
-        box: Any = Toolbox(store=store_url(store))
+        box: Any = kept(store)
         async with box:
             artifacts = box.artifacts
             if id is None:

@@ -95,7 +95,7 @@ def source_files(incomplete: str) -> list[str]:
 
 
 def _store(context: typer.Context) -> Toolbox:
-    return Toolbox(store=environment.store_url(context.params.get("store")))
+    return environment.kept(context.params.get("store"))
 
 
 def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:

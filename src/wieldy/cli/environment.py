@@ -9,6 +9,8 @@ import shlex
 from pathlib import Path
 
 from wieldy.core.errors import WieldyError
+from wieldy.store.retention import Retention
+from wieldy.toolbox import Toolbox
 
 _DEFAULT_STORE = Path("wieldy.db")
 _DEFAULT_SOURCE = Path("tools.py")
@@ -28,6 +30,11 @@ def store_url(given: str | None) -> str:
         )
     _check_file(url)
     return url
+
+
+def kept(store: str | None) -> Toolbox:
+    """A toolbox over a store that others keep: it has no tools, and forgets nothing for them."""
+    return Toolbox(store=store_url(store), retention=Retention.unbounded())
 
 
 def default_store() -> str | None:

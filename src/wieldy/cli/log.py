@@ -9,10 +9,9 @@ from wieldy.core.errors import WieldyError
 from wieldy.core.names import near
 from wieldy.store.entry import Entry
 from wieldy.store.rows import STATES
-from wieldy.toolbox import Toolbox
 
 from . import exits, screen
-from .environment import store_url
+from .environment import kept
 from .moments import read_moment
 from .record import entry_data
 
@@ -58,7 +57,7 @@ def run_log(store: str | None, asked: Filter, call_id: str | None, as_json: bool
 
     async def read() -> int:
         asked.check()
-        async with Toolbox(store=store_url(store)) as box:
+        async with kept(store) as box:
             if call_id is not None:
                 _show_whole(await _one(box.ledger, call_id), as_json)
             else:
@@ -72,7 +71,7 @@ def run_follow(store: str | None, asked: Filter, as_json: bool) -> int:
     """Print calls as they come and change, until somebody presses Ctrl-C."""
 
     async def follow() -> None:
-        async with Toolbox(store=store_url(store)) as box:
+        async with kept(store) as box:
             async for entry in box.ledger.follow(**asked.chosen, last=asked.limit):
                 if as_json:
                     screen.put(entry_data(entry), indent=None)

@@ -122,7 +122,7 @@ def _desk(
                 )
             yield found.toolbox
         return
-    box = Toolbox(store=environment.store_url(store))
+    box = environment.kept(store)
     try:
         yield box
     finally:

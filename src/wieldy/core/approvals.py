@@ -22,11 +22,13 @@ class Parked:
 
     `call.arguments` are the arguments as they would run, after repairs. The
     decision on it holds for this tool definition and these arguments only. If the
-    tool asked for input, `requests` are its questions, and `state` is its own.
+    tool asked for input, `requests` are its questions, `state` is its own, and a
+    store knows by `begun`, when it was started, which time it asked.
     """
 
     __slots__ = (
         "at",
+        "begun",
         "call",
         "covered",
         "deps",
@@ -52,7 +54,9 @@ class Parked:
         requests: Mapping[str, Any] | None = None,
         state: Any = None,
         covered: Mapping[str, Any] | None = None,
+        begun: float | None = None,
     ) -> None:
+        self.begun = begun
         self.call = call
         self.covered = covered
         self.digest = digest(call.arguments)
@@ -123,14 +127,15 @@ class Approvals(Protocol):
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
 
     async def approve(
-        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
         """Record a yes, once, and give the call as decided; the first decision holds.
 
-        `here` says that the caller has the tool and will run it.
+        `here` says that the caller has the tool and will run it. A decision is on the
+        call as it was found: if that has gone on and asks anew, it is `AlreadyDecided`.
         """
 
-    async def refuse(self, outcome: Outcome) -> bool:
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a no and the outcome it makes; whether this was the one that counts."""
 
     async def claim(self, call_id: str) -> bool:
@@ -203,17 +208,17 @@ class MemoryApprovals:
             return self._known(call_id).parked if parked is None else parked
 
     async def approve(
-        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
         """Record a yes, once, and give the call as decided; the first decision holds."""
-        call, _ = self._decide(call_id, decision, edited)
+        call, _ = self._decide(parked, decision, edited)
         return call
 
-    async def refuse(self, outcome: Outcome) -> bool:
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a no and the outcome it makes; whether this was the one that counts."""
         decision = outcome.call.decision
         assert decision is not None
-        _, first = self._decide(outcome.call.id, decision, None)
+        _, first = self._decide(parked, decision, None)
         if first:
             await self.finish(outcome.call.id, outcome)
         return first
@@ -261,11 +266,15 @@ class MemoryApprovals:
             free = not self._known(call_id).claimed
         return None if free else await self.outcome(call_id)
 
-    def _decide(self, call_id: str, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
+    def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
         """The call as decided, and whether by this decision."""
+        call_id = seen.id
         with self._lock:
-            parked = self._parked.pop(call_id, None)
+            parked = self._parked.get(call_id)
             if parked is not None:
+                if parked is not seen:
+                    raise went_on(seen)
+                del self._parked[call_id]
                 held = parked.call.arguments if edited is None else edited.arguments
                 call = parked.call.replace(arguments=held, decision=decision)
                 self._decided[call_id] = _Decided(parked, call)
@@ -302,6 +311,11 @@ def receipt(parked: Parked) -> Outcome:
     metadata["input"] = parked.requests
     said = f"{parked.tool} waits for answers as {parked.id}: {parked.reason}"
     return Outcome(parked.call, Status.PENDING, content=(Text(said),), metadata=metadata)
+
+
+def went_on(seen: Parked, by: str | None = None) -> AlreadyDecided:
+    """What a decision meets that was made on a call before it ran and asked anew."""
+    return AlreadyDecided(seen.id, "approved" if seen.requests is None else "answered", by)
 
 
 def check_agreement(call: Call, decision: Decision) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from .approvals import Approvals, Edited, Parked
+from .approvals import receipt as receipt_of
 from .call import Call, Outcome, Status
 from .canonical import digest
 from .engine import Engine
@@ -38,7 +39,7 @@ class Desk:
         waiting = await self._approvals.pending()
         for parked in waiting:
             if parked.expired():
-                await self.expire(parked.id)
+                await self.expire(parked)
         return [parked for parked in waiting if not parked.expired()]
 
     async def approve(
@@ -60,7 +61,7 @@ class Desk:
             agreed, repairs = digest(edited.arguments), tuple(edited.repairs)
         decision = decision_on(parked, True, agreed, by)
         here = self._has_tool(parked)
-        call = await self._approvals.approve(call_id, decision, edited, here)
+        call = await self._approvals.approve(parked, decision, edited, here)
         held = call.decision
         assert held is not None
         if edited is not None and held.at != decision.at and held.arguments_digest != agreed:
@@ -84,7 +85,7 @@ class Desk:
             raise AnswerNeeded(call_id, missing)
         held = plain_json(answers, "answers")
         decision = decision_on(parked, True, parked.digest, by, answers=held)
-        call = await self._approvals.approve(call_id, decision, None, self._has_tool(parked))
+        call = await self._approvals.approve(parked, decision, None, self._has_tool(parked))
         return await self._resume(call, parked, parked.repairs, Extras(deps))
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
@@ -102,21 +103,23 @@ class Desk:
                     ended = await self._approvals.watch(parked.id)
             except TimeoutError:
                 if parked.expired():
-                    await self.expire(parked.id)
+                    await self.expire(parked)
                 continue
             if ended is None:
-                call = await self._decided(parked)
-                ended = await self._resume(call, parked, parked.repairs, Extras())
+                ended = await self._run_decided(parked)
             if "input" not in ended.metadata:
                 return ended
             # It ran, and asks for something more.
             receipt, parked = ended, await self._approvals.find(parked.id)
         return receipt
 
-    async def expire(self, call_id: str) -> None:
+    async def expire(self, overdue: Parked) -> None:
         """End a parked call that nobody decided in time, unless somebody just did."""
         with suppress(CallNotFound):
-            parked = await self._approvals.find(call_id)
+            parked = await self._approvals.find(overdue.id)
+            if parked.expires_at != overdue.expires_at:
+                # It was decided and has asked anew, with time of its own.
+                return
             try:
                 await self._refuse(parked, None, "nobody decided in time", {"expired": True})
             except AlreadyDecided:
@@ -125,16 +128,16 @@ class Desk:
                 if await self._approvals.abandon(outcome):
                     await self._engine.report(outcome)
 
-    def overdue(self, call_id: str) -> None:
+    def overdue(self, parked: Parked) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
-        task = asyncio.get_running_loop().create_task(self.expire(call_id))
+        task = asyncio.get_running_loop().create_task(self.expire(parked))
         self._expiring.add(task)
         task.add_done_callback(self._expiring.discard)
 
     async def _current(self, call_id: str) -> Parked:
         parked = await self._approvals.find(call_id)
         if parked.expired():
-            await self.expire(call_id)
+            await self.expire(parked)
         return parked
 
     def _has_tool(self, parked: Parked) -> bool:
@@ -143,10 +146,15 @@ class Desk:
             return False
         return tool.fingerprint == parked.fingerprint
 
-    async def _decided(self, parked: Parked) -> Call:
-        """An approved call with the decision on it."""
+    async def _run_decided(self, parked: Parked) -> Outcome:
+        """Run a call that somebody approved, or give what became of it meanwhile."""
         decision = decision_on(parked, True, parked.digest, None)
-        return await self._approvals.approve(parked.id, decision, None, True)
+        try:
+            call = await self._approvals.approve(parked, decision, None, True)
+        except AlreadyDecided:
+            # Somebody else ran it, and it asks anew.
+            return receipt_of(await self._approvals.find(parked.id))
+        return await self._resume(call, parked, parked.repairs, Extras())
 
     async def _resume(
         self, call: Call, parked: Parked, repairs: Sequence[Receipt], extras: Extras
@@ -154,6 +162,9 @@ class Desk:
         """Run an approved call if its tool is here and nobody else runs it."""
         if not self._has_tool(parked):
             reason = "approved, but the tool is not here as it was when the call was parked"
+            if parked.covered is not None and call.arguments == parked.call.arguments:
+                # It runs elsewhere: who decides has no use for its secrets.
+                call = call.replace(arguments=parked.covered)
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
         if not await self._approvals.claim(call.id):
             return await self._approvals.outcome(call.id)
@@ -177,7 +188,7 @@ class Desk:
     ) -> Outcome:
         decision = decision_on(parked, False, parked.digest, by, reason)
         outcome = _refused(parked.call.replace(decision=decision), reason, metadata)
-        if not await self._approvals.refuse(outcome):
+        if not await self._approvals.refuse(parked, outcome):
             return await self._approvals.outcome(parked.id)
         await self._engine.report(outcome)
         return outcome

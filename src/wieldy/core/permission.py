@@ -51,7 +51,7 @@ class Permits:
         self.approver = approver
         self.ttl = ttl
         self.stored = stored
-        self.overdue: Callable[[str], None] | None = None
+        self.overdue: Callable[[Parked], None] | None = None
 
     def guard(self, tool: Tool, always: bool = False) -> Middleware | None:
         """The middleware that this tool needs, or None if its calls always run.
@@ -139,7 +139,7 @@ class Permits:
     def _watch_over(self, run: Run, parked: Parked) -> None:
         """Whoever looks at an overdue call ends it; the timer is for when nobody looks."""
         if self.ttl is not None and self.overdue is not None:
-            run.loop.call_later(self.ttl, self.overdue, parked.id)
+            run.loop.call_later(self.ttl, self.overdue, parked)
 
 
 def decision_on(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
 
-from wieldy.core.approvals import Edited, Parked, check_agreement
+from wieldy.core.approvals import Edited, Parked, check_agreement, went_on
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest
 from wieldy.core.errors import (
@@ -34,7 +34,7 @@ from .rows import (
     revealed,
     to_column,
 )
-from .tables import calls
+from .tables import IS_OPEN, calls
 from .waiting import Repeated
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class StoredApprovals:
         return self._read(_parked(row, call_id))
 
     async def approve(
-        self, call_id: str, decision: Decision, edited: Edited | None, here: bool
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
         """Record a yes, once, and give the call as decided; the first decision holds."""
         opened = await self._store.opened()
@@ -119,11 +119,12 @@ class StoredApprovals:
         if edited is not None:
             values.update(_argument_columns(edited.arguments, edited.secrets))
             values["repairs"] = _repairs(edited.repairs, edited.secrets)
-        with self._given_back(call_id, opened.owner.id):
-            row = await opened.write(lambda c: transitions.approve(c, call_id, values))
-        return self._decided(row, call_id, decision)
+        found = (parked.id, parked.begun)
+        with self._given_back(parked.id, opened.owner.id):
+            row = await opened.write(lambda c: transitions.approve(c, *found, values))
+        return self._decided(row, parked, decision)
 
-    async def refuse(self, outcome: Outcome) -> bool:
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a no and the outcome it makes; whether this was the one that counts."""
         call, decision = outcome.call, outcome.call.decision
         assert decision is not None
@@ -131,8 +132,9 @@ class StoredApprovals:
         values["ended_at"] = decision.at
         if outcome.metadata.get("expired"):
             values["state"] = "expired"
-        row = await self._store.write(lambda c: transitions.refuse(c, call.id, values))
-        decided = self._decided(row, call.id, decision)
+        found = (parked.id, parked.begun)
+        row = await self._store.write(lambda c: transitions.refuse(c, *found, values))
+        decided = self._decided(row, parked, decision)
         self._deps.pop(call.id, None)
         assert decided.decision is not None
         return decided.decision.at == decision.at
@@ -199,10 +201,13 @@ class StoredApprovals:
         parked.deps = self._deps.get(parked.id)
         return parked
 
-    def _decided(self, row: Row[Any] | None, call_id: str, decision: Decision) -> Call:
+    def _decided(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
         """The call as decided by whoever was first; `AlreadyDecided` if that was another way."""
-        call = read_entry(_parked(row, call_id)).call
-        self._store.bell.ring(call_id)
+        row = _parked(row, seen.id)
+        if row.state == "pending":
+            raise went_on(seen, row.decided_by)
+        call = read_entry(row).call
+        self._store.bell.ring(seen.id)
         check_agreement(call, decision)
         return call
 
@@ -212,7 +217,7 @@ def _at_rest(entry: Entry) -> bool:
 
 
 def _pending(connection: Connection) -> list[Row[Any]]:
-    waiting = select(calls).where(calls.c.state.in_(("pending", "approved")))
+    waiting = select(calls).where(IS_OPEN, calls.c.state.in_(("pending", "approved")))
     return list(connection.execute(waiting.order_by(calls.c.proposed_at)).all())
 
 

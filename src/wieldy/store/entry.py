@@ -134,6 +134,7 @@ def read_parked(row: Any) -> Parked:
             requests=from_column(row.requests),
             state=from_column(row.paused),
             covered=from_column(row.covered),
+            begun=row.started_at,
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:

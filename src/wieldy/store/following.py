@@ -5,17 +5,14 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from .entry import Entry, read_entry_or_say
-from .tables import calls
+from .tables import IS_OPEN, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
 
-_OPEN = ("pending", "approved", "started", "unknown")
-# Written out as in the index over these rows, which is used for nothing else.
-_IS_OPEN = text(f"state IN {_OPEN}")
 # A row says when its change was made, and is seen when that is committed. This far apart, and
 # as far as two clocks may differ, the two can be for a call that was never seen open.
 _OVERLAP = 60.0
@@ -40,7 +37,7 @@ class _Mark(NamedTuple):
     def settled(self, now: float) -> bool:
         """Whether the row will not change any more."""
         abandoned = self.state == "timeout" and not self.late
-        return self.state not in _OPEN and not (abandoned and (self.ended_at or 0) > now - _LATE)
+        return self.state not in OPEN and not (abandoned and (self.ended_at or 0) > now - _LATE)
 
 
 _MARKS = select(
@@ -105,7 +102,7 @@ class Following:
         )
         # Two statements: for each there is an index.
         found: dict[str, _Mark] = {}
-        for condition in (_IS_OPEN, lately):
+        for condition in (IS_OPEN, lately):
             found |= _marked(connection.execute(self._asked_for(_MARKS.where(condition))))
         waited_for = [
             call_id

@@ -14,7 +14,7 @@ from . import transitions
 from .entry import Entry, read_entry, read_entry_or_say, read_shown
 from .following import Following
 from .rows import STATES, outcome_columns
-from .tables import calls
+from .tables import IS_OPEN, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -50,6 +50,8 @@ class Ledger:
         query = select(calls).order_by(calls.c.proposed_at.desc(), calls.c.id.desc()).limit(limit)
         for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
             query = query if value is None else query.where(column == str(value))
+        if status in OPEN:
+            query = query.where(IS_OPEN)
         if session is not None:
             query = query.where(calls.c.session == session)
         if since is not None:

@@ -17,7 +17,7 @@ from wieldy.core.errors import StoreUnavailable
 from .database import Job, Operation, open_database
 from .migrations import migrate
 from .owner import PULSE_SECONDS, Owner
-from .pruning import Pruning, Step, claim
+from .pruning import Pruning, Step, claim, give_back
 
 T = TypeVar("T")
 # Ends of calls that ran come first and are few: nothing starts while nothing can be written.
@@ -88,6 +88,8 @@ class Opened:
             # Whoever starts a call from now on must find another owner, not one who has left.
             self._closed = True
         self._pay()
+        if self._prunable:
+            self._gets_through(give_back)
         # Who can't say goodbye is found dead later.
         self._gets_through(self.owner.leave)
         self.database.close()
@@ -100,7 +102,7 @@ class Opened:
         """Say that we are here, and find who is not; whether it is for us to prune now."""
         self.owner.beat(connection)
         self.owner.sweep(connection)
-        return claim(connection)
+        return self._pruning.due_by_itself and claim(connection)
 
     def _note(self, due: bool) -> None:
         if due:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, insert, or_, select, text, update
 
-from .tables import calls, owners
+from .tables import IS_OPEN, calls, owners
 
 PULSE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
@@ -50,9 +50,8 @@ class Owner:
 
     def leave(self, connection: Connection) -> None:
         """Say that we are gone, unless calls of ours are still open."""
-        open_calls = exists().where(
-            calls.c.owner == self.id, or_(calls.c.state == "started", calls.c.state == "approved")
-        )
+        running = or_(calls.c.state == "started", calls.c.state == "approved")
+        open_calls = exists().where(calls.c.owner == self.id, IS_OPEN, running)
         connection.execute(delete(owners).where(owners.c.id == self.id, ~open_calls))
 
     def sweep(self, connection: Connection) -> list[str]:
@@ -64,7 +63,7 @@ class Owner:
         for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
             if not self._is_alive(row, now):
                 connection.execute(delete(owners).where(owners.c.id == row.id))
-        left = update(calls).where(calls.c.owner.not_in(select(owners.c.id)))
+        left = update(calls).where(calls.c.owner.not_in(select(owners.c.id)), IS_OPEN)
         started = left.where(calls.c.state == "started").values(state="unknown")
         approved = left.where(calls.c.state == "approved").values(owner=None)
         return [

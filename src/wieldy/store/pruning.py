@@ -6,15 +6,15 @@ from sqlalchemy import Connection, Table, and_, delete, func, or_, select, updat
 
 from wieldy.core.registry import Registry
 
+from .artifact_rows import shelf
 from .database import Operation
 from .kept_tables import chores, messages, rules, sessions
 from .owner import clock
 from .retention import Retention
 from .standing import is_over
-from .tables import calls, metadata
+from .tables import OPEN, calls, metadata
 
-_OPEN = ("pending", "approved", "started", "unknown")
-_ENDED = calls.c.state.not_in(_OPEN)
+_ENDED = calls.c.state.not_in(OPEN)
 _MOST_ROWS = 500
 _MOST_SESSIONS = 10
 _DAY = 86_400.0
@@ -34,6 +34,11 @@ class Pruning:
     def __init__(self, retention: Retention, registry: Registry) -> None:
         self._retention = retention
         self._registry = registry
+
+    @property
+    def due_by_itself(self) -> bool:
+        """Whether there is a bound, so that this process takes its turn at removing."""
+        return self._retention != Retention.unbounded()
 
     def steps(self) -> list[Step]:
         """What is to be removed, and an operation that removes some of it and says how much."""
@@ -70,6 +75,11 @@ def claim(connection: Connection) -> bool:
     return connection.execute(taken.returning(chores.c.name)).first() is not None
 
 
+def give_back(connection: Connection) -> None:
+    """Let the next process that looks go on with what we did not finish."""
+    connection.execute(update(chores).where(chores.c.name == "prune").values(done_at=0.0))
+
+
 def delete_session(connection: Connection, session: str) -> dict[str, int]:
     """Remove all that belongs to a session but its open calls; gives how much of what."""
     own = calls.c.session == session
@@ -89,7 +99,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
     ]
     kept = _artifacts()
     if kept is not None:
-        own = kept.artifacts.c.session == session
+        own = kept.artifacts.c.shelf == shelf(session)
         births = select(kept.artifacts.c.birth).where(own)
         found.append((kept.versions, kept.versions.c.birth.in_(births)))
         found.append((kept.artifacts, own))

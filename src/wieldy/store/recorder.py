@@ -158,14 +158,19 @@ class LedgerRecorder:
             if not self._resumes(run):
                 row = {**_row(run, record), "state": "started"}
                 return await opened.write(lambda c: transitions.put(c, row))
-            state = "unknown" if call_id in self._reruns else "approved"
-            decided = self._rerun(run) if call_id in self._reruns else {}
-            ours = await opened.write(
-                lambda c: transitions.resume(c, call_id, state, owner, now, decided)
-            )
+            step = self._step(run)
+            ours = await opened.write(lambda c: transitions.resume(c, call_id, owner, now, *step))
         except StoreError as error:
             raise NotRecorded(run.tool.name, str(error)) from error
         return None if ours else call_id
+
+    def _step(self, run: Run) -> tuple[str, dict[str, Any], float | None]:
+        """The state that a call is started from, what is noted then, and by which decision."""
+        if run.call.id in self._reruns:
+            return "unknown", self._rerun(run), None
+        decision = run.call.decision
+        assert decision is not None
+        return "approved", {}, decision.at
 
     def _rerun(self, run: Run) -> dict[str, Any]:
         """Note that an unknown call runs again; gives the decision that lets it, as columns."""

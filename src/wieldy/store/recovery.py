@@ -14,7 +14,7 @@ from wieldy.core.errors import CorruptRow
 from wieldy.core.registry import Registry
 
 from .entry import Entry, read_entry
-from .tables import calls
+from .tables import IS_OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -85,7 +85,7 @@ def _obstacle(entry: Entry, registry: Registry, asked: bool) -> str | None:
 
 def _left_open(connection: Connection) -> list[Row[Any]]:
     free = and_(calls.c.state == "approved", calls.c.owner.is_(None))
-    query = select(calls).where(or_(calls.c.state == "unknown", free))
+    query = select(calls).where(IS_OPEN, or_(calls.c.state == "unknown", free))
     return list(connection.execute(query.order_by(calls.c.proposed_at)).all())
 
 

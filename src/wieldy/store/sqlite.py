@@ -215,6 +215,8 @@ def _engine(url: URL, synchronous: str) -> Engine:
         connection.isolation_level = None
         _use_wal(connection, time.monotonic() + patience)
         connection.execute(f"PRAGMA synchronous={synchronous}").close()
+        # The secrets of a call that waited must not stay in the page that they were removed from.
+        connection.execute("PRAGMA secure_delete=ON").close()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

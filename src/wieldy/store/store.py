@@ -18,7 +18,7 @@ from . import states
 from .approvals import StoredApprovals
 from .artifacts import Artifacts
 from .database import Operation, parse_address
-from .entry import Entry, read_entry
+from .entry import Entry, read_entry, read_shown
 from .ledger import Ledger
 from .opened import Opened
 from .pruning import Pruning, delete_session
@@ -118,18 +118,21 @@ class Store:
             self.bell.ring(call_id)
         return bool(changed)
 
-    async def entry(self, call_id: str) -> Entry:
-        """The recorded call of this id; `CallNotFound` if there is none."""
+    async def entry(self, call_id: str, shown: bool = False) -> Entry:
+        """The recorded call of this id; `CallNotFound` if there is none.
+
+        `shown`, it is without the secrets that are kept while the call waits.
+        """
         row = await self.read(lambda connection: find(connection, call_id))
         if row is None:
             raise CallNotFound(call_id)
-        return read_entry(row)
+        return read_shown(row) if shown else read_entry(row)
 
     async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
-        """Wait until a call is as asked for, or its process is gone."""
+        """Wait until a call is as asked for, or its process is gone; gives what may be shown."""
         opened = await self.opened()
         with self.bell.listening(call_id) as listener:
-            while not done(entry := await self.entry(call_id)):
+            while not done(entry := await self.entry(call_id, shown=True)):
                 elsewhere = entry.owner not in (None, opened.owner.id)
                 if elsewhere and listener.pause > _LOOK_FOR_DEAD and await self.sweep():
                     continue

@@ -130,11 +130,10 @@ def _index(name: str, *columns: str, where: str, unique: bool = False) -> None:
     Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
 
 
-_index(
-    "wieldy_calls_open",
-    "state",
-    "proposed_at",
-    where="state IN ('pending', 'approved', 'started', 'unknown')",
-)
+OPEN = ("pending", "approved", "started", "unknown")
+_OPEN = f"state IN {OPEN}"
+# Asked beside a state, it lets a database use the index over these rows and not look at all others.
+IS_OPEN = text(_OPEN)
+_index("wieldy_calls_open", "state", "proposed_at", where=_OPEN)
 _index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
 _index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)

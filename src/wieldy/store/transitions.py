@@ -7,6 +7,7 @@ attempt of its own got through before the connection was lost.
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Dialect,
     Row,
@@ -74,15 +75,22 @@ def put(connection: Connection, row: dict[str, Any]) -> str | None:
 def resume(
     connection: Connection,
     call_id: str,
-    state: str,
     owner: str,
     started_at: float,
+    state: str,
     decided: dict[str, Any],
+    decided_at: float | None = None,
 ) -> bool:
-    """Start a call that is approved, or once more one that is unknown; whether it is ours."""
+    """Start a call that is approved, or once more one that is unknown; whether it is ours.
+
+    With `decided_at` it is started by that decision and by no later one.
+    """
+    which = [calls.c.id == call_id, calls.c.state == state]
+    if decided_at is not None:
+        which.append(calls.c.decided_at == decided_at)
     moved = connection.execute(
         update(calls)
-        .where(calls.c.id == call_id, calls.c.state == state)
+        .where(*which)
         .values(
             state="started",
             owner=owner,
@@ -133,15 +141,20 @@ def refuse_approved(connection: Connection, row: dict[str, Any]) -> None:
     _move(connection, row["id"], "approved", {**ended, **_COVERED})
 
 
-def approve(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
-    """Say yes to a pending call; gives the row as it is now, whoever decided."""
-    _move(connection, call_id, "pending", {"state": "approved", "approved": 1, **values})
+def approve(
+    connection: Connection, call_id: str, begun: float | None, values: dict[str, Any]
+) -> Row[Any] | None:
+    """Say yes to a pending call as it was found; gives the row as it is now, whoever decided."""
+    yes = {"state": "approved", "approved": 1, **values}
+    _move(connection, call_id, "pending", yes, _begun(begun))
     return find(connection, call_id)
 
 
-def refuse(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
-    """Say no to a pending call; gives the row as it is now, whoever decided."""
-    _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED})
+def refuse(
+    connection: Connection, call_id: str, begun: float | None, values: dict[str, Any]
+) -> Row[Any] | None:
+    """Say no to a pending call as it was found; gives the row as it is now, whoever decided."""
+    _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _begun(begun))
     return find(connection, call_id)
 
 
@@ -182,8 +195,19 @@ def find_key(connection: Connection, key: str) -> str | None:
     return connection.scalar(select(calls.c.id).where(calls.c.idempotency_key == key))
 
 
-def _move(connection: Connection, call_id: str, state: str, values: dict[str, Any]) -> None:
-    statement: Update = update(calls).where(calls.c.id == call_id, calls.c.state == state)
+def _begun(begun: float | None) -> ColumnElement[bool]:
+    """That a call has not run since it was found, and asked anew."""
+    return calls.c.started_at.is_not_distinct_from(begun)
+
+
+def _move(
+    connection: Connection,
+    call_id: str,
+    state: str,
+    values: dict[str, Any],
+    *more: ColumnElement[bool],
+) -> None:
+    statement: Update = update(calls).where(calls.c.id == call_id, calls.c.state == state, *more)
     connection.execute(statement.values(values).returning(calls.c.id)).all()
 
 
