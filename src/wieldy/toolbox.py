@@ -333,15 +333,15 @@ class Toolbox(View):
         self.restore(await self._kept().load_state(name), strict)
 
     async def recover(
-        self, calls: Iterable[str] | None = None, by: str | None = None
+        self, calls: Iterable[str] | None = None, by: str | None = None, *, unknown: bool = True
     ) -> list[Outcome]:
         """Run what a crash left open, and give the outcomes.
 
-        Those are approved calls that nobody started, and calls of unknown end whose
-        tool is read-only or idempotent. Naming calls by id says that they may run
+        Those are approved calls that nobody started, and, if `unknown`, calls of unknown
+        end whose tool is read-only or idempotent. Naming calls by id says that they may run
         again whatever their tool is; `by` is who says so.
         """
-        return await self._kept().recover(self._engine, self._registry, calls, by)
+        return await self._kept().recover(self._engine, self._registry, calls, by, unknown)
 
     async def interrupt(self, call_id: str) -> bool:
         """Stop a running call: its caller gets an interrupted outcome. False if none runs."""

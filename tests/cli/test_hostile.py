@@ -1,6 +1,8 @@
 """What tools, rows and servers say reaches a terminal as text and as nothing else."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import Command
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import WIELDY, Terminal, wieldy
 from wieldy.cli import screen
 
 NASTY = (
@@ -99,6 +101,25 @@ def test_no_command_lets_control_characters_or_markup_through(
         assert json.loads(done.stdout) is not None
     elif "not red" in done.stdout:
         assert "[red]not red[/red] :skull:" in done.stdout
+
+
+def test_what_is_logged_of_a_server_steers_no_terminal(folder: Path) -> None:
+    dying = f"import sys; sys.exit({NASTY.replace(chr(0), '').replace(chr(0xD800), '')!r})"
+    servers = {
+        "dying": {"command": sys.executable, "args": ["-c", dying]},
+        "mine": {
+            "command": WIELDY,
+            "args": ["serve", "tools.py", "--stdio"],
+            "env": {"PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+            "cwd": str(folder),
+        },
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+    done = wieldy("list", "mcp.json", cwd=folder)
+
+    assert "add" in done.stdout and "owned" in done.stderr
+    assert not set("\x1b\x07\x9b\u202e\u200b") & set(done.stdout + done.stderr)
 
 
 def test_a_person_is_asked_about_what_is_there(hostile: Path) -> None:

@@ -74,6 +74,64 @@ def test_a_served_tool_is_listed_and_called_by_its_address(serving: Serving, fol
     assert {entry["value"] for entry in recorded} == {3.0, "3.0"}
 
 
+def test_a_server_runs_what_is_approved_from_another_terminal(
+    serving: Serving, folder: Path
+) -> None:
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    wieldy("call", "wipe", serving.url, "--arg", "path=a", cwd=elsewhere)
+    [waits] = json.loads(wieldy("pending", "--json", cwd=folder).stdout)
+    approved = wieldy("approve", waits["call_id"], "--by", "ann", cwd=folder)
+    assert "a server" in approved.stderr
+    followed = subprocess.Popen(
+        [WIELDY, "log", "--follow", "--tool", "wipe", "--status", "ok", "--limit", "1", "--json"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert followed.stdout is not None
+        ended = json.loads(followed.stdout.readline())
+    finally:
+        followed.kill()
+        followed.communicate(timeout=SECONDS)
+    assert (ended["call_id"], ended["value"]) == (waits["call_id"], "wiped a 1")
+    assert ended["decision"]["by"] == "ann"
+    assert serving.stop() == (0, "")
+
+
+def test_what_to_start_elsewhere_keeps_the_lock_and_the_store(folder: Path) -> None:
+    server = {
+        "command": WIELDY,
+        "args": ["serve", str(folder / "tools.py"), "--stdio"],
+        "env": {"PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        "cwd": str(folder),
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"mine": server}}))
+    assert wieldy("lock", "mcp.json", cwd=folder).returncode == 0
+    settings = ("--lock", "tools.lock", "--on-change", "warn", "--store", "sqlite:///gate.db")
+    gateway = Serving(folder, "mcp.json", *settings)
+    try:
+        printed = gateway.said.split("process of its own:\n")[1].split("\n\n")[0]
+        told = json.loads(printed)["mcpServers"]["wieldy"]
+        assert gateway.stop() == (0, "")
+    finally:
+        gateway.close()
+    assert Path(told["command"]).is_absolute()
+    assert told["args"] == [
+        "serve",
+        str(folder.resolve() / "mcp.json"),
+        "--lock",
+        str(folder / "tools.lock"),
+        "--on-change",
+        "warn",
+        "--store",
+        f"sqlite:///{folder / 'gate.db'}",
+        "--stdio",
+    ]
+    assert f"wieldy pending --store sqlite:///{folder / 'gate.db'}" in gateway.said
+
+
 def test_a_caller_needs_its_token(folder: Path) -> None:
     server = Serving(folder, "--token", "ann=very-secret-token")
     try:

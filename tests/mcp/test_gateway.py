@@ -1,15 +1,13 @@
-"""A gateway: several servers in, one server out, with rules and a ledger in between.
-
-Put it at tests/mcp/test_gateway.py once `box.add_mcp` is there.
-"""
+"""A gateway: several servers in, one server out, with rules and a ledger in between."""
 
 from pathlib import Path
 
 import pytest
 from mcp import Client
+from mcp.server.mcpserver import MCPServer
 
 from tests.mcp.clients import MODES, Mode, text_of
-from wieldy import Toolbox
+from wieldy import Secret, Toolbox
 from wieldy.mcp import server
 
 
@@ -36,3 +34,48 @@ async def test_several_servers_are_one_with_rules_and_a_ledger(mode: Mode, tmp_p
     assert (text_of(read), text_of(total)) == ("read a", "3")
     assert wipe.is_error and "not through here" in text_of(wipe)
     assert rows == {("read", "ok"), ("wipe", "denied"), ("add", "ok")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_a_server_shows_beside_its_structured_content_comes_through(mode: Mode) -> None:
+    upstream = MCPServer("upstream")
+
+    @upstream.tool()
+    def word() -> str:
+        return "tea"
+
+    @upstream.tool()
+    def document() -> str:
+        return '{"not": "the value"}'
+
+    @upstream.tool()
+    def numbers() -> list[int]:
+        return [1, 2]
+
+    async with Toolbox() as gateway:
+        await gateway.add_mcp(upstream)
+        async with Client(server(gateway), mode=mode) as client:
+            answers = [await client.call_tool(name, {}) for name in gateway.names]
+
+    assert [answer.is_error for answer in answers] == [False, False, False]
+    assert [answer.structured_content for answer in answers] == [
+        {"result": "tea"},
+        {"result": '{"not": "the value"}'},
+        {"result": [1, 2]},
+    ]
+    assert [text_of(answer) for answer in answers[:2]] == ["tea", '{"not": "the value"}']
+
+
+async def test_a_secret_in_a_value_is_covered_for_clients() -> None:
+    box = Toolbox()
+
+    @box.tool(presets={"key": Secret("do-not-show-this")})
+    def look(key: Secret) -> dict[str, str]:
+        return {"key": key.get_secret_value(), "other": "shown"}
+
+    async with Client(server(box)) as client:
+        answer = await client.call_tool("look", {})
+
+    assert "do-not-show" not in answer.model_dump_json()
+    assert answer.structured_content is not None
+    assert answer.structured_content["other"] == "shown"

@@ -9,7 +9,7 @@ from mcp_types import TextResourceContents
 
 from tests.mcp.clients import MODES, Mode, connected
 from tests.mcp.served import served
-from wieldy import Toolbox
+from wieldy import Limits, Toolbox
 from wieldy.mcp import server
 
 TOKENS = {"alice": "alice-secret-1", "bob": "bob-secret-2"}
@@ -45,6 +45,18 @@ async def test_artifacts_are_listed_and_read_in_every_version(mode: Mode, box: T
         assert await read(client, listed[0].uri) == ("text/markdown", "# Plan")
         assert await read(client, listed[1].uri) == ("application/json", "{}")
         assert await read(client, "artifact://plan@1") == ("text/markdown", "# Draft")
+
+
+async def test_a_large_result_of_an_upstream_server_is_read_through_a_gateway(
+    box: Toolbox,
+) -> None:
+    upstream = Toolbox()
+    upstream.add(lambda n: "x" * n, name="long")
+    await box.add_mcp(server(upstream), limits=Limits(max_result=100))
+    async with Client(server(box)) as client:
+        cut = await client.call_tool("long", {"n": 5000})
+        (kept,) = [r for r in (await client.list_resources()).resources if r.uri in str(cut)]
+        assert await read(client, kept.uri) == ("text/plain", "x" * 5000)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -406,3 +406,50 @@ async def test_a_decision_from_elsewhere_counts(shop: Shop) -> None:
         decided.set()
         assert text_of(await calling) == "wiped a"
     assert shop.wiped == ["a"]
+
+
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+async def test_an_older_client_that_waits_hears_what_is_decided_elsewhere(
+    shop: Shop, verdict: str
+) -> None:
+    asked, never = asyncio.Event(), asyncio.Event()
+
+    async def silent(context: Any, params: Any) -> ElicitResult:
+        asked.set()
+        await never.wait()
+        return NO
+
+    server = wieldy.mcp.server(shop.box)
+    async with shop.box, Client(server, mode="legacy", elicitation_callback=silent) as client:
+        waiting = asyncio.create_task(client.call_tool("wipe", {"path": "a"}))
+        await soon(asked)
+        (parked,) = await shop.box.pending()
+        await getattr(shop.box, verdict)(parked.id, by="ann")
+        result = await asyncio.wait_for(waiting, 20)
+
+    said = {"approve": "wiped a", "deny": "The call of wipe was denied: a person said no"}
+    assert (text_of(result), result.is_error) == (said[verdict], verdict == "deny")
+    assert shop.wiped == (["a"] if verdict == "approve" else [])
+
+
+async def test_a_server_runs_once_what_a_process_without_the_tool_approves(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'wieldy.db'}"
+    one, two, desk = Shop(store=store), Shop(store=store), Toolbox(store=store)
+    async with (
+        one.box,
+        two.box,
+        desk,
+        Client(wieldy.mcp.server(one.box)) as client,
+        Client(wieldy.mcp.server(two.box)),
+    ):
+        for path in "abcde":
+            assert (await client.call_tool("wipe", {"path": path})).is_error
+        waiting = [parked.id for parked in await desk.pending()]
+        for call_id in waiting:
+            receipt = await desk.approve(call_id, by="ann")
+            assert receipt.status is Status.PENDING
+        async with asyncio.timeout(20):
+            ended = [await desk.store.until(call_id, lambda e: e.ended) for call_id in waiting]
+
+    assert {entry.state for entry in ended} == {"ok"}
+    assert sorted(one.wiped + two.wiped) == list("abcde")

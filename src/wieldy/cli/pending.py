@@ -158,7 +158,7 @@ def _say_who_runs(receipt: Outcome) -> None:
     call = receipt.call
     screen.say(
         f"Approved {call.id}. {call.tool} is not here as it was then, so a process that has it "
-        f"runs the call: one that waits for it, or `wieldy approve {call.id} SOURCE`."
+        f"runs the call: a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
     )
 
 

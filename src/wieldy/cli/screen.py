@@ -5,6 +5,7 @@ without the characters that a terminal obeys, and never read as markup.
 """
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -34,10 +35,21 @@ _UNSAFE = re.compile(
 )
 
 
+class _Said(logging.Handler):
+    """Says what is logged, where nobody has set up anything else."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
+
+
 def ready() -> None:
-    """Let the streams show a question mark instead of failing on what they can't encode."""
+    """Let the streams show a question mark instead of failing on what they can't encode.
+
+    What is logged may hold a server's words, and is shown like them.
+    """
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+    logging.lastResort = _Said(logging.WARNING)
 
 
 def clean(text: object) -> str:

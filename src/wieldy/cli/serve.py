@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import json
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -39,13 +40,13 @@ def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
             if place is None:
                 runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:
-                _listen(runner, found, place)
+                _listen(runner, found, place, _words(found, own))
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)
 
 
-def _listen(runner: asyncio.Runner, found: Loaded, place: Place) -> None:
+def _listen(runner: asyncio.Runner, found: Loaded, place: Place, words: list[str]) -> None:
     tokens = environment.tokens(list(place.tokens))
     if not tokens and not _is_local(place.host):
         raise ServeError(
@@ -54,7 +55,7 @@ def _listen(runner: asyncio.Runner, found: Loaded, place: Place) -> None:
         )
 
     def ready(url: str) -> None:
-        _explain(found, url, bool(tokens))
+        _explain(found, url, bool(tokens), words)
 
     run = _extra("wieldy.server", "run", "server")
     serving = run(found.box, host=place.host, port=place.port, tokens=tokens or None, ready=ready)
@@ -83,7 +84,7 @@ def _extra(module: str, name: str, extra: str) -> Any:
         ) from error
 
 
-def _explain(found: Loaded, url: str, guarded: bool) -> None:
+def _explain(found: Loaded, url: str, guarded: bool, words: list[str]) -> None:
     """Say where the tools are, how a client gets there, and what to try."""
     server: dict[str, Any] = {"url": url}
     if guarded:
@@ -96,31 +97,52 @@ def _explain(found: Loaded, url: str, guarded: bool) -> None:
         json.dumps({"mcpServers": {_NAME: server}}, indent=2),
         "",
         "Claude Desktop starts a process of its own:",
-        json.dumps({"mcpServers": {_NAME: _command(found)}}, indent=2),
+        json.dumps({"mcpServers": {_NAME: _command(words)}}, indent=2),
         "",
         "Look at it with the MCP Inspector:",
         f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
         "",
         "Try, in another terminal:",
-        *_trials(found),
+        *_trials(found, words),
         "",
         "Ctrl-C stops.",
     ]
     screen.say("\n".join(lines))
 
 
-def _command(found: Loaded) -> dict[str, Any]:
-    sources = dict.fromkeys(found.origins.values())
-    places = [str(Path(each).resolve()) if Path(each).exists() else each for each in sources]
-    program = shutil.which(_NAME) or sys.argv[0]
-    return {"command": program, "args": ["serve", *places, "--stdio"]}
+def _command(words: list[str]) -> dict[str, Any]:
+    # Whoever starts it stands in another folder.
+    program = Path(shutil.which(_NAME) or sys.argv[0]).absolute()
+    return {"command": str(program), "args": ["serve", *words, "--stdio"]}
 
 
-def _trials(found: Loaded) -> list[str]:
+def _words(found: Loaded, own: Own) -> list[str]:
+    """The sources, and what holds for their box, as another process is to be told."""
+    words = [_place(each) for each in dict.fromkeys(found.origins.values())]
+    if own.lock is not None:
+        words += ["--lock", str(Path(own.lock).absolute())]
+        words += [] if own.on_change is None else ["--on-change", own.on_change]
+    store = own.store if not found.made else own.store or environment.default_store()
+    return words if store is None else [*words, "--store", _store(store)]
+
+
+def _place(source: str) -> str:
+    file, colon, name = source.partition(":")
+    return f"{Path(file).resolve()}{colon}{name}" if Path(file).exists() else source
+
+
+def _store(url: str) -> str:
+    """The address from any folder. One with a password in it is not for the screen."""
+    file = url.removeprefix("sqlite:///")
+    return "URL" if file == url else f"sqlite:///{Path(file).absolute()}"
+
+
+def _trials(found: Loaded, words: list[str]) -> list[str]:
     if not found.kept:
         return ["  wieldy list SOURCE", "  wieldy call NAME SOURCE --arg name=value"]
+    store = f" --store {shlex.quote(words[-1])}" if "--store" in words else ""
     return [
-        "  wieldy log --follow      every call as it comes",
-        "  wieldy pending           what waits for you",
-        "  wieldy approve ID        let it run",
+        f"  wieldy log --follow{store}      every call as it comes",
+        f"  wieldy pending{store}           what waits for you",
+        f"  wieldy approve ID{store}        let it run",
     ]

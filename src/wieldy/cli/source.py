@@ -26,6 +26,7 @@ class Loaded:
 
     def __init__(self, box: View) -> None:
         self.box = box
+        self.made = False
         self.origins: dict[str, str] = {}
         self.failed: list[SourceError] = []
 
@@ -123,6 +124,7 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> Loaded:
         boxes = [view for view in views.values() if isinstance(view, Toolbox)]
         box = boxes[0] if boxes else own.box()
     found = Loaded(box)
+    found.made = box not in views.values()
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set())
     if own.store is not None and box in views.values():

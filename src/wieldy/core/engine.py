@@ -9,7 +9,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
-from .block import Block, Progress
+from .block import Block, Progress, to_text
 from .call import Call, Outcome, Scope, Status, asked_for
 from .channel import streamed
 from .current import current_task
@@ -385,6 +385,14 @@ def _interrupted(run: Run) -> Outcome:
     return _with_events(run, outcome)
 
 
+def _note_covered(run: Run, value: Any) -> None:
+    """Say where a value holds what is covered in the content: it is not to be shown."""
+    if value is not None:
+        whole = to_text(value)
+        if redact(whole, run.secrets) != whole:
+            run.note("covered", True)
+
+
 def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
     rest = () if run.streamed and ended_well else outcome.content
@@ -392,6 +400,7 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     if run.secrets:
         rest = covered_content(rest, run.secrets)
         content = covered_content(content, run.secrets)
+        _note_covered(run, outcome.value)
     if run.sink is not None and ended_well:
         run.sink.finish(rest)
     return Outcome(

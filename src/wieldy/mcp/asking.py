@@ -1,5 +1,6 @@
 """Ask the client's user about a waiting call, in the way this client understands."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -21,13 +22,14 @@ from pydantic import BaseModel, ValidationError
 
 from wieldy.core.approvals import receipt
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import WieldyError
+from wieldy.core.errors import AlreadyDecided, WieldyError
 
 from .offer import Box, Decider
 from .questions import APPROVE, Question, approval, lacking, pause
 from .results import Answer, answer, failure, waiting
 
 Request = ServerRequestContext[Any, Any]
+_PAUSE = 1.0
 _SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "elicitation/create": (ElicitRequest, ElicitResult),
     "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
@@ -67,7 +69,11 @@ class Asking:
             if question.kind == "approve" or not answers or not question.answered(answers):
                 if _is_modern(ctx):
                     return _input_required(question)
-                answers = await self._asked_now(ctx, question)
+                found = await self._asked_or_decided(ctx, question)
+                if isinstance(found, Outcome):
+                    outcome = found
+                    continue
+                answers = found
             if answers is None:
                 return waiting(outcome, "nobody answered in time")
             ended = await self._decide(question, answers, by)
@@ -137,6 +143,34 @@ class Asking:
             f"The call of {question.tool} waits for approval as {question.call_id}: the question "
             f"was closed. A person can let it run with `wieldy approve {question.call_id}`."
         )
+
+    async def _asked_or_decided(
+        self, ctx: Request, question: Question
+    ) -> dict[str, Any] | Outcome | None:
+        """The client's answers, or the end of the call if somebody else decides meanwhile."""
+        if question.kind != "approve":
+            return await self._asked_now(ctx, question)
+        asked = asyncio.create_task(self._asked_now(ctx, question))
+        decided = asyncio.create_task(self._decided_elsewhere(question.call_id))
+        try:
+            await asyncio.wait((asked, decided), return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else decided.result()
+        finally:
+            asked.cancel()
+            decided.cancel()
+            await asyncio.wait((asked, decided))
+
+    async def _decided_elsewhere(self, call_id: str) -> Outcome:
+        box = cast(Decider, self._box)
+        waits = True
+        while waits:
+            await asyncio.sleep(_PAUSE)
+            waits = call_id in {parked.id for parked in await box.pending()}
+        # It is decided: saying so again changes nothing, and gives how it ended.
+        try:
+            return await box.approve(call_id)
+        except AlreadyDecided:
+            return await box.deny(call_id)
 
     async def _asked_now(self, ctx: Request, question: Question) -> dict[str, Any] | None:
         """The client's answers to requests sent while its own waits; None if none came."""

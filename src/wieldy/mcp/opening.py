@@ -14,6 +14,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.stdio import get_default_environment
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from wieldy.core.errors import InvalidSource, WieldyError, describe
 from wieldy.core.secret import held_secrets, redact, reveal
@@ -203,6 +204,10 @@ def reason_of(error: BaseException) -> str:
         return best.message
     if isinstance(best, WieldyError):
         return str(best)
+    if isinstance(best, ValidationError):
+        first = best.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"its answer can't be read: {place}: {first['msg']}"[:500]
     return describe(best).partition("\n")[0][:500]
 
 

@@ -72,7 +72,8 @@ def _described(artifact: "Head") -> dict[str, Any]:
 
 def _mime(content_type: str) -> str:
     """The media type of a kind of text such as `markdown`."""
-    return content_type if "/" in content_type else f"text/{content_type}"
+    kind = "plain" if content_type == "text" else content_type
+    return kind if "/" in kind else f"text/{kind}"
 
 
 @contextmanager

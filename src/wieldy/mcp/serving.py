@@ -29,6 +29,7 @@ from .callers import caller_name
 from .changes import Changes
 from .offer import Box, Offer
 from .pages import page
+from .pickup import Pickup
 from .progress import Teller
 from .resources import artifacts_of, serve_artifacts
 from .results import Answer, complete
@@ -100,6 +101,7 @@ class BoxServer(Server[Any]):
         self.box = box
         self.traffic = Traffic()
         self.changes = Changes(box)
+        self.pickup = Pickup(box, self.traffic)
         self._views = dict(options.get("views") or {})
         self._asking = Asking(
             box, options.get("self_approval", True), options.get("patience", 300.0)
@@ -186,5 +188,6 @@ class BoxServer(Server[Any]):
 
 @asynccontextmanager
 async def _watched(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
-    async with cast(BoxServer, server).changes.watching():
+    served = cast(BoxServer, server)
+    async with served.changes.watching(), served.pickup.looking():
         yield {}

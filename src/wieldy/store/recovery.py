@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest
@@ -26,11 +26,12 @@ async def recover(
     registry: Registry,
     named: Sequence[str] | None,
     by: str | None,
+    unknown: bool,
 ) -> list[Outcome]:
     """The outcomes of calls that were run now; of calls named by id, each one's outcome."""
     await store.sweep()
     if named is None:
-        entries = _readable(await store.read(_left_open))
+        entries = _readable(await store.read(_left_open if unknown else _approved))
         chosen = [e for e in entries if _obstacle(e, registry, False) is None]
         return list(await asyncio.gather(*(_run(store, engine, e, e.call, by) for e in chosen)))
     entries = [await store.entry(call_id) for call_id in named]
@@ -83,10 +84,20 @@ def _obstacle(entry: Entry, registry: Registry, asked: bool) -> str | None:
     return None
 
 
+_FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))
+
+
 def _left_open(connection: Connection) -> list[Row[Any]]:
-    free = and_(calls.c.state == "approved", calls.c.owner.is_(None))
-    query = select(calls).where(IS_OPEN, or_(calls.c.state == "unknown", free))
-    return list(connection.execute(query.order_by(calls.c.proposed_at)).all())
+    return _found(connection, or_(calls.c.state == "unknown", _FREE))
+
+
+def _approved(connection: Connection) -> list[Row[Any]]:
+    return _found(connection, _FREE)
+
+
+def _found(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
+    query = select(calls).where(IS_OPEN, condition).order_by(calls.c.proposed_at)
+    return list(connection.execute(query).all())
 
 
 def _readable(rows: list[Row[Any]]) -> list[Entry]:

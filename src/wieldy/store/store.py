@@ -140,11 +140,16 @@ class Store:
         return entry
 
     async def recover(
-        self, engine: Engine, registry: Registry, calls: Iterable[str] | None, by: str | None
+        self,
+        engine: Engine,
+        registry: Registry,
+        calls: Iterable[str] | None,
+        by: str | None,
+        unknown: bool,
     ) -> list[Outcome]:
         """Run what a crash left open."""
         named = None if calls is None else list(calls)
-        return await recover(self, engine, registry, named, by)
+        return await recover(self, engine, registry, named, by, unknown)
 
     async def save_state(self, name: str, state: dict[str, Any]) -> None:
         """Keep a toolbox's state under a name."""

@@ -1,8 +1,9 @@
 """MCP: a call out of a `tools/call` request, a result as its answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wieldy.core.block import to_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.conversion import parse_json
 
@@ -43,8 +44,10 @@ def result(outcome: Outcome) -> dict[str, Any]:
 def _structured(outcome: Outcome) -> dict[str, Any] | None:
     if outcome.status is not Status.OK or outcome.value is None or isinstance(outcome.value, str):
         return None
+    # A tool may show something else than its value; where a secret is covered, that counts.
+    own = isinstance(outcome.value, Mapping) and not outcome.metadata.get("covered")
     try:
-        value = encodable(parse_json(outcome.text))
+        value = encodable(parse_json(to_text(outcome.value) if own else outcome.text))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

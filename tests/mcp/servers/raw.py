@@ -44,6 +44,7 @@ TOOLS = {
         tool("result", outputSchema={"type": "object", "required": ["n"]}),
         tool("far", outputSchema=REMOTE), tool("echo"),
     ],
+    "misshapen": [tool("echo", {"type": "string"})],
 }  # fmt: skip
 
 

@@ -1,0 +1,89 @@
+"""Run the calls of a served box that were approved somewhere else."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from mcp.shared.exceptions import MCPError
+
+from wieldy.core.errors import WieldyError
+
+from .traffic import Traffic
+
+if TYPE_CHECKING:
+    from wieldy.store.entry import Entry
+
+_PAUSE = 1.0
+_log = logging.getLogger("wieldy.mcp")
+
+
+class Pickup:
+    """Looks for calls that a process without their tool approved, such as `wieldy approve`."""
+
+    def __init__(self, box: Any, traffic: Traffic) -> None:
+        self._box = box
+        self._traffic = traffic
+        self._servings = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """Run what is found while the server runs, over however many transports."""
+        self._servings += 1
+        # A view takes no decisions.
+        kept = getattr(self._box, "recorded", False) and hasattr(self._box, "recover")
+        if kept and self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        try:
+            yield
+        finally:
+            self._servings -= 1
+            if not self._servings:
+                await self._stop()
+
+    async def _stop(self) -> None:
+        tasks = list(self._running)
+        if self._looking is not None:
+            tasks.append(self._looking)
+            self._looking = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _look(self) -> None:
+        failed = False
+        while not self._traffic.closing:
+            try:
+                if await self._found():
+                    self._start()
+                failed = False
+            except WieldyError as error:
+                if not failed:
+                    _log.warning("Approved calls can't be looked for now: %s", error)
+                failed = True
+            await asyncio.sleep(_PAUSE)
+
+    async def _found(self) -> bool:
+        approved = await self._box.ledger.list(status="approved", limit=None)
+        return any(entry.free and self._has_tool(entry) for entry in approved)
+
+    def _has_tool(self, entry: "Entry") -> bool:
+        tool = self._box.get(entry.call.tool)
+        return tool is not None and tool.fingerprint == entry.fingerprint
+
+    def _start(self) -> None:
+        """Run them beside the looking: one that takes long must not hold up the next."""
+        task = asyncio.get_running_loop().create_task(self._run())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self) -> None:
+        try:
+            with self._traffic.one():
+                await self._box.recover(unknown=False)
+        except (WieldyError, MCPError) as error:
+            _log.warning("Approved calls can't be run now: %s", error)
