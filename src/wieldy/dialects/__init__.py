@@ -1,0 +1,1 @@
+"""Four known tool APIs, spoken over one engine."""
