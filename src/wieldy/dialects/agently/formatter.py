@@ -1,0 +1,87 @@
+"""Types and schemas in the short forms that Agently shows to a model."""
+
+import datetime
+import types
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from wieldy.wire.prompt import Kwargs, kwargs_form
+
+
+class DataFormatter:
+    """Values and schemas as plain data."""
+
+    @staticmethod
+    def sanitize(value: Any, remain_type: bool = False) -> Any:
+        """The value as data that can be written down; types stand as their names, or stay."""
+        if value is None or isinstance(value, str | int | float | bool):
+            return value
+        if isinstance(value, datetime.datetime | datetime.date):
+            return value.isoformat()
+        if get_origin(value) is not None:
+            return value if remain_type else _generic_name(value)
+        if isinstance(value, type):
+            return _class_form(value, remain_type)
+        if isinstance(value, Mapping):
+            return {str(key): DataFormatter.sanitize(v, remain_type) for key, v in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            items = [DataFormatter.sanitize(item, remain_type) for item in value]
+            return items if isinstance(value, list) else _again(value, items)
+        if value is Any:
+            return value if remain_type else "Any"
+        return str(value)
+
+    @staticmethod
+    def from_schema_to_kwargs_format(schema: Mapping[str, Any] | None) -> Kwargs | None:
+        """The arguments of a schema as `{name: (type, "key: value;…")}`; None if it has none."""
+        return kwargs_form(schema)
+
+
+def _again(value: Any, items: list[Any]) -> Any:
+    kind = next(each for each in (tuple, set, frozenset) if isinstance(value, each))
+    try:
+        return kind(items)
+    except TypeError:
+        # What a set holds may become something that no set can hold.
+        return items
+
+
+def _class_form(value: type, remain_type: bool) -> Any:
+    if issubclass(value, BaseModel):
+        return {
+            name: _field_form(field.annotation, field.description, remain_type)
+            for name, field in value.model_fields.items()
+        }
+    if remain_type:
+        return value
+    if issubclass(value, Enum):
+        return f"Literal[{', '.join(str(member.value) for member in value)}]"
+    return "None" if value is type(None) else value.__name__
+
+
+def _field_form(annotation: Any, description: str | None, remain_type: bool) -> tuple[Any, ...]:
+    form = DataFormatter.sanitize(annotation, remain_type)
+    return (form, description) if description else (form,)
+
+
+def _generic_name(value: Any) -> str:
+    origin, inner = get_origin(value), get_args(value)
+    if origin is Annotated:
+        return str(DataFormatter.sanitize(inner[0]))
+    if origin in (Union, types.UnionType):
+        return " | ".join(map(_name, inner))
+    if origin is Literal:
+        return f"Literal[{', '.join(map(str, inner))}]"
+    named = getattr(origin, "__name__", str(origin))
+    return f"{named}[{', '.join(map(_name, inner))}]" if inner else named
+
+
+def _name(value: Any) -> str:
+    if value is Ellipsis:
+        return "..."
+    form = DataFormatter.sanitize(value)
+    # A model inside another type would break the line; its name says enough there.
+    return value.__name__ if isinstance(form, dict) else str(form)

@@ -1,0 +1,268 @@
+"""Functions by name and tag; whatever goes wrong comes back as text."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from wieldy.core.call import Outcome
+from wieldy.core.errors import ToolFailed, ToolNotFound
+from wieldy.core.schema import output_schema
+from wieldy.core.signature import bound_keywords
+from wieldy.core.sync import border
+from wieldy.core.tool import Tool
+from wieldy.toolbox import Toolbox
+from wieldy.wire.prompt import kwargs_form
+
+from .formatter import DataFormatter
+from .remote import shown, tags_of, transport_source
+from .shifter import FunctionShifter
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Info = dict[str, Any]
+Names = str | Iterable[str]
+_SOURCE = "agently"
+_JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
+
+
+class AgentlyToolManager:
+    """Registers functions, finds them by tag and calls them by name.
+
+    `kwargs` tell the model what to send: `{name: (type, description)}`. They are
+    not enforced; the function gets what was sent.
+    """
+
+    def __init__(self, toolbox: Toolbox | None = None) -> None:
+        self.toolbox = Toolbox() if toolbox is None else toolbox
+        # As registered here: the tool, to know whether its name has changed hands since.
+        self._known: dict[str, tuple[Tool, Info]] = {}
+
+    @property
+    def tool_funcs(self) -> dict[str, Callable[..., Any]]:
+        """Name to function."""
+        return {tool.name: self._function(tool) for tool in self.toolbox}
+
+    @property
+    def tool_info(self) -> dict[str, Info]:
+        """Name to `{name, desc, kwargs, returns?}`."""
+        return {tool.name: self._info(tool) for tool in self.toolbox}
+
+    @property
+    def tag_mappings(self) -> dict[str, set[str]]:
+        """Tag to the names of its tools."""
+        mappings: dict[str, set[str]] = {}
+        for tool in self.toolbox:
+            for tag in tool.tags:
+                mappings.setdefault(tag, set()).add(tool.name)
+        return mappings
+
+    def register(
+        self,
+        name: str,
+        desc: str | None,
+        kwargs: Mapping[str, Any] | None,
+        func: Callable[..., Any],
+        returns: Any = None,
+        tags: Names | None = None,
+    ) -> None:
+        """Register a function; one of the same name is replaced."""
+        info: Info = {"name": name, "desc": desc or "", "kwargs": dict(kwargs or {})}
+        if returns is not None:
+            info["returns"] = returns
+        tool = Tool(
+            func,
+            name=name,
+            description=info["desc"],
+            input_schema=_schema(info["kwargs"], func),
+            tags=_listed(tags),
+            validation="describe",
+            source=_SOURCE,
+        )
+        self._known[name] = (self.toolbox.add(tool, on_conflict="override"), info)
+
+    def tag(self, tool_names: Names, tags: Names) -> None:
+        """Add tags to registered tools; an unknown one is a `RuntimeError`."""
+        found = [(name, self.toolbox.get(name)) for name in _listed(tool_names)]
+        for name, tool in found:
+            if tool is None:
+                raise RuntimeError(f"Can not find tool named '{name}'")
+        for _, tool in found:
+            assert tool is not None
+            tagged = tool.replace(tags=(*tool.tags, *_listed(tags)))
+            self.toolbox.add(tagged, on_conflict="override")
+            if self._is_known(tool):
+                self._known[tool.name] = (tagged, self._known[tool.name][1])
+
+    def tool_func(self, func: Callable[P, R]) -> Callable[P, R]:
+        """Register the function below, described by its signature; it stays what it was."""
+        name, inner = _name_and_inner(func)
+        hints = _hints(inner if hasattr(inner, "__name__") else type(inner).__call__)
+        returns = None
+        if "return" in hints:
+            returns = DataFormatter.sanitize(hints["return"], remain_type=True)
+        desc = inspect.getdoc(inner) or name
+        self.register(name, desc, _kwargs_of(func, hints), func, returns)
+        return func
+
+    def get_tool_info(self, tags: Names | None = None) -> dict[str, Info]:
+        """What is known of all tools, or of those with any of the tags."""
+        if tags is None:
+            return self.tool_info
+        wanted = set(_listed(tags))
+        return {
+            tool.name: self._info(tool) for tool in self.toolbox if wanted.intersection(tool.tags)
+        }
+
+    def get_tool_list(self, tags: Names | None = None) -> list[Info]:
+        """The same as a list."""
+        return list(self.get_tool_info(tags).values())
+
+    def get_tool_func(
+        self, name: str, shift: Literal["sync", "async"] | None = None
+    ) -> Callable[..., Any] | None:
+        """The tool's own function, or a form of it for blocking or async code; None if missing."""
+        tool = self.toolbox.get(name)
+        if tool is None:
+            return None
+        function = self._function(tool)
+        if shift == "sync":
+            return FunctionShifter.syncify(function)
+        return FunctionShifter.asyncify(function) if shift == "async" else function
+
+    def call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool; a missing tool and an exception are strings. Never raises."""
+        return self._told(self.toolbox.call_sync(name, kwargs))
+
+    async def async_call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
+        """The same without blocking the event loop."""
+        return self._told(await self.toolbox.call(name, kwargs))
+
+    async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
+        """Register the tools of an MCP server, with its own tags and those given."""
+        source = transport_source(transport)
+        given = _listed(tags)
+        for tool in await self.toolbox.add_mcp(source, tags=given, on_conflict="override"):
+            own = tags_of(tool)
+            if own:
+                self.tag(tool.name, own)
+
+    def use_mcp(self, transport: Any, tags: Names | None = None) -> None:
+        """The same from blocking code."""
+        border().wait(lambda home: self.async_use_mcp(transport, tags))
+
+    def _told(self, outcome: Outcome) -> Any:
+        tool = self.toolbox.get(outcome.call.tool)
+        if tool is not None and tool.source.startswith("mcp"):
+            return shown(outcome)
+        match outcome.error:
+            case None if outcome.ok:
+                return outcome.value
+            case ToolNotFound() if tool is None:
+                return f"Can not find tool named '{outcome.call.tool}'"
+            case ToolFailed(redacted=False) as error:
+                return f"Error: {error.original}"
+        return f"Error: {outcome.text}"
+
+    def _is_known(self, tool: Tool) -> bool:
+        known = self._known.get(tool.name)
+        return known is not None and known[0] is tool
+
+    def _info(self, tool: Tool) -> Info:
+        """What was registered here, or for a tool that came another way what its schema says."""
+        if self._is_known(tool):
+            return self._known[tool.name][1]
+        info: Info = {
+            "name": tool.name,
+            "desc": tool.description,
+            "kwargs": kwargs_form(tool.input_schema) or {},
+        }
+        gives = tool.output_schema
+        if gives is not None and gives.get("type") == "object":
+            info["returns"] = kwargs_form(gives)
+        return info
+
+    def _function(self, tool: Tool) -> Callable[..., Any]:
+        if not tool.source.startswith("mcp"):
+            return tool.function
+        return functools.partial(_call_remote, self, tool.name)
+
+
+async def _call_remote(tools: AgentlyToolManager, name: str, /, **kwargs: Any) -> Any:
+    return await tools.async_call_tool(name, kwargs)
+
+
+def _listed(names: Names | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def _name_and_inner(func: Any) -> tuple[str, Any]:
+    """The function's name, and what carries its docstring."""
+    inner = func
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = getattr(inner, "__name__", None)
+    if isinstance(name, str):
+        return name, inner
+    if not callable(inner):
+        raise TypeError(f"a function is needed, not {type(func).__name__}")
+    return type(inner).__name__, inner
+
+
+def _hints(inner: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(inner, include_extras=True)
+    except Exception:
+        # A name that can't be found stands as it was written.
+        return dict(getattr(inner, "__annotations__", {}))
+
+
+def _kwargs_of(func: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    bound = bound_keywords(func)
+    return {
+        name: _pair(hints.get(name, parameter.annotation), parameter.default)
+        for name, parameter in inspect.signature(func).parameters.items()
+        if name not in bound
+    }
+
+
+def _pair(annotation: Any, default: Any) -> tuple[Any, str]:
+    texts: list[str] = []
+    if get_origin(annotation) is Annotated:
+        annotation, *extras = get_args(annotation)
+        texts = [extra for extra in extras if isinstance(extra, str)]
+    if default is not inspect.Parameter.empty:
+        texts.append(f"Default: {default}")
+    return annotation, ";".join(texts)
+
+
+def _schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[str, Any]:
+    """The same description for models that want a JSON schema."""
+    properties = {name: _property(form) for name, form in kwargs.items() if name != "<*>"}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    try:
+        listed = inspect.signature(func).parameters
+    except (TypeError, ValueError):
+        return schema
+    empty = inspect.Parameter.empty
+    needed = [name for name in properties if name in listed and listed[name].default is empty]
+    return {**schema, "required": needed} if needed else schema
+
+
+def _property(form: Any) -> dict[str, Any]:
+    kind, text = (form[0], form[1] if len(form) > 1 else "") if _is_pair(form) else (form, "")
+    found: dict[str, Any] = {}
+    if isinstance(kind, str):
+        found = {"type": kind} if kind in _JSON_TYPES else {}
+        text = "; ".join(filter(None, (text, "" if found else kind)))
+    elif kind not in (Any, inspect.Parameter.empty):
+        try:
+            found = output_schema(kind) or {}
+        except Exception:
+            # A type that JSON Schema can't say is described in words alone.
+            found = {}
+    return {**found, "description": text} if text else found
+
+
+def _is_pair(form: Any) -> bool:
+    return isinstance(form, tuple | list) and len(form) > 0

@@ -1,0 +1,440 @@
+"""The contract of document 000, point by point."""
+
+import asyncio
+import datetime
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+
+import wieldy.dialects.agently as agently
+from wieldy import Outcome, Status, Toolbox
+from wieldy.dialects.agently import AgentlyToolManager, DataFormatter, FunctionShifter
+
+
+@pytest.fixture
+def tools() -> AgentlyToolManager:
+    return AgentlyToolManager()
+
+
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def add_later(a: int, b: int = 2) -> int:
+    """Add two numbers, later."""
+    await asyncio.sleep(0)
+    return a + b
+
+
+def fail(**kwargs: Any) -> None:
+    raise ZeroDivisionError("oh no")
+
+
+def test_exports_are_exactly_those_of_the_contract() -> None:
+    assert sorted(agently.__all__) == ["AgentlyToolManager", "DataFormatter", "FunctionShifter"]
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (AgentlyToolManager.__init__, "self toolbox"),
+        (AgentlyToolManager.register, "self name desc kwargs func returns tags"),
+        (AgentlyToolManager.tag, "self tool_names tags"),
+        (AgentlyToolManager.tool_func, "self func"),
+        (AgentlyToolManager.get_tool_info, "self tags"),
+        (AgentlyToolManager.get_tool_list, "self tags"),
+        (AgentlyToolManager.get_tool_func, "self name shift"),
+        (AgentlyToolManager.call_tool, "self name kwargs"),
+        (AgentlyToolManager.async_call_tool, "self name kwargs"),
+        (AgentlyToolManager.use_mcp, "self transport tags"),
+        (AgentlyToolManager.async_use_mcp, "self transport tags"),
+        (DataFormatter.sanitize, "value remain_type"),
+        (DataFormatter.from_schema_to_kwargs_format, "schema"),
+        (FunctionShifter.syncify, "func"),
+        (FunctionShifter.asyncify, "func"),
+    ],
+)
+def test_parameters_have_the_names_of_the_contract(
+    function: Callable[..., Any], names: str
+) -> None:
+    assert list(inspect.signature(function).parameters) == names.split()
+
+
+# 000.1
+
+
+def test_000_1_register_by_position_and_by_keyword(tools: AgentlyToolManager) -> None:
+    tools.register("a", "first", {"a": (int, "one")}, add, int, ["x", "y"])
+    tools.register(name="b", desc=None, kwargs=None, func=add_later, tags="x")
+    assert tools.tool_info == {
+        "a": {"name": "a", "desc": "first", "kwargs": {"a": (int, "one")}, "returns": int},
+        "b": {"name": "b", "desc": "", "kwargs": {}},
+    }
+    assert tools.tool_funcs == {"a": add, "b": add_later}
+    assert tools.tag_mappings == {"x": {"a", "b"}, "y": {"a"}}
+
+
+def test_000_1_the_same_name_overwrites(tools: AgentlyToolManager) -> None:
+    tools.register("a", "first", {"a": (int, "")}, add, returns=int, tags="old")
+    tools.register("b", "other", None, add)
+    tools.register("a", "second", None, add_later)
+    assert tools.get_tool_list() == [
+        {"name": "a", "desc": "second", "kwargs": {}},
+        {"name": "b", "desc": "other", "kwargs": {}},
+    ]
+    assert tools.tool_funcs["a"] is add_later
+
+
+def test_000_1_a_falsy_return_type_is_still_given(tools: AgentlyToolManager) -> None:
+    tools.register("a", "", None, add, returns="")
+    assert tools.tool_info["a"]["returns"] == ""
+
+
+# 000.2
+
+
+def test_000_2_tag_adds_tags(tools: AgentlyToolManager) -> None:
+    for name in ("a", "b"):
+        tools.register(name, "", None, add, tags="old")
+    tools.tag(["a", "b"], "new")
+    tools.tag("a", ["x", "new"])
+    assert tools.tag_mappings == {"old": {"a", "b"}, "new": {"a", "b"}, "x": {"a"}}
+
+
+def test_000_2_an_unknown_tool_is_named_and_nothing_is_tagged(tools: AgentlyToolManager) -> None:
+    tools.register("a", "", None, add)
+    with pytest.raises(RuntimeError, match="nope"):
+        tools.tag(["a", "nope"], "x")
+    assert tools.tag_mappings == {}
+
+
+# 000.3
+
+
+class Search:
+    """Search a place."""
+
+    def __call__(self, query: str) -> str:
+        return f"found {query}"
+
+    def find(self, query: Annotated[str, "what"], limit: int = 5) -> list[str]:
+        """Find things."""
+        return [query] * limit
+
+    async def find_later(self, query: str) -> str:
+        return query
+
+
+def test_000_3_the_decorator_describes_and_gives_the_function_back(
+    tools: AgentlyToolManager,
+) -> None:
+    class Unit(BaseModel):
+        name: str
+
+    @tools.tool_func
+    def weather(
+        city: Annotated[str, "the city", Field(min_length=1), "in English"],
+        day: Annotated[int, "day"] = 0,
+        unit=None,  # type: ignore[no-untyped-def]
+        where: Unit | None = None,
+    ) -> Annotated[str, "text"]:
+        """Tell the weather.
+
+        In words.
+        """
+        return f"{city} {day}"
+
+    assert weather("Oslo") == "Oslo 0"
+    info = tools.tool_info["weather"]
+    assert info["desc"] == "Tell the weather.\n\nIn words."
+    assert info["kwargs"] == {
+        "city": (str, "the city;in English"),
+        "day": (int, "day;Default: 0"),
+        "unit": (inspect.Parameter.empty, "Default: None"),
+        "where": (Unit | None, "Default: None"),
+    }
+    assert "returns" in info
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "desc", "kwargs", "returns"),
+    [
+        (lambda: add, "add", "Add two numbers.", {"a": (int, ""), "b": (int, "Default: 2")}, int),
+        (lambda: add_later, "add_later", "Add two numbers, later.", ..., int),
+        (lambda: fail, "fail", "fail", {"kwargs": (Any, "")}, type(None)),
+        (
+            lambda: Search().find,
+            "find",
+            "Find things.",
+            {"query": (str, "what"), "limit": (int, "Default: 5")},
+            list[str],
+        ),
+        (lambda: Search().find_later, "find_later", "find_later", {"query": (str, "")}, str),
+        (lambda: functools.partial(add, b=3), "add", "Add two numbers.", {"a": (int, "")}, int),
+        (
+            lambda: functools.partial(add, 1),
+            "add",
+            "Add two numbers.",
+            {"b": (int, "Default: 2")},
+            int,
+        ),
+        (Search, "Search", "Search a place.", {"query": (str, "")}, str),
+    ],
+)
+def test_000_3_what_can_be_decorated(
+    tools: AgentlyToolManager,
+    make: Callable[[], Any],
+    name: str,
+    desc: str,
+    kwargs: Any,
+    returns: Any,
+) -> None:
+    function = make()
+    assert tools.tool_func(function) is function
+    info = tools.tool_info[name]
+    assert info["desc"] == desc
+    assert kwargs is ... or info["kwargs"] == kwargs
+    assert info["returns"] == returns
+
+
+def test_000_3_a_decorated_function_of_any_kind_is_called(tools: AgentlyToolManager) -> None:
+    for function in (add_later, Search().find, functools.partial(add, b=40), Search()):
+        tools.tool_func(function)
+    assert tools.call_tool("add_later", {"a": 1}) == 3
+    assert tools.call_tool("find", {"query": "x", "limit": 2}) == ["x", "x"]
+    assert tools.call_tool("add", {"a": 2}) == 42
+    assert tools.call_tool("Search", {"query": "tea"}) == "found tea"
+
+
+def test_000_3_no_return_annotation_no_returns(tools: AgentlyToolManager) -> None:
+    def plain(a):  # type: ignore[no-untyped-def]
+        return a
+
+    tools.tool_func(plain)
+    assert tools.tool_info["plain"] == {
+        "name": "plain",
+        "desc": "plain",
+        "kwargs": {"a": (inspect.Parameter.empty, "")},
+    }
+
+
+# 000.4
+
+
+def test_000_4_tools_are_found_by_tag(tools: AgentlyToolManager) -> None:
+    for name, tags in (("c", ["x"]), ("a", ["x", "y"]), ("b", "y"), ("d", None)):
+        tools.register(name, "", None, add, tags=tags)
+    assert list(tools.get_tool_info()) == ["c", "a", "b", "d"]
+    assert list(tools.get_tool_info("y")) == ["a", "b"]
+    assert list(tools.get_tool_info(["y", "x"])) == ["c", "a", "b"]
+    assert [info["name"] for info in tools.get_tool_list(["x", "nope"])] == ["c", "a"]
+    assert tools.get_tool_info("nope") == {}
+    assert tools.get_tool_list([]) == []
+
+
+# 000.5
+
+
+async def test_000_5_functions_are_shifted(tools: AgentlyToolManager) -> None:
+    def where() -> int:
+        """Tell the thread."""
+        return threading.get_ident()
+
+    for function in (add_later, where):
+        tools.tool_func(function)
+    assert tools.get_tool_func("nope") is None
+    assert tools.get_tool_func("nope", shift="sync") is None
+    assert tools.get_tool_func("where") is where
+    blocking = tools.get_tool_func("add_later", "sync")
+    assert blocking is not None
+    assert blocking(1) == 3, "inside a running loop"
+    assert await asyncio.to_thread(blocking, 1, b=4) == 5, "and without one"
+    later = tools.get_tool_func("where", shift="async")
+    assert later is not None
+    assert await later() != threading.get_ident(), "it does not block the loop"
+    assert tools.get_tool_func("add_later", shift="async") is add_later
+
+
+def test_000_5_the_shifter_by_itself() -> None:
+    assert FunctionShifter.syncify(add) is add
+    assert FunctionShifter.syncify(add_later)(1) == 3
+    assert FunctionShifter.syncify(add_later).__name__ == "add_later"
+    assert asyncio.run(FunctionShifter.asyncify(add)(1, 5)) == 6
+    assert FunctionShifter.asyncify(add_later) is add_later
+    assert FunctionShifter.syncify(functools.partial(add_later, b=5))(1) == 6
+    with pytest.raises(TypeError):
+        FunctionShifter.asyncify(3)  # type: ignore[arg-type]
+
+
+# 000.6
+
+
+async def test_000_6_errors_are_text(tools: AgentlyToolManager) -> None:
+    for function in (add, add_later, fail):
+        tools.tool_func(function)
+
+    async def both(name: str, kwargs: Any) -> Any:
+        blocking = await asyncio.to_thread(tools.call_tool, name, kwargs)
+        assert await tools.async_call_tool(name, kwargs) == blocking
+        return blocking
+
+    assert await both("add", {"a": 1}) == 3
+    assert await both("add_later", {"a": 1, "b": 1}) == 2
+    assert await both("nope", {}) == "Can not find tool named 'nope'"
+    assert await both("fail", {"x": 1}) == "Error: oh no"
+    assert await both("add", {"a": 1, "b": "x"}) == (
+        "Error: unsupported operand type(s) for +: 'int' and 'str'"
+    )
+    missing = await both("add", {})
+    assert missing.startswith("Error: ")
+    assert "'a'" in missing
+    assert (await both("add", {"a": 1, "z": 1})).startswith("Error: ")
+    assert (await both("add", 3)).startswith("Error: ")
+    assert await both("fail", None) == "Error: oh no"
+
+
+async def test_000_6_observers_hear_of_errors() -> None:
+    heard: list[Outcome] = []
+    tools = AgentlyToolManager(Toolbox(observers=[heard.append]))
+    tools.tool_func(fail)
+    await tools.async_call_tool("fail", {})
+    await tools.async_call_tool("nope", {})
+    assert [outcome.status for outcome in heard] == [Status.ERROR, Status.ERROR]
+
+
+async def test_000_6_a_call_that_waits_or_may_not_run_says_so(tools: AgentlyToolManager) -> None:
+    tools.tool_func(add)
+    tools.toolbox.rules.ask("add")
+    receipt = await tools.async_call_tool("add", {"a": 1})
+    assert receipt.startswith("Error: ")
+    (parked,) = await tools.toolbox.pending()
+    assert parked.id in receipt
+    tools.toolbox.rules.deny("add")
+    assert "denied" in await tools.async_call_tool("add", {"a": 1})
+
+
+# 000.9
+
+
+@pytest.mark.parametrize(
+    "empty", [None, {}, {"type": "object"}, {"type": "object", "properties": {}}]
+)
+def test_000_9_no_arguments(empty: Any) -> None:
+    assert DataFormatter.from_schema_to_kwargs_format(empty) is None
+
+
+def test_000_9_arguments_in_short_form() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "title": "A", "minimum": 1, "description": "one"},
+            "b": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "c": {"type": "string"},
+        },
+        "additionalProperties": {"type": "number", "title": "X", "description": "more"},
+    }
+    before = repr(schema)
+    assert DataFormatter.from_schema_to_kwargs_format(schema) == {
+        "a": ("integer", "minimum: 1;description: one"),
+        "b": (Any, "anyOf: [{'type': 'string'}, {'type': 'null'}]"),
+        "c": ("string", ""),
+        "<*>": ("number", "description: more"),
+    }
+    assert repr(schema) == before
+
+
+def test_000_9_additional_properties_and_bad_schemas() -> None:
+    shift = DataFormatter.from_schema_to_kwargs_format
+    assert shift({"type": "object", "additionalProperties": True}) == {"<*>": (Any, "")}
+    assert shift({"type": "object", "additionalProperties": False}) is None
+    with pytest.raises(KeyError):
+        shift({"properties": {}})
+    with pytest.raises(TypeError):
+        shift({"type": "array"})
+
+
+# 000.10
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = 2
+
+
+class Place(BaseModel):
+    name: str = Field(description="its name")
+    at: list[int]
+
+
+@pytest.mark.parametrize(
+    ("value", "plain", "typed"),
+    [
+        (1, 1, 1),
+        (None, None, None),
+        ("a", "a", "a"),
+        (1.5, 1.5, 1.5),
+        (True, True, True),
+        (datetime.date(2026, 1, 2), "2026-01-02", "2026-01-02"),
+        (datetime.datetime(2026, 1, 2, 3), "2026-01-02T03:00:00", "2026-01-02T03:00:00"),
+        (int, "int", int),
+        (list[int], "list[int]", list[int]),
+        (dict[str, int], "dict[str, int]", dict[str, int]),
+        (tuple[int, str], "tuple[int, str]", tuple[int, str]),
+        (int | None, "int | None", int | None),
+        (Optional[int], "int | None", Optional[int]),  # noqa: UP045
+        (Literal["a", "b"], "Literal[a, b]", Literal["a", "b"]),
+        (list[int | None], "list[int | None]", list[int | None]),
+        (Colour, "Literal[red, 2]", Colour),
+        (Place, {"name": ("str", "its name"), "at": ("list[int]",)}, ...),
+        ({"a": int, 1: [str]}, {"a": "int", "1": ["str"]}, {"a": int, "1": [str]}),
+        ((int, "x"), ("int", "x"), (int, "x")),
+        ({"x"}, {"x"}, {"x"}),
+    ],
+)
+def test_000_10_values_as_data(value: Any, plain: Any, typed: Any) -> None:
+    assert DataFormatter.sanitize(value) == plain
+    if typed is not ...:
+        assert DataFormatter.sanitize(value, remain_type=True) == typed
+
+
+def test_000_10_a_model_keeps_its_types_where_asked() -> None:
+    assert DataFormatter.sanitize(Place, remain_type=True) == {
+        "name": (str, "its name"),
+        "at": (list[int],),
+    }
+
+
+def test_000_10_anything_else_is_its_text() -> None:
+    assert DataFormatter.sanitize(complex(1, 2)) == "(1+2j)"
+
+
+# One toolbox, several ways in.
+
+
+async def test_a_shared_toolbox_is_called_from_both_sides() -> None:
+    box = Toolbox()
+    tools = AgentlyToolManager(toolbox=box)
+    tools.tool_func(add)
+    box.add(add_later, tags={"math"}, group="basic")
+    assert (await box.call("add", {"a": 1})).value == 3
+    assert await tools.async_call_tool("add_later", {"a": 1}) == 3
+    assert await tools.async_call_tool("add_later", {"a": "x"}) == (
+        "Error: " + (await box.call("add_later", {"a": "x"})).text
+    )
+    assert tools.get_tool_info("math") == {
+        "add_later": {
+            "name": "add_later",
+            "desc": "Add two numbers, later.",
+            "kwargs": {"a": ("integer", ""), "b": ("integer", "default: 2")},
+        }
+    }
+    parameters = box.schemas("openai")[0]["function"]["parameters"]
+    assert parameters["properties"]["b"] == {"type": "integer", "description": "Default: 2"}
+    assert parameters["required"] == ["a"]
