@@ -24,7 +24,8 @@ class FunctionShifter:
 
         @_like(func)
         def blocking(*args: P.args, **kwargs: P.kwargs) -> R:
-            return border().wait(lambda home: _awaited(func(*args, **kwargs)))
+            value: R = border().wait(lambda home: _awaited(func(*args, **kwargs)))
+            return value
 
         return blocking  # type: ignore[no-any-return]
 
@@ -40,7 +41,8 @@ class FunctionShifter:
 
         @_like(func)
         async def awaitable(*args: P.args, **kwargs: P.kwargs) -> R:
-            return await _awaited(await asyncio.to_thread(func, *args, **kwargs))
+            value: R = await _awaited(await asyncio.to_thread(func, *args, **kwargs))
+            return value
 
         return awaitable  # type: ignore[no-any-return]
 

@@ -1,0 +1,174 @@
+"""The tools of one agent, called through the engine."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import InvalidArguments, ToolFailed
+from wieldy.core.tool import Permission, Tool
+from wieldy.toolbox import Toolbox
+
+from .errand import Callback, Errand, current_errand
+from .tool import (
+    BaseTool,
+    ToolError,
+    ToolParameter,
+    ToolPermission,
+    ToolResult,
+    engine_tool,
+    is_current,
+)
+
+
+class AgentToolkit:
+    """What one agent may use. `on_event` hears what happens to its calls."""
+
+    def __init__(self, agent_name: str, toolbox: Toolbox | None = None) -> None:
+        self.agent_name = agent_name
+        self.tools: dict[str, BaseTool] = {}
+        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self._view = self.toolbox.view(agent=agent_name)
+        self._callbacks: list[Callback] = []
+
+    def add_tool(self, tool: BaseTool) -> None:
+        """Add a tool; one of the same name is replaced."""
+        self.tools[tool.name] = tool
+        self._register(tool)
+
+    def add_tools(self, tools: Iterable[BaseTool]) -> None:
+        """Add several tools."""
+        for tool in tools:
+            self.add_tool(tool)
+
+    def get_tool(self, name: str) -> BaseTool | None:
+        """The tool of this name, or None."""
+        return self.tools.get(name)
+
+    def list_tools(self) -> list[BaseTool]:
+        """The tools, in the order they were added."""
+        return list(self.tools.values())
+
+    def on_event(self, callback: Callback) -> Callback:
+        """Have a function called with `(event, data)`; it may be async."""
+        self._callbacks.append(callback)
+        return callback
+
+    async def execute_tool(self, name: str, params: Mapping[str, Any] | None = None) -> ToolResult:
+        """Run a tool, or ask first: then the result names the call that waits."""
+        tool = self.tools.get(name)
+        if tool is None:
+            missing = f"Tool '{name}' not available in {self.agent_name}'s toolkit"
+            return ToolResult(False, error=missing)
+        self._register(tool)
+        sent = dict(params or {})
+        errand = Errand(self._callbacks, sent, granted=False)
+        outcome = await _sent(errand, lambda: self._view.call(name, sent))
+        if outcome.status is Status.PENDING:
+            return await self._interrupted(errand, outcome)
+        return await _completed(errand, outcome, tool)
+
+    async def resume(self, call_id: str, answer: Mapping[str, Any] | None) -> ToolResult:
+        """Go on with a call that waits, as a person answered: `{"approved": True}`, or not."""
+        told = answer if isinstance(answer, Mapping) else {}
+        by = told.get("by")
+        parked = next((p for p in await self.toolbox.pending() if p.id == call_id), None)
+        errand = Errand(self._callbacks, dict(parked.arguments) if parked else {}, granted=True)
+        if told.get("approved") is not True:
+            outcome = await self.toolbox.deny(call_id, by=by)
+            await errand.tell("permission_result", {"approved": False})
+            return _result(outcome, None)
+        outcome = await _sent(errand, lambda: self.toolbox.approve(call_id, by=by))
+        if outcome.status is Status.PENDING:
+            return ToolResult(False, error=outcome.text, metadata={"pending": call_id})
+        if parked is None and not errand.started:
+            return _result(outcome, None)
+        return await _completed(errand, outcome, self.tools.get(outcome.call.tool))
+
+    async def _interrupted(self, errand: Errand, outcome: Outcome) -> ToolResult:
+        """The result of a call that waits, with what a person should be asked."""
+        call = outcome.call
+        level = ToolPermission.CONFIRM.value
+        params = dict(call.arguments) if isinstance(call.arguments, Mapping) else {}
+        await errand.tell("permission_request", {"permission_level": level, "params": params})
+        payload = {
+            "type": "tool_permission",
+            "agent": self.agent_name,
+            "tool_name": call.tool,
+            "params": params,
+            "permission_level": level,
+            "message": f"{self.agent_name} asks to run {call.tool}: {outcome.metadata['reason']}",
+        }
+        return ToolResult(
+            False, error=outcome.text, metadata={"pending": call.id, "interrupt": payload}
+        )
+
+    def _register(self, tool: BaseTool) -> None:
+        """Put the tool into the toolbox as it is now: it may have changed since."""
+        known = self.toolbox.get(tool.name)
+        if not isinstance(tool, BoxTool) and (known is None or not is_current(known, tool)):
+            self.toolbox.add(engine_tool(tool), on_conflict="override")
+
+
+class BoxTool(BaseTool):
+    """A tool that came into the toolbox another way."""
+
+    def __init__(self, tool: Tool, toolbox: Toolbox) -> None:
+        asks = tool.permission is Permission.CONFIRM
+        permission = ToolPermission.CONFIRM if asks else ToolPermission.AUTO
+        super().__init__(tool.name, tool.description, permission)
+        self._tool = tool
+        self._toolbox = toolbox
+
+    def get_parameters(self) -> list[ToolParameter]:
+        """What its schema says."""
+        schema = self._tool.input_schema
+        needed = schema.get("required", ())
+        return [
+            ToolParameter(
+                name,
+                str(part.get("type", "object")),
+                str(part.get("description", "")),
+                name in needed,
+                part.get("default"),
+            )
+            for name, part in schema.get("properties", {}).items()
+        ]
+
+    async def execute(self, **params: Any) -> ToolResult:
+        """Call it, through its toolbox."""
+        return _result(await self._toolbox.call(self.name, params), None)
+
+
+async def _sent(errand: Errand, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    before = current_errand.set(errand)
+    try:
+        return await call()
+    finally:
+        current_errand.reset(before)
+
+
+async def _completed(errand: Errand, outcome: Outcome, tool: BaseTool | None) -> ToolResult:
+    result = errand.result or _result(outcome, tool)
+    if not errand.started and outcome.status is not Status.DENIED:
+        await errand.start()
+    if errand.started:
+        taken = (outcome.seconds or 0.0) * 1000
+        facts = {"success": result.success, "duration_ms": taken, "error": result.error}
+        await errand.tell("tool_complete", facts)
+    return result
+
+
+def _result(outcome: Outcome, tool: BaseTool | None) -> ToolResult:
+    """An outcome in the words of the document."""
+    match outcome.error:
+        case None if outcome.ok:
+            return ToolResult(True, data=outcome.value)
+        case ToolFailed(original=ToolError() as error):
+            return error.result
+        case ToolFailed(redacted=False) as error:
+            return ToolResult(False, error=f"Tool execution failed: {error.original}")
+        case InvalidArguments() as error if tool is not None:
+            sent = outcome.call.arguments
+            words = tool.validate_params(dict(sent) if isinstance(sent, Mapping) else {})
+            return ToolResult(False, error=words or "; ".join(error.problems))
+    return ToolResult(False, error=outcome.text)
