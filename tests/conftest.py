@@ -1,11 +1,16 @@
 """What every test relies on."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+Spans = Callable[[], "list[ReadableSpan]"]
 _SECONDS = 120
 
 
@@ -28,3 +33,22 @@ def bounded() -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
+    """OpenTelemetry as an application configures it; gives the spans that have ended."""
+    # Loaded here, because calls look whether it is loaded and other tests run without it.
+    from opentelemetry import trace  # noqa: PLC0415
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (  # noqa: PLC0415
+        InMemorySpanExporter,
+    )
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    # A provider can be set once per process; each test has its own.
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    return lambda: list(exporter.get_finished_spans())

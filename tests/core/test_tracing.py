@@ -18,25 +18,6 @@ Spans = Callable[[], "list[ReadableSpan]"]
 SOON = 10.0
 
 
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
-    """OpenTelemetry as an application configures it; gives the spans that have ended."""
-    # Loaded here, because calls look whether it is loaded and other tests run without it.
-    from opentelemetry import trace  # noqa: PLC0415
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (  # noqa: PLC0415
-        InMemorySpanExporter,
-    )
-
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    # A provider can be set once per process; each test has its own.
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
-    return lambda: list(exporter.get_finished_spans())
-
-
 def facts(span: "ReadableSpan") -> dict[str, Any]:
     return dict(span.attributes or {})
 

@@ -139,7 +139,7 @@ def test_000_3_the_decorator_describes_and_gives_the_function_back(
         name: str
 
     @tools.tool_func
-    def weather(
+    def weather(  # type: ignore[no-untyped-def]
         city: Annotated[str, "the city", Field(min_length=1), "in English"],
         day: Annotated[int, "day"] = 0,
         unit=None,  # type: ignore[no-untyped-def]

@@ -191,7 +191,7 @@ async def test_004_1_validation_can_be_overridden() -> None:
 
 async def test_004_1_a_plain_value_becomes_a_result() -> None:
     class Plain(WebSearchTool):
-        async def execute(self, **params: Any) -> Any:
+        async def execute(self, *args: Any, **params: Any) -> Any:
             return {"a": 1}
 
     assert await Plain()(query="x") == ToolResult(True, data={"a": 1})
@@ -331,7 +331,7 @@ async def test_004_3_callbacks_may_be_async_and_calls_inside_calls_are_not_mixed
             super().__init__()
             self.name = "outer"
 
-        async def execute(self, query: str, **kwargs: Any) -> ToolResult:
+        async def execute(self, query: str, *args: Any, **kwargs: Any) -> ToolResult:
             inner = await toolkit.toolbox.call("web_search", {"query": query, "max_results": 1})
             return ToolResult(True, data={"inner": inner.value})
 

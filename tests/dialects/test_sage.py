@@ -299,7 +299,7 @@ def test_002_4_a_default_belongs_to_one_call() -> None:
 
 
 def test_002_4_denied_tools_are_refused_and_not_described() -> None:
-    ran: list[str] = []
+    ran: list[Any] = []
     reg = MCPRegistry(allow=["read_*", "echo"], deny=["read_secret"])
     for name in ("read_file", "read_secret", "write_file"):
         reg.register(Made(name, ran.append))
@@ -382,7 +382,7 @@ async def test_002_4_a_full_queue_turns_calls_away() -> None:
 
     reg = MCPRegistry(max_concurrency=1, max_queue=1)
     reg.register(Made("hold", hold))
-    first = asyncio.create_task(reg.acall("hold", {}))
+    first: asyncio.Task[Any] = asyncio.create_task(reg.acall("hold", {}))
     await began.wait()
     second = asyncio.create_task(reg.acall("hold", {}))
     await asyncio.sleep(0)
@@ -393,7 +393,7 @@ async def test_002_4_a_full_queue_turns_calls_away() -> None:
     third = asyncio.create_task(reg.acall("hold", {}))
     await asyncio.sleep(0)
     go_on.set()
-    assert await asyncio.gather(first, third) == ["done", "done"]
+    assert [await first, await third] == ["done", "done"]
     assert await reg.acall("hold", {}) == "done", "every turn came back"
 
 

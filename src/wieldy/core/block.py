@@ -1,7 +1,7 @@
 """Content blocks: what a tool shows, piece by piece."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic_core import to_json
@@ -16,6 +16,10 @@ class Block:
     def to_dict(self) -> dict[str, Any]:
         """This block in MCP's JSON shape."""
         raise NotImplementedError
+
+    def map_text(self, change: Callable[[str], str]) -> "Block":
+        """The same block with every text in it changed."""
+        return self
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self.to_dict() == other.to_dict()
@@ -39,6 +43,9 @@ class Text(Block):
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": "text", "text": self.text}
+
+    def map_text(self, change: Callable[[str], str]) -> Block:
+        return Text(change(self.text))
 
 
 class _Media(Block):
@@ -105,6 +112,15 @@ class Resource(Block):
             "type": "resource",
             "resource": {key: value for key, value in body.items() if value is not None},
         }
+
+    def map_text(self, change: Callable[[str], str]) -> Block:
+        return Resource(
+            change(self.uri),
+            text=None if self.text is None else change(self.text),
+            data=self.data,
+            mime_type=self.mime_type,
+            name=None if self.name is None else change(self.name),
+        )
 
 
 class Progress:

@@ -444,15 +444,21 @@ class KeyTaken(CallError):
 class ToolFailed(CallError):
     """The tool's function raised; `original` is the exception itself.
 
-    `redacted` says that the original tells a secret, itself or by what it is chained to.
+    `redacted` says that the original tells a secret, itself or by what it is chained to;
+    `streaming` that it was raised by a generator, which may have given something before.
     """
 
     def __init__(
-        self, original: BaseException, message: str | None = None, redacted: bool | None = None
+        self,
+        original: BaseException,
+        message: str | None = None,
+        redacted: bool | None = None,
+        streaming: bool = False,
     ) -> None:
         super().__init__(describe(original) if message is None else message)
         self.original = original
         self.redacted = message is not None if redacted is None else redacted
+        self.streaming = streaming
         if not self.redacted:
             self.__cause__ = original
 

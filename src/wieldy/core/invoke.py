@@ -131,7 +131,8 @@ def failure(run: Run, error: BaseException) -> Outcome:
     most = (tool and tool.limits.max_result) or _LONGEST_ERROR
     if len(message) > most:
         message = f"{message[:most]}\n[cut: {most:,} of {len(message):,} characters shown]"
-    return Outcome(run.call, Status.ERROR, error=ToolFailed(error, message, redacted))
+    failed = ToolFailed(error, message, redacted, run.streamed)
+    return Outcome(run.call, Status.ERROR, error=failed)
 
 
 def _all_said(error: BaseException) -> Iterator[str]:

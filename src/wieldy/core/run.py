@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from .block import Block, Progress, Resource, Text, join_text, to_blocks, to_text
+from .block import Block, Progress, Text, join_text, to_blocks, to_text
 from .call import Call, Outcome
 from .cancellation import Cancellation
 from .current import current_task, running_tasks
@@ -242,17 +242,7 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 
 def covered(block: Block, secrets: tuple[str, ...]) -> Block:
     """The block with every secret in its text, its address and its name covered."""
-    if isinstance(block, Text):
-        return Text(redact(block.text, secrets))
-    if isinstance(block, Resource):
-        return Resource(
-            redact(block.uri, secrets),
-            text=None if block.text is None else redact(block.text, secrets),
-            data=block.data,
-            mime_type=block.mime_type,
-            name=None if block.name is None else redact(block.name, secrets),
-        )
-    return block
+    return block.map_text(lambda text: redact(text, secrets))
 
 
 def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:

@@ -187,11 +187,11 @@ def _given_type(parameter: inspect.Parameter) -> Any:
 
 def _innermost(function: Any) -> Any:
     """The plain function whose annotations count."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+        partial = isinstance(function, functools.partial)
+        function = function.func if partial else inspect.unwrap(function)
     if inspect.isclass(function):
         return function.__init__
-    function = inspect.unwrap(function)
     if not inspect.isroutine(function):
         function = inspect.unwrap(type(function).__call__)
     return getattr(function, "__func__", function)

@@ -86,7 +86,7 @@ class Tool:
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
-        self.name = name or _own_name(function)
+        self.name = name or own_name(function)
         self.function = function
         self.group = group
         self.tags = (tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags))
@@ -251,7 +251,8 @@ def marked_options(function: Any) -> dict[str, Any]:
     return dict(getattr(function, _MARK, {}))
 
 
-def _own_name(function: Any) -> str:
+def own_name(function: Any) -> str:
+    """What a function is called; an object is called after its class."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None)

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from wieldy.core.signature import is_async
 from wieldy.core.sync import border
@@ -16,35 +16,47 @@ R = TypeVar("R")
 class FunctionShifter:
     """Turns functions of one kind into the other."""
 
+    @overload
     @staticmethod
-    def syncify(func: Callable[P, Awaitable[R]] | Callable[P, R]) -> Callable[P, R]:
+    def syncify(func: Callable[P, Awaitable[R]]) -> Callable[P, R]: ...
+    @overload
+    @staticmethod
+    def syncify(func: Callable[P, R]) -> Callable[P, R]: ...
+    @staticmethod
+    def syncify(func: Callable[..., Any]) -> Callable[..., Any]:
         """A blocking form of the function, with and without a running event loop."""
         if not is_async(func):
-            return func  # type: ignore[return-value]
+            return func
 
         @_like(func)
-        def blocking(*args: P.args, **kwargs: P.kwargs) -> R:
-            value: R = border().wait(lambda home: _awaited(func(*args, **kwargs)))
-            return value
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            return border().wait(lambda home: _awaited(func(*args, **kwargs)))
 
-        return blocking  # type: ignore[no-any-return]
+        shifted: Callable[..., Any] = blocking
+        return shifted
 
+    @overload
     @staticmethod
     def asyncify(
-        func: Callable[P, Awaitable[R]] | Callable[P, R],
-    ) -> Callable[P, Coroutine[Any, Any, R]]:
+        func: Callable[P, Coroutine[Any, Any, R]],
+    ) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    @overload
+    @staticmethod
+    def asyncify(func: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    @staticmethod
+    def asyncify(func: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
         """A coroutine function of the function; a blocking one runs beside the event loop."""
         if not callable(func):
             raise TypeError(f"a function is needed, not {type(func).__name__}")
         if is_async(func):
-            return func  # type: ignore[return-value]
+            return func
 
         @_like(func)
-        async def awaitable(*args: P.args, **kwargs: P.kwargs) -> R:
-            value: R = await _awaited(await asyncio.to_thread(func, *args, **kwargs))
-            return value
+        async def awaitable(*args: Any, **kwargs: Any) -> Any:
+            return await _awaited(await asyncio.to_thread(func, *args, **kwargs))
 
-        return awaitable  # type: ignore[no-any-return]
+        shifted: Callable[..., Coroutine[Any, Any, Any]] = awaitable
+        return shifted
 
 
 def _like(func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

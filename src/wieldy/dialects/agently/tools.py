@@ -10,7 +10,7 @@ from wieldy.core.errors import ToolFailed, ToolNotFound
 from wieldy.core.schema import output_schema
 from wieldy.core.signature import bound_keywords
 from wieldy.core.sync import border
-from wieldy.core.tool import Tool
+from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox
 from wieldy.wire.prompt import kwargs_form
 
@@ -201,12 +201,9 @@ def _name_and_inner(func: Any) -> tuple[str, Any]:
     inner = func
     while isinstance(inner, functools.partial):
         inner = inner.func
-    name = getattr(inner, "__name__", None)
-    if isinstance(name, str):
-        return name, inner
     if not callable(inner):
         raise TypeError(f"a function is needed, not {type(func).__name__}")
-    return type(inner).__name__, inner
+    return own_name(inner), inner
 
 
 def _hints(inner: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.arguments import Intake
 from wieldy.core.call import Call
@@ -94,9 +94,15 @@ class BaseTool(ABC):
     def get_parameters(self) -> list[ToolParameter]:
         """What the tool takes."""
 
-    @abstractmethod
-    async def execute(self, **params: Any) -> ToolResult:
-        """Do it."""
+    if TYPE_CHECKING:
+        # Type checkers let a tool name its own parameters only where these may be any.
+        @abstractmethod
+        async def execute(self, *args: Any, **params: Any) -> ToolResult: ...
+    else:
+
+        @abstractmethod
+        async def execute(self, **params):
+            """Do it."""
 
     def validate_params(self, params: dict[str, Any]) -> str | None:
         """What is wrong with the parameters, or None."""

@@ -1,0 +1,17 @@
+"""AgentScope's toolkit: functions in groups, answers as a stream of `ToolResponse`s."""
+
+from .blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
+from .registered import RegisteredToolFunction, ToolGroup
+from .response import ToolResponse
+from .toolkit import Toolkit
+
+__all__ = [
+    "AudioBlock",
+    "ImageBlock",
+    "RegisteredToolFunction",
+    "TextBlock",
+    "ToolGroup",
+    "ToolResponse",
+    "ToolUseBlock",
+    "Toolkit",
+]
