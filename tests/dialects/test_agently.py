@@ -142,7 +142,7 @@ def test_000_3_the_decorator_describes_and_gives_the_function_back(
     def weather(  # type: ignore[no-untyped-def]
         city: Annotated[str, "the city", Field(min_length=1), "in English"],
         day: Annotated[int, "day"] = 0,
-        unit=None,  # type: ignore[no-untyped-def]
+        unit=None,
         where: Unit | None = None,
     ) -> Annotated[str, "text"]:
         """Tell the weather.
@@ -270,7 +270,7 @@ def test_000_5_the_shifter_by_itself() -> None:
     assert FunctionShifter.asyncify(add_later) is add_later
     assert FunctionShifter.syncify(functools.partial(add_later, b=5))(1) == 6
     with pytest.raises(TypeError):
-        FunctionShifter.asyncify(3)  # type: ignore[arg-type]
+        FunctionShifter.asyncify(3)  # type: ignore[call-overload]
 
 
 # 000.6

@@ -43,7 +43,22 @@ def entrance(func: Function, call: Function | None = None) -> Function:
         entry = answer_blocking
     functools.update_wrapper(entry, func, assigned=("__module__", "__qualname__"), updated=())
     entry.__doc__ = inspect.getdoc(func if inspect.isroutine(func) else inner)
+    entry.__dict__["streams"] = _streams(inner)
     return entry
+
+
+def _streams(inner: Any) -> bool:
+    """Whether a function is a generator, or says that it gives one."""
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        return True
+    gives = getattr(inner, "__annotations__", {}).get("return")
+    named = gives if isinstance(gives, str) else str(getattr(gives, "__origin__", gives))
+    return "Generator" in named or "Iterator" in named
+
+
+def is_stream(entry: Any) -> bool:
+    """Whether a function made here gives many responses, as far as that is known before."""
+    return getattr(entry, "streams", False)
 
 
 def _called(func: Any) -> Any:

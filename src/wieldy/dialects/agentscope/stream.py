@@ -2,7 +2,14 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+)
 from typing import Any
 
 from wieldy.core.block import Block, Progress, Text, to_text
@@ -13,7 +20,7 @@ from .blocks import Content, content_of, text_block
 from .response import Chunk, ToolResponse, error_response
 
 INTERRUPTED = "The tool call was interrupted by the user."
-Items = AsyncIterator[Block | Progress | Outcome]
+Items = AsyncIterator[Block | Progress | Outcome] | AsyncIterator[Block | Outcome]
 Alter = Callable[[ToolResponse], ToolResponse | Awaitable[ToolResponse | None] | None]
 Explain = Callable[[CallError], str]
 
@@ -39,15 +46,24 @@ class ResponseStream:
         await self._responses.aclose()
 
 
+async def at_once(call: Coroutine[Any, Any, Outcome]) -> AsyncIterator[Block | Outcome]:
+    """What a call shows, when it has ended: for functions that give one response."""
+    outcome = await call
+    if outcome.ok or (isinstance(outcome.error, ToolFailed) and outcome.error.streaming):
+        for block in outcome.content:
+            yield block
+    yield outcome
+
+
 async def responses(
-    items: Items, explain: Explain, alter: Alter | None
+    items: Items, explain: Explain, alter: Alter | None, streams: bool
 ) -> AsyncGenerator[ToolResponse, None]:
-    """The responses of a call, altered one by one.
+    """The responses of a call, altered one by one; `streams` says that there may be many.
 
     The task that reads them may be cancelled; AgentScope promises that this shows as
     a last response instead of an exception, so here the cancellation ends.
     """
-    reading = _Reading(explain)
+    reading = _Reading(explain, streams)
     task = asyncio.current_task()
     before = 0 if task is None else task.cancelling()
     given: ToolResponse | None = None
@@ -70,8 +86,11 @@ async def responses(
 class _Reading:
     """What has been read of a call so far."""
 
-    def __init__(self, explain: Explain) -> None:
+    def __init__(self, explain: Explain, streams: bool) -> None:
         self._explain = explain
+        self._streams = streams
+        # A plain value that may be the only one: then it is the last, and should say so.
+        self._held: list[ToolResponse] = []
         self._last: ToolResponse | None = None
         self._plain: list[Content] = []
         self._skip = 0
@@ -89,7 +108,11 @@ class _Reading:
             self._skip = item.following
             return self._give(item.response)
         self._add(item)
-        return self._give(self._accumulated())
+        given = self._give(self._accumulated())
+        if self._streams:
+            return given
+        before, self._held = self._held, given
+        return before
 
     def interrupted(self) -> ToolResponse:
         """The last response of a call that was stopped: what there was, and that it was."""
@@ -101,6 +124,12 @@ class _Reading:
         return ToolResponse(content, last.metadata, last.stream, True, True, last.id)
 
     def _end(self, outcome: Outcome) -> list[ToolResponse]:
+        if self._held and outcome.ok:
+            self._held[0].is_last = True
+            return self._held
+        return [*self._held, *self._ended(outcome)]
+
+    def _ended(self, outcome: Outcome) -> list[ToolResponse]:
         error = outcome.error
         if outcome.status is Status.INTERRUPTED:
             return [self.interrupted()]

@@ -15,12 +15,13 @@ from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
 from .blocks import ToolUseBlock
+from .entrance import is_stream
 from .equip import EQUIP, Equipment
 from .functions import extended_tool, function_tool
 from .registered import Postprocess, RegisteredToolFunction, ToolGroup
 from .response import ToolResponse
 from .schema import checked_schema, described
-from .stream import ResponseStream, responses
+from .stream import ResponseStream, at_once, responses
 
 SUBAGENTS = "subagents"
 
@@ -98,13 +99,16 @@ class Toolkit:
         """Call a function; iterate over the result, or over what awaiting it gives."""
         name, arguments = tool_call["name"], tool_call.get("input")
         call = Call(name, arguments, provider_id=tool_call.get("id"))
-        tool = self._find(name)
-        alter = None if tool is None else self._registered(tool).postprocess_func
+        registered = self._known.get(name)
+        alter = None if registered is None else registered[1].postprocess_func
+        streams = registered is None or is_stream(registered[0].function)
+        box = self.toolbox
         return ResponseStream(
             responses(
-                self.toolbox.stream(call),
+                box.stream(call) if streams else at_once(box.call(call)),
                 functools.partial(self._explain, name),
                 None if alter is None else functools.partial(alter, tool_call),
+                streams,
             )
         )
 
@@ -216,7 +220,8 @@ class Toolkit:
             self.toolbox.groups.create(SUBAGENTS, "Agents that do a part of the work.", active=True)
 
     def _find(self, name: str) -> Tool | None:
-        return next((tool for tool in self.toolbox.registered() if tool.name == name), None)
+        """The tool of this name, in an active group or not."""
+        return self.toolbox.get(name) or next((tool for tool in self.toolbox.registered() if tool.name == name), None)
 
     def _is_known(self, tool: Tool) -> bool:
         known = self._known.get(tool.name)

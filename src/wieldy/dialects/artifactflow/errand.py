@@ -24,9 +24,16 @@ class Errand:
     async def start(self) -> None:
         """Say that the tool runs now, and that somebody had allowed it."""
         self.started = True
+        if not self.heard:
+            return
         if self._granted:
             await self.tell("permission_result", {"approved": True})
         await self.tell("tool_start", {"params": self._params})
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._callbacks)
 
     async def tell(self, event: str, data: dict[str, Any]) -> None:
         """Tell everybody who listens."""

@@ -1,9 +1,11 @@
 """A tool as a class: its parameters, and what it gives."""
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.arguments import Intake
@@ -106,13 +108,14 @@ class BaseTool(ABC):
 
     def validate_params(self, params: dict[str, Any]) -> str | None:
         """What is wrong with the parameters, or None."""
-        declared = self.get_parameters()
-        for parameter in declared:
-            if parameter.required and parameter.name not in params:
-                return f"Missing required parameter: {parameter.name}"
-        known = {parameter.name for parameter in declared}
-        unknown = next((name for name in params if name not in known), None)
-        return None if unknown is None else f"Unknown parameter: {unknown}"
+        declared = self._declared
+        for name, parameter in declared.items():
+            if parameter.required and name not in params:
+                return f"Missing required parameter: {name}"
+        if params.keys() <= declared.keys():
+            return None
+        unknown = next(name for name in params if name not in declared)
+        return f"Unknown parameter: {unknown}"
 
     async def __call__(self, **params: Any) -> ToolResult:
         """Check the parameters and execute; whatever goes wrong is a result."""
@@ -124,25 +127,40 @@ class BaseTool(ABC):
             accepted = _accepted(engine_tool(self), filled)
         except InvalidArguments as error:
             return ToolResult(False, error="; ".join(error.problems))
+        return await self._executed(accepted)
+
+    async def _accepted_already(self, params: dict[str, Any]) -> ToolResult:
+        """The same for parameters whose types the engine has checked."""
+        filled = self._with_defaults(params)
+        wrong = self.validate_params(filled)
+        return await self._executed(filled) if wrong is None else ToolResult(False, error=wrong)
+
+    async def _executed(self, params: dict[str, Any]) -> ToolResult:
         try:
-            result: Any = self.execute(**accepted)
+            result: Any = self.execute(**params)
             result = await result if inspect.isawaitable(result) else result
         except Exception as error:
             # The document promises a result, whatever the tool raises.
             return ToolResult(False, error=f"Tool execution failed: {error}")
         return result if isinstance(result, ToolResult) else ToolResult(True, data=result)
 
+    @cached_property
+    def _declared(self) -> dict[str, ToolParameter]:
+        return {parameter.name: parameter for parameter in self.get_parameters()}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        declared = self._declared.items()
+        return {name: each.default for name, each in declared if each.default is not None}
+
     def _with_defaults(self, params: dict[str, Any]) -> dict[str, Any]:
-        given = {
-            parameter.name: parameter.default
-            for parameter in self.get_parameters()
-            if parameter.default is not None
-        }
-        return {**given, **params}
+        return {**copy.deepcopy(self._defaults), **params} if self._defaults else params
 
 
 def engine_tool(tool: BaseTool) -> Tool:
     """The tool as the engine runs it: an unsuccessful result is an error there."""
+
+    plain = type(tool).__call__ is BaseTool.__call__
 
     async def execute(**params: Any) -> Any:
         errand = current_errand.get()
@@ -150,7 +168,7 @@ def engine_tool(tool: BaseTool) -> Tool:
         current_errand.set(None)
         if errand is not None:
             await errand.start()
-        result = await tool(**params)
+        result = await (tool._accepted_already(params) if plain else tool(**params))
         if errand is not None:
             errand.result = result
         if not result.success:

@@ -151,7 +151,7 @@ async def _completed(errand: Errand, outcome: Outcome, tool: BaseTool | None) ->
     result = errand.result or _result(outcome, tool)
     if not errand.started and outcome.status is not Status.DENIED:
         await errand.start()
-    if errand.started:
+    if errand.started and errand.heard:
         taken = (outcome.seconds or 0.0) * 1000
         facts = {"success": result.success, "duration_ms": taken, "error": result.error}
         await errand.tell("tool_complete", facts)

@@ -98,6 +98,8 @@ class MCPRegistry:
     async def acall(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
         """The same without blocking the event loop."""
         sent = self._checked(name, arguments)
+        if self._turns.free:
+            return self._told(await self.toolbox.call(name, sent))
         async with self._turns.awaited():
             outcome = await self.toolbox.call(name, sent)
         return self._told(outcome)
@@ -121,22 +123,24 @@ class MCPRegistry:
     def _checked(self, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
         if arguments is not None and not isinstance(arguments, Mapping):
             raise TypeError(f"arguments must be a mapping, not {type(arguments).__name__}")
-        if name in self.toolbox and not self._permits(name):
+        if not self._permits(name) and name in self.toolbox:
             raise PermissionError(f"the tool {name!r} may not be called through this registry")
         return dict(arguments or {})
 
     def _permits(self, name: str) -> bool:
+        if self._allow is None and not self._deny:
+            return True
         allowed = self._allow is None or _any_matches(self._allow, name)
         return allowed and not _any_matches(self._deny, name)
 
     def _told(self, outcome: Outcome) -> Any:
         if self._record:
             self.records.append(_recorded(outcome))
+        if outcome.ok:
+            return outcome.value
         if outcome.status is Status.PENDING:
             raise PermissionError(str(CallPending(outcome.call.tool, outcome.call.id)))
         match outcome.error:
-            case None:
-                return outcome.value
             case ToolNotFound() as error:
                 raise KeyError(str(error)) from error
             case InvalidArguments() as error:

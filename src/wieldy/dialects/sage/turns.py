@@ -24,6 +24,11 @@ class Turns:
         self._waiting: deque[Future[None]] = deque()
         self._lock = threading.Lock()
 
+    @property
+    def free(self) -> bool:
+        """Whether nobody ever has to wait."""
+        return self._free is None
+
     @contextmanager
     def taken(self) -> Iterator[None]:
         """Hold a turn; waiting for it blocks this thread."""

@@ -1,0 +1,91 @@
+"""Run the same programs on an original library and on the dialect, and show where they differ.
+
+    python examples/compare/compare.py [agently] [agentscope] [--check]
+
+The originals are installed from PyPI into environments of their own, in a cache
+folder. `--check` fails unless the differences are exactly those that the pages in
+docs/ list.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
+ORIGINALS = {
+    "agently": ["agently==4.0.7.5"],
+    "agentscope": ["agentscope==1.0.21", "mcp<2", "sqlalchemy[asyncio]", "tqdm"],
+}
+MINUTES = 10
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of the environment with an original in it; made when first needed."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "wieldy" / f"compare-{name}"
+    wanted = "\n".join(ORIGINALS[name])
+    marker = folder / "installed"
+    if not marker.exists() or marker.read_text() != wanted:
+        print(f"Installing {', '.join(ORIGINALS[name])}", file=sys.stderr)
+        venv.create(folder, clear=True, with_pip=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "-qq"]
+        subprocess.run([*pip, *ORIGINALS[name]], check=True, timeout=60 * MINUTES)
+        marker.write_text(wanted)
+    return folder / "bin" / "python"
+
+
+def results(python: Path, name: str, side: str) -> dict[str, str]:
+    """What came of each step."""
+    program = HERE / f"{name}_program.py"
+    done = subprocess.run(
+        [python, "-W", "ignore", program, side],
+        capture_output=True,
+        text=True,
+        timeout=60 * MINUTES,
+        cwd=HERE,
+    )
+    if done.returncode:
+        raise SystemExit(f"{program.name} failed on the side of {side}:\n{done.stderr}")
+    lines = [line for line in done.stdout.splitlines() if line.startswith('["')]
+    return dict(json.loads(line) for line in lines)
+
+
+def compare(name: str) -> list[str]:
+    """Print both sides' results where they differ; gives the names of those steps."""
+    original = results(python_of(name), name, "original")
+    ours = results(Path(sys.executable), name, "wieldy")
+    if original.keys() != ours.keys():
+        raise SystemExit(f"{name}: the two sides ran different steps")
+    different = [step for step in original if original[step] != ours[step]]
+    print(f"\n{name}: {len(original)} steps, {len(original) - len(different)} the same")
+    for step in different:
+        print(f"\n  {step}\n    original  {original[step]}\n    wieldy    {ours[step]}")
+    return different
+
+
+def listed(name: str) -> list[str]:
+    """The steps that the page of a dialect lists as different."""
+    text = (DOCS / f"from-{name}.md").read_text()
+    table = text.partition("<!-- differences -->")[2].partition("<!-- end -->")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    return [row.split("|")[1].strip() for row in rows]
+
+
+def main(arguments: list[str]) -> int:
+    """Compare what was asked for; 1 if a page is not true."""
+    names = [each for each in arguments if each in ORIGINALS] or list(ORIGINALS)
+    untrue = 0
+    for name in names:
+        different = compare(name)
+        if "--check" in arguments and set(different) != set(listed(name)):
+            print(f"\n{name}: the page lists {sorted(set(listed(name)) ^ set(different))} wrongly")
+            untrue = 1
+    return untrue
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
