@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import wieldy.dialects.artifactflow as artifactflow
 from wieldy import AlreadyDecided, CallNotFound, Outcome, Toolbox
 from wieldy.dialects.artifactflow import (
     AgentToolkit,
+    ArtifactManager,
     BaseTool,
     ToolCall,
     ToolParameter,
@@ -23,6 +24,7 @@ from wieldy.dialects.artifactflow import (
     ToolRegistry,
     ToolResult,
     XMLToolCallParser,
+    create_artifact_tools,
     parse_tool_calls,
 )
 from wieldy.wire.prompt import parse_result
@@ -502,6 +504,110 @@ def test_004_5_results_are_well_formed_and_parse_back(result: Any) -> None:
     plain = result.to_dict() if isinstance(result, ToolResult) else result
     told = {"data": plain["data"]} if plain["success"] else {"error": plain["error"]}
     assert parse_result(text) == {"name": "web_search", "success": plain["success"], **told}
+
+
+# 004.8
+
+
+@pytest.fixture
+async def documents(tmp_path: Path) -> AsyncIterator[AgentToolkit]:
+    manager = ArtifactManager(f"sqlite:///{tmp_path}/artifacts.db")
+    manager.set_session("s1")
+    toolkit = AgentToolkit("lead")
+    toolkit.add_tools(create_artifact_tools(manager))
+    created = {"id": "plan", "title": "The plan", "content": "one\ntwo\nthree\n"}
+    assert (await toolkit.execute_tool("create_artifact", created)).data == {
+        "id": "plan", "version": 1, "kind": "create",
+    }  # fmt: skip
+    yield toolkit
+    await manager.close()
+
+
+async def text_of(toolkit: AgentToolkit, **params: Any) -> str:
+    result = await toolkit.execute_tool("read_artifact", {"id": "plan", **params})
+    content: str = result.data["content"]
+    return content
+
+
+async def test_004_8_an_artifact_is_created_and_read(documents: AgentToolkit) -> None:
+    result = await documents.execute_tool("read_artifact", {"id": "plan"})
+    assert result.data == {
+        "id": "plan",
+        "version": 1,
+        "title": "The plan",
+        "content_type": "markdown",
+        "content": "one\ntwo\nthree\n",
+    }
+    again = {"id": "plan", "title": "", "content": ""}
+    assert not (await documents.execute_tool("create_artifact", again)).success
+    assert not (await documents.execute_tool("read_artifact", {"id": "nope"})).success
+    assert not (await documents.execute_tool("read_artifact", {"id": "plan", "version": 9})).success
+
+
+async def test_004_8_every_change_is_a_version_of_its_kind(documents: AgentToolkit) -> None:
+    steps = [
+        ("update_artifact", {"old_str": "two", "new_str": "2"}, "update"),
+        ("update_artifact", {"old_str": "onne\n2\nthre", "new_str": "1\n2\n3"}, "update_fuzzy"),
+        ("rewrite_artifact", {"content": "new"}, "rewrite"),
+    ]
+    for tool, params, kind in steps:
+        result = await documents.execute_tool(tool, {"id": "plan", **params})
+        assert result.data["kind"] == kind, result
+    assert [await text_of(documents, version=n) for n in (1, 2, 3, 4)] == [
+        "one\ntwo\nthree\n",
+        "one\n2\nthree\n",
+        "1\n2\n3e\n",
+        "new",
+    ]
+    assert await text_of(documents) == "new"
+
+
+async def test_004_8_a_near_match_tells_what_it_matched(documents: AgentToolkit) -> None:
+    params = {"id": "plan", "old_str": "two\nthrea", "new_str": "2\n3"}
+    result = await documents.execute_tool("update_artifact", params)
+    assert result.data["matched"] == "two\nthree"
+    assert 0.7 <= result.data["similarity"] < 1
+    assert await text_of(documents) == "one\n2\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "said"), [("", "empty"), ("e", "3"), ("something quite different", "one")]
+)
+async def test_004_8_what_cannot_be_replaced(documents: AgentToolkit, old: str, said: str) -> None:
+    params = {"id": "plan", "old_str": old, "new_str": "x"}
+    result = await documents.execute_tool("update_artifact", params)
+    assert not result.success
+    assert result.error is not None
+    assert said in result.error
+    assert await text_of(documents) == "one\ntwo\nthree\n"
+
+
+async def test_004_8_sessions_are_apart_and_a_manager_needs_no_store() -> None:
+    manager = ArtifactManager()
+    create, read, *_ = create_artifact_tools(manager)
+    for session in ("a", "b"):
+        manager.set_session(session)
+        assert (await create(id="x", title="", content=session)).success
+    manager.set_session("a")
+    assert (await read(id="x")).data["content"] == "a"
+    manager.set_session("c")
+    assert not (await read(id="x")).success
+    await manager.close()
+
+
+async def test_004_8_concurrent_writers_lose_nothing(documents: AgentToolkit) -> None:
+    await documents.execute_tool("rewrite_artifact", {"id": "plan", "content": "-a-b-c-d-e-f-"})
+    results = await asyncio.gather(
+        *(
+            documents.execute_tool(
+                "update_artifact", {"id": "plan", "old_str": f"-{c}-", "new_str": f"-{c * 2}-"}
+            )
+            for c in "abcdef"
+        )
+    )
+    text = await text_of(documents)
+    for c, result in zip("abcdef", results, strict=True):
+        assert (c * 2 in text) == result.success
 
 
 # One toolbox, several ways in.

@@ -1,5 +1,13 @@
 """ArtifactFlow's tools: classes with parameters, toolkits per agent, calls in XML."""
 
+from .artifacts import (
+    ArtifactManager,
+    CreateArtifactTool,
+    ReadArtifactTool,
+    RewriteArtifactTool,
+    UpdateArtifactTool,
+    create_artifact_tools,
+)
 from .prompt import ToolPromptGenerator
 from .registry import ToolRegistry
 from .tool import BaseTool, ToolParameter, ToolPermission, ToolResult
@@ -8,13 +16,19 @@ from .xml import ToolCall, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
     "AgentToolkit",
+    "ArtifactManager",
     "BaseTool",
+    "CreateArtifactTool",
+    "ReadArtifactTool",
+    "RewriteArtifactTool",
     "ToolCall",
     "ToolParameter",
     "ToolPermission",
     "ToolPromptGenerator",
     "ToolRegistry",
     "ToolResult",
+    "UpdateArtifactTool",
     "XMLToolCallParser",
+    "create_artifact_tools",
     "parse_tool_calls",
 ]

@@ -1,0 +1,155 @@
+"""Versioned documents of a session, and the tools that change them."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.errors import WieldyError
+from wieldy.store.artifacts import Artifacts
+from wieldy.toolbox import Toolbox
+
+from .tool import BaseTool, ToolParameter, ToolResult
+
+
+class ArtifactManager:
+    """The artifacts of one session at a time.
+
+    `store` is the address of a database, or a toolbox that has one. Without it they
+    are kept in a temporary file that goes away with the manager.
+    """
+
+    def __init__(self, store: str | Toolbox | None = None) -> None:
+        self.session: str | None = None
+        self._folder = None
+        if store is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="wieldy-artifacts-")
+            store = f"sqlite:///{Path(self._folder.name) / 'artifacts.db'}"
+        self._own = None if isinstance(store, Toolbox) else Toolbox(store=store)
+        self._artifacts = (store if isinstance(store, Toolbox) else self._owned()).artifacts
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """All artifacts of the store, of every session."""
+        return self._artifacts
+
+    def set_session(self, session_id: str | None) -> None:
+        """Work on the artifacts of this session from now on."""
+        self.session = session_id
+
+    async def close(self) -> None:
+        """Let go of the database, if it is the manager's own."""
+        if self._own is not None:
+            await self._own.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _owned(self) -> Toolbox:
+        assert self._own is not None
+        return self._own
+
+
+class _ArtifactTool(BaseTool):
+    """A tool over a manager; what can't be done is a result."""
+
+    called: str
+    says: str
+    takes: tuple[ToolParameter, ...]
+
+    def __init__(self, manager: ArtifactManager) -> None:
+        super().__init__(self.called, self.says)
+        self._manager = manager
+
+    def get_parameters(self) -> list[ToolParameter]:
+        """What the tool takes."""
+        return list(self.takes)
+
+    async def execute(self, **params: Any) -> ToolResult:
+        """Do it."""
+        try:
+            return ToolResult(True, data=await self._do(**params))
+        except (WieldyError, ValueError) as error:
+            return ToolResult(False, error=str(error))
+
+    async def _do(self, **params: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+_ID = ToolParameter("id", "string", "The artifact's id.")
+_CONTENT = ToolParameter("content", "string", "The whole text.")
+
+
+class CreateArtifactTool(_ArtifactTool):
+    """`create_artifact`."""
+
+    called = "create_artifact"
+    says = "Create a new artifact: a document that is kept with all its versions."
+    takes = (
+        _ID,
+        ToolParameter("content_type", "string", "The kind of text.", False, "markdown"),
+        ToolParameter("title", "string", "The artifact's title."),
+        _CONTENT,
+    )
+
+    async def _do(self, **params: Any) -> dict[str, Any]:
+        change = await self._manager.artifacts.create(
+            params["id"],
+            params["content"],
+            params["title"],
+            params["content_type"],
+            session=self._manager.session,
+        )
+        return {"id": change.id, "version": change.version, "kind": change.kind}
+
+
+class ReadArtifactTool(_ArtifactTool):
+    """`read_artifact`."""
+
+    called = "read_artifact"
+    says = "Read an artifact, as it is now or as an earlier version was."
+    takes = (_ID, ToolParameter("version", "integer", "The version, or the newest.", False))
+
+    async def _do(self, **params: Any) -> dict[str, Any]:
+        found = await self._manager.artifacts.read(
+            params["id"], params.get("version"), session=self._manager.session
+        )
+        names = ("id", "version", "title", "content_type", "content")
+        return {name: getattr(found, name) for name in names}
+
+
+class UpdateArtifactTool(_ArtifactTool):
+    """`update_artifact`."""
+
+    called = "update_artifact"
+    says = "Replace one passage of an artifact; a passage that is nearly right is found too."
+    takes = (
+        _ID,
+        ToolParameter("old_str", "string", "The passage to replace; it must stand there once."),
+        ToolParameter("new_str", "string", "What takes its place."),
+    )
+
+    async def _do(self, **params: Any) -> dict[str, Any]:
+        change = await self._manager.artifacts.update(
+            params["id"], params["old_str"], params["new_str"], session=self._manager.session
+        )
+        names = ("id", "version", "kind", "similarity", "matched")
+        return {name: getattr(change, name) for name in names}
+
+
+class RewriteArtifactTool(_ArtifactTool):
+    """`rewrite_artifact`."""
+
+    called = "rewrite_artifact"
+    says = "Replace the whole text of an artifact."
+    takes = (_ID, _CONTENT)
+
+    async def _do(self, **params: Any) -> dict[str, Any]:
+        change = await self._manager.artifacts.rewrite(
+            params["id"], params["content"], session=self._manager.session
+        )
+        return {"id": change.id, "version": change.version, "kind": change.kind}
+
+
+def create_artifact_tools(manager: ArtifactManager) -> list[BaseTool]:
+    """The tools that create, read, update and rewrite a manager's artifacts."""
+    kinds = (CreateArtifactTool, ReadArtifactTool, UpdateArtifactTool, RewriteArtifactTool)
+    return [kind(manager) for kind in kinds]
