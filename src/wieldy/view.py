@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wieldy.wire.cost import Cost, Counter
 
 Arguments = Mapping[str, Any] | str | None
+_NOTHING = (None, None, None, None)
 
 
 class View:
@@ -73,7 +74,7 @@ class View:
             return self._waited(made, deps, timeout)
         if timeout is not None:
             raise ValueError("timeout is how long wait=True waits; a tool has Limits(timeout=…)")
-        return self._run(made, self._selection, Extras(deps))
+        return self._run(made, self._selection, None if deps is None else Extras(deps))
 
     def stream(
         self,
@@ -130,7 +131,9 @@ class View:
         agent: str | None = None,
     ) -> "View":
         """Fewer tools: any match within one criterion, and each criterion narrows."""
-        selection = Selection(names, tags, groups, above=self._selection)
+        narrows = not (names is None and tags is None and groups is None)
+        above = self._selection
+        selection = Selection(names, tags, groups, above=above) if narrows else above
         scope = Scope(agent or self._scope.agent, self._scope.session)
         return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
@@ -218,6 +221,10 @@ class View:
         """The call to run, with the scope of this view."""
         given = call.scope if isinstance(call, Call) else NO_SCOPE
         own = self._scope
+        if isinstance(call, Call) and own is given is NO_SCOPE:
+            said = (session, idempotency_key, call.decision, call.idempotency_key)
+            if said == _NOTHING:
+                return call
         # A view speaks for its agent, whatever a call says of itself.
         scope = Scope(
             own.agent or given.agent, session or own.session or given.session, given.parent

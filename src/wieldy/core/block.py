@@ -6,12 +6,31 @@ from typing import Any, ClassVar
 
 from pydantic_core import to_json
 
+# Values of these types need no further look: nothing to await and nothing to iterate.
+FINAL: set[Any] = {str, int, float, bool, bytes, dict, list, tuple, type(None)}
 
-class Block:
+
+class Showable:
+    """A value that says itself which blocks show it."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        FINAL.add(cls)
+
+    def to_blocks(self) -> "tuple[Block, ...]":
+        """The blocks that show this value."""
+        raise NotImplementedError
+
+
+class Block(Showable):
     """A piece of content. `type` tells the kinds apart; `to_dict` gives MCP's JSON shape."""
 
     __slots__ = ()
     type: ClassVar[str]
+
+    def to_blocks(self) -> "tuple[Block, ...]":
+        return (self,)
 
     def to_dict(self) -> dict[str, Any]:
         """This block in MCP's JSON shape."""
@@ -165,8 +184,8 @@ def to_blocks(value: Any) -> tuple[Block, ...]:
     """Turn whatever a tool produced into blocks. Nothing gives nothing."""
     if value is None:
         return ()
-    if isinstance(value, Block):
-        return (value,)
+    if isinstance(value, Showable):
+        return value.to_blocks()
     # Exactly these: a class of its own may do anything when it is iterated.
     if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)

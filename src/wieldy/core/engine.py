@@ -9,7 +9,7 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
-from .block import Block, Progress, to_text
+from .block import FINAL, Block, Progress, to_text
 from .call import Call, Outcome, Scope, Status, asked_for
 from .channel import streamed
 from .current import current_task
@@ -24,7 +24,7 @@ from .errors import (
     ToolFailed,
     ToolNotFound,
 )
-from .invoke import FINAL, failed, failure, settled
+from .invoke import failed, failure, settled
 from .names import near
 from .plan import Plan, Planner
 from .record import Recorder

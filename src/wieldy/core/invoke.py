@@ -7,7 +7,7 @@ from functools import partial
 from types import CoroutineType, GeneratorType
 from typing import Any
 
-from .block import to_blocks, to_text
+from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
 from .context import Context
 from .errors import CallUnknown, ToolFailed, describe
@@ -21,8 +21,6 @@ Enter = Callable[[Run], Any]
 _OK = Status.OK
 # What an exception may say to a model where the tool has no limit of its own.
 _LONGEST_ERROR = 20_000
-# Values that need no further look: nothing to await and nothing to iterate.
-FINAL = frozenset({str, int, float, bool, bytes, dict, list, tuple, type(None)})
 
 
 def bare_function(tool: Tool) -> Callable[..., Any] | None:

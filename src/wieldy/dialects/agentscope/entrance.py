@@ -16,6 +16,8 @@ def entrance(func: Function, call: Function | None = None) -> Function:
     """The function with its own signature and kind; `call` is called in its place."""
     enter = call or func
     inner = _called(func)
+    if call is None and _gives_one(inner):
+        return func
     if inspect.isasyncgenfunction(inner):
 
         async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
@@ -51,9 +53,17 @@ def _streams(inner: Any) -> bool:
     """Whether a function is a generator, or says that it gives one."""
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         return True
+    return "Generator" in _gives(inner) or "Iterator" in _gives(inner)
+
+
+def _gives_one(inner: Any) -> bool:
+    """Whether a function surely gives one response: nothing has to be done to it."""
+    return not _streams(inner) and "ToolResponse" in _gives(inner)
+
+
+def _gives(inner: Any) -> str:
     gives = getattr(inner, "__annotations__", {}).get("return")
-    named = gives if isinstance(gives, str) else str(getattr(gives, "__origin__", gives))
-    return "Generator" in named or "Iterator" in named
+    return gives if isinstance(gives, str) else str(getattr(gives, "__origin__", gives))
 
 
 def is_stream(entry: Any) -> bool:
@@ -70,9 +80,6 @@ def _called(func: Any) -> Any:
 
 def _shown(value: Any) -> Any:
     """What a function returned, its responses as blocks."""
-    if isinstance(value, ToolResponse):
-        blocks = Chunks().blocks(value)
-        return blocks[0] if len(blocks) == 1 else blocks
     if isinstance(value, Generator):
         return _chunks(value)
     if isinstance(value, AsyncGenerator):

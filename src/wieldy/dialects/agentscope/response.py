@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from wieldy.core.block import Block, Text
+from wieldy.core.block import Block, Showable, Text
 
 from .blocks import Content, block_of, text_block
 
@@ -17,7 +17,7 @@ def _timestamp() -> str:
 
 
 @dataclass
-class ToolResponse:
+class ToolResponse(Showable):
     """The answer of a tool. A chunk of a stream repeats what came before it."""
 
     content: list[Content]
@@ -27,6 +27,10 @@ class ToolResponse:
     is_interrupted: bool = False
     id: str = field(default_factory=_timestamp)
 
+    def to_blocks(self) -> tuple[Block, ...]:
+        """The response as blocks, for callers who know nothing of responses."""
+        return tuple(Chunks().blocks(self))
+
 
 def error_response(text: str) -> ToolResponse:
     """A response that says what went wrong."""
@@ -34,24 +38,39 @@ def error_response(text: str) -> ToolResponse:
 
 
 class Chunk(Text):
-    """A response on its way through the engine: what is new in it as text, and itself.
+    """A response on its way through the engine: itself, and what is new in it as text.
 
     `following` is how many blocks after this one are its pictures and sounds.
     """
 
-    __slots__ = ("following", "response")
+    __slots__ = ("_before", "following", "response")
 
-    def __init__(self, text: str, response: ToolResponse, following: int = 0) -> None:
-        super().__init__(text)
+    def __init__(self, response: ToolResponse, before: str = "", following: int = 0) -> None:
         self.response = response
         self.following = following
+        self._before = before
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """What the response says beyond the one before it."""
+        return text_of(self.response).removeprefix(self._before)
 
     def map_text(self, change: Callable[[str], str]) -> Block:
         content: list[Any] = [
             {**item, "text": change(str(item.get("text", "")))} if item["type"] == "text" else item
             for item in self.response.content
         ]
-        return Chunk(change(self.text), replace(self.response, content=content), self.following)
+        changed = replace(self.response, content=content)
+        return Chunk(changed, change(self._before), self.following)
+
+
+def text_of(response: ToolResponse) -> str:
+    """The text of a response."""
+    return "".join(str(item.get("text", "")) for item in response.content if _is_text(item))
+
+
+def _is_text(item: Any) -> bool:
+    return bool(item["type"] == "text")
 
 
 class Chunks:
@@ -63,10 +82,8 @@ class Chunks:
 
     def blocks(self, response: ToolResponse) -> list[Block]:
         """The response as blocks."""
-        given = [block_of(item) for item in response.content]
-        text = "".join(block.text for block in given if isinstance(block, Text))
-        others = [block for block in given if not isinstance(block, Text)]
-        new = text.removeprefix(self._shown) if self._shown else text
+        others = [block_of(item) for item in response.content if not _is_text(item)]
         fresh = others[self._others :]
-        self._shown, self._others = text, len(others)
-        return [Chunk(new, response, len(fresh)), *fresh]
+        chunk = Chunk(response, self._shown, len(fresh))
+        self._shown, self._others = text_of(response), len(others)
+        return [chunk, *fresh]

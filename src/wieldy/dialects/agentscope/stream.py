@@ -7,13 +7,13 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Generator,
 )
 from typing import Any
 
 from wieldy.core.block import Block, Progress, Text, to_text
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.current import current_task
 from wieldy.core.errors import CallError, ToolFailed
 
 from .blocks import Content, content_of, text_block
@@ -22,7 +22,7 @@ from .response import Chunk, ToolResponse, error_response
 INTERRUPTED = "The tool call was interrupted by the user."
 Items = AsyncIterator[Block | Progress | Outcome] | AsyncIterator[Block | Outcome]
 Alter = Callable[[ToolResponse], ToolResponse | Awaitable[ToolResponse | None] | None]
-Explain = Callable[[CallError], str]
+Explain = Callable[[str, CallError], str]
 
 
 class ResponseStream:
@@ -38,17 +38,65 @@ class ResponseStream:
     def __aiter__(self) -> "ResponseStream":
         return self
 
-    async def __anext__(self) -> ToolResponse:
-        return await self._responses.__anext__()
+    def __anext__(self) -> Awaitable[ToolResponse]:
+        return self._responses.__anext__()
 
     async def aclose(self) -> None:
         """Stop the call."""
         await self._responses.aclose()
 
 
-async def at_once(call: Coroutine[Any, Any, Outcome]) -> AsyncIterator[Block | Outcome]:
-    """What a call shows, when it has ended: for functions that give one response."""
-    outcome = await call
+class Once:
+    """The same for a function that gives one response: it is called when that is asked for."""
+
+    __slots__ = ("_alter", "_call", "_explain", "_rest", "_run")
+
+    def __init__(
+        self,
+        run: Callable[[Call], Awaitable[Outcome]],
+        call: Call,
+        explain: Explain,
+        alter: Alter | None,
+    ) -> None:
+        self._run = run
+        self._call: Call | None = call
+        self._explain = explain
+        self._alter = alter
+        self._rest: AsyncGenerator[ToolResponse, None] | None = None
+
+    def __await__(self) -> Generator[Any, None, "Once"]:
+        yield from ()
+        return self
+
+    def __aiter__(self) -> "Once":
+        return self
+
+    async def __anext__(self) -> ToolResponse:
+        call = self._call
+        if call is None:
+            if self._rest is None:
+                raise StopAsyncIteration
+            return await self._rest.__anext__()
+        self._call = None
+        try:
+            outcome = await self._run(call)
+        except asyncio.CancelledError:
+            current_task().uncancel()
+            return await _altered(_Reading(self._explain, False).interrupted(), self._alter)
+        value = outcome.value
+        if type(value) is ToolResponse and self._alter is None and outcome._content is None:
+            value.is_last = True
+            return value
+        self._rest = responses(_shown(outcome), self._explain, self._alter, False)
+        return await self._rest.__anext__()
+
+    async def aclose(self) -> None:
+        """Ask for nothing more."""
+        self._call = None
+
+
+async def _shown(outcome: Outcome) -> AsyncIterator[Block | Outcome]:
+    """What a call has shown, and how it ended."""
     if outcome.ok or (isinstance(outcome.error, ToolFailed) and outcome.error.streaming):
         for block in outcome.content:
             yield block
@@ -64,8 +112,8 @@ async def responses(
     a last response instead of an exception, so here the cancellation ends.
     """
     reading = _Reading(explain, streams)
-    task = asyncio.current_task()
-    before = 0 if task is None else task.cancelling()
+    task = current_task()
+    before = task.cancelling()
     given: ToolResponse | None = None
     try:
         async for item in items:
@@ -73,7 +121,7 @@ async def responses(
                 given = await _altered(response, alter)
                 yield given
     except asyncio.CancelledError:
-        if task is None or task.cancelling() <= before:
+        if task.cancelling() <= before:
             raise
         task.uncancel()
         given = await _altered(reading.interrupted(), alter)
@@ -136,7 +184,7 @@ class _Reading:
         if isinstance(error, ToolFailed) and error.streaming:
             raise error if error.redacted else error.original
         if error is not None:
-            return self._give(error_response(self._explain(error)))
+            return self._give(error_response(self._explain(outcome.call.tool, error)))
         if outcome.status is Status.PENDING:
             return self._give(error_response(f"Error: {outcome.text}"))
         if self._last is None:

@@ -21,7 +21,7 @@ from .functions import extended_tool, function_tool
 from .registered import Postprocess, RegisteredToolFunction, ToolGroup
 from .response import ToolResponse
 from .schema import checked_schema, described
-from .stream import ResponseStream, at_once, responses
+from .stream import Alter, Once, ResponseStream, responses
 
 SUBAGENTS = "subagents"
 
@@ -95,22 +95,17 @@ class Toolkit:
         if self._find(tool_name) is not None:
             self.toolbox.remove(tool_name)
 
-    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream:
+    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream | Once:
         """Call a function; iterate over the result, or over what awaiting it gives."""
         name, arguments = tool_call["name"], tool_call.get("input")
         call = Call(name, arguments, provider_id=tool_call.get("id"))
         registered = self._known.get(name)
-        alter = None if registered is None else registered[1].postprocess_func
-        streams = registered is None or is_stream(registered[0].function)
-        box = self.toolbox
-        return ResponseStream(
-            responses(
-                box.stream(call) if streams else at_once(box.call(call)),
-                functools.partial(self._explain, name),
-                None if alter is None else functools.partial(alter, tool_call),
-                streams,
-            )
-        )
+        alter: Alter | None = None
+        if registered is not None and registered[1].postprocess_func is not None:
+            alter = functools.partial(registered[1].postprocess_func, tool_call)
+        if registered is None or is_stream(registered[0].function):
+            return ResponseStream(responses(self.toolbox.stream(call), self._explain, alter, True))
+        return Once(self.toolbox.call, call, self._explain, alter)
 
     def get_json_schemas(self, group_names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """The schemas of the tools in active groups, or in exactly the groups named."""
@@ -221,7 +216,8 @@ class Toolkit:
 
     def _find(self, name: str) -> Tool | None:
         """The tool of this name, in an active group or not."""
-        return self.toolbox.get(name) or next((tool for tool in self.toolbox.registered() if tool.name == name), None)
+        found = (tool for tool in self.toolbox.registered() if tool.name == name)
+        return self.toolbox.get(name) or next(found, None)
 
     def _is_known(self, tool: Tool) -> bool:
         known = self._known.get(tool.name)
@@ -245,7 +241,7 @@ class Toolkit:
         )
 
     def _explain(self, name: str, error: CallError) -> str:
-        """What went wrong, in the words that this toolkit's users look for."""
+        """What went wrong with a call, in the words that this toolkit's users look for."""
         if isinstance(error, ToolFailed) and not error.redacted:
             return f"Error: {error.original}"
         if not isinstance(error, ToolNotFound):

@@ -1,6 +1,6 @@
 """The tools of one agent, called through the engine."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.call import Outcome, Status
@@ -62,7 +62,11 @@ class AgentToolkit:
         self._register(tool)
         sent = dict(params or {})
         errand = Errand(self._callbacks, sent, granted=False)
-        outcome = await _sent(errand, lambda: self._view.call(name, sent))
+        before = current_errand.set(errand)
+        try:
+            outcome = await self._view.call(name, sent)
+        finally:
+            current_errand.reset(before)
         if outcome.status is Status.PENDING:
             return await self._interrupted(errand, outcome)
         return await _completed(errand, outcome, tool)
@@ -77,7 +81,11 @@ class AgentToolkit:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
             return _result(outcome, None)
-        outcome = await _sent(errand, lambda: self.toolbox.approve(call_id, by=by))
+        before = current_errand.set(errand)
+        try:
+            outcome = await self.toolbox.approve(call_id, by=by)
+        finally:
+            current_errand.reset(before)
         if outcome.status is Status.PENDING:
             return ToolResult(False, error=outcome.text, metadata={"pending": call_id})
         if parked is None and not errand.started:
@@ -137,14 +145,6 @@ class BoxTool(BaseTool):
     async def execute(self, **params: Any) -> ToolResult:
         """Call it, through its toolbox."""
         return _result(await self._toolbox.call(self.name, params), None)
-
-
-async def _sent(errand: Errand, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    before = current_errand.set(errand)
-    try:
-        return await call()
-    finally:
-        current_errand.reset(before)
 
 
 async def _completed(errand: Errand, outcome: Outcome, tool: BaseTool | None) -> ToolResult:
