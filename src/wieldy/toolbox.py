@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wieldy.mcp.answers import OnRequest
     from wieldy.mcp.patience import Patience
     from wieldy.mcp.servers import Servers
+    from wieldy.mcp.shelf import Tags
     from wieldy.mcp.source import Headers
     from wieldy.openapi.loading import Source
     from wieldy.openapi.tools import OpenAPIOptions
@@ -202,7 +203,7 @@ class Toolbox(View):
         self,
         source: Any,
         name: str | None = None,
-        tags: Iterable[str] | str = (),
+        tags: "Iterable[str] | str | Tags" = (),
         allow: Iterable[str] | str | None = None,
         deny: Iterable[str] | str | None = None,
         limits: Limits | None = None,
@@ -216,19 +217,22 @@ class Toolbox(View):
         on_elicit: "OnRequest | None" = None,
         on_sample: "OnRequest | None" = None,
         patience: "Patience | None" = None,
+        on_conflict: str | None = None,
     ) -> list[Tool]:
         """Offer the tools of MCP servers; gives those that were added.
 
         `source` is a command as a list of words, a script, a URL, an `mcpServers`
         configuration as a dict or a file, or a server object. `allow` and `deny` are
         names or patterns of the server's tools. Without `limits` a call may take 300 s.
+        `tags` may be a function that gives a tool's tags from its definition. A tool
+        whose name is taken is named after its server too, unless `on_conflict` says else.
         """
         # The SDK is heavy, and most toolboxes need none.
         from wieldy.mcp.patience import Patience  # noqa: PLC0415
         from wieldy.mcp.servers import Settings, make_terms  # noqa: PLC0415
 
         settings = Settings(
-            terms=make_terms(tags, allow, deny, limits, trusted, permission),
+            terms=make_terms(tags, allow, deny, limits, trusted, permission, on_conflict),
             headers=headers,
             auth=auth,
             env=env,

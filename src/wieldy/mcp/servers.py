@@ -25,7 +25,7 @@ from .answers import Answers, OnRequest
 from .config import read_entries, read_file
 from .crossing import cross, wind_down
 from .patience import Patience
-from .shelf import DEFAULT_LIMITS, Terms
+from .shelf import DEFAULT_LIMITS, Tags, Terms
 from .source import Address, Command, Headers, Inside, Source, read_source
 from .upstream import Server
 
@@ -268,21 +268,23 @@ if hasattr(os, "register_at_fork"):
 
 
 def make_terms(
-    tags: Iterable[str] | str,
+    tags: Iterable[str] | str | Tags,
     allow: Iterable[str] | str | None,
     deny: Iterable[str] | str | None,
     limits: Limits | None,
     trusted: bool,
     permission: Permission | str | None,
+    on_conflict: str | None,
 ) -> Terms:
     """The terms as `add_mcp` is given them."""
     return Terms(
-        tags=_several(tags),
+        tags=tags if callable(tags) else _several(tags),
         allow=None if allow is None else _several(allow),
         deny=_several(deny or ()),
         limits=DEFAULT_LIMITS if limits is None else limits,
         trusted=trusted,
         permission=Permission.AUTO if permission is None else Permission(permission),
+        on_conflict=on_conflict,
     )
 
 

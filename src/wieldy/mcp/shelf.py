@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,6 +19,8 @@ from .content import Check, output_check
 from .proxy import Asks, Proxy
 from .source import Headers
 
+# Tags for all, or what gives a tool's tags from its definition, in MCP's JSON shape.
+Tags = tuple[str, ...] | Callable[[Mapping[str, Any]], Iterable[str]]
 # A server that hangs must not hold its caller for ever.
 DEFAULT_LIMITS = Limits(timeout=300)
 _log = logging.getLogger("wieldy.mcp")
@@ -28,18 +30,26 @@ _log = logging.getLogger("wieldy.mcp")
 class Terms:
     """On what terms a server's tools come into a toolbox."""
 
-    tags: tuple[str, ...] = ()
+    tags: Tags = ()
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
     limits: Limits = DEFAULT_LIMITS
     trusted: bool = False
     permission: Permission = Permission.AUTO
     headers: Headers | None = None
+    # What becomes of a name that is taken; without a word, the server's is put before it.
+    on_conflict: str | None = None
 
     def admits(self, name: str) -> bool:
         """Whether a tool of this name may come in."""
         allowed = self.allow is None or _any_matches(self.allow, name)
         return allowed and not _any_matches(self.deny, name)
+
+    def tags_of(self, definition: types.Tool) -> Iterable[str]:
+        """The tags of a tool. What a server says becomes one only through a function given."""
+        if not callable(self.tags):
+            return self.tags
+        return self.tags(definition.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
 class Shelf:
@@ -61,7 +71,8 @@ class Shelf:
     @property
     def tools(self) -> list[Tool]:
         """Those that are in the toolbox now."""
-        return [tool for _, tool in self._kept.values() if self._is_ours(tool)]
+        found = (self._found(tool) for _, tool in self._kept.values())
+        return [tool for tool in found if tool is not None]
 
     def fill(self, listed: Sequence[types.Tool]) -> None:
         """Take what the server lists now."""
@@ -99,7 +110,7 @@ class Shelf:
             made = self._made(definition)
             if known is None:
                 self._kept[definition.name] = (definition, self._added(made))
-            elif self._is_ours(known[1]):
+            elif self._found(known[1]) is known[1]:
                 renamed = made.replace(name=known[1].name)
                 self._kept[definition.name] = (
                     definition,
@@ -109,6 +120,8 @@ class Shelf:
             _log.warning("%s: a tool can't be offered: %s", self._server, error)
 
     def _added(self, tool: Tool) -> Tool:
+        if self._terms.on_conflict is not None:
+            return self._registry.add(tool, self._terms.on_conflict)
         try:
             return self._registry.add(tool)
         except NameTaken:
@@ -131,7 +144,7 @@ class Shelf:
             proxy.function(),
             name=definition.name,
             description=definition.description or definition.title or said.title or "",
-            tags=self._terms.tags,
+            tags=self._terms.tags_of(definition),
             permission=self._terms.permission,
             # Results are kept only of what changes nothing.
             limits=self._terms.limits if read_only else replace(self._terms.limits, cache=None),
@@ -157,11 +170,13 @@ class Shelf:
 
     def _take_out(self, name: str) -> None:
         _, tool = self._kept.pop(name)
-        if self._is_ours(tool):
+        if self._found(tool) is not None:
             self._registry.remove(tool.name)
 
-    def _is_ours(self, tool: Tool) -> bool:
-        return self._registry.find(tool.name) is tool
+    def _found(self, tool: Tool) -> Tool | None:
+        """The tool as it is in the toolbox now: with other tags, say, but the same function."""
+        found = self._registry.find(tool.name)
+        return found if found is not None and found.function is tool.function else None
 
     def _tell_missing(self, wanted: Iterable[str]) -> None:
         listed = set(wanted)

@@ -74,7 +74,7 @@ Source = Command | Address | Inside
 
 def read_source(source: Any) -> Source | Path | Mapping[str, Any]:
     """What was given, as a source; a configuration comes back as its path or as its dict."""
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping | Command | Address | Inside):
         return source
     if isinstance(source, MCPServer | LowLevelServer):
         return Inside(source)

@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.client import Client
 
 from wieldy.core.block import Block, read_block
-from wieldy.core.errors import ServerUnavailable, WieldyError
+from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
 from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Tool
@@ -74,6 +74,23 @@ class Server:
     def stderr(self) -> str:
         """The end of what its process wrote to stderr; empty for a server that is none."""
         return "" if self._opening is None else self._opening.stderr
+
+    async def list_tools(self) -> list[types.Tool]:
+        """What the server lists now, as the SDK gives it."""
+        found: list[types.Tool] = await self._ask(
+            lambda client: every(lambda c: client.list_tools(cursor=c), lambda page: page.tools)
+        )
+        return found
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None
+    ) -> types.CallToolResult:
+        """Call a tool past the toolbox, by the server's own name; gives the SDK's result."""
+        sent = dict(arguments or {})
+        try:
+            return await self.ask(lambda client: client.call_tool(name, sent), Errand(), False)
+        except AnswerLost as lost:
+            raise CallUnknown(name, str(lost)) from lost
 
     async def resources(self) -> list[dict[str, Any]]:
         """The resources it lists, in MCP's JSON shape."""

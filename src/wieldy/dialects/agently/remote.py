@@ -1,35 +1,90 @@
-"""What an MCP server gave, in the shapes that Agently's users know."""
+"""What an MCP server is and gave, in the shapes that Agently's users know."""
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.block import Text
+from wieldy.core.block import Block, Text
 from wieldy.core.call import Outcome
-from wieldy.core.tool import Tool
+from wieldy.core.errors import InvalidArguments, RemoteFailure, ToolFailed
+
+# Where a FastMCP server notes tags: of its second major version, and of later ones.
+_NOTES = ("_fastmcp", "fastmcp")
 
 
 def transport_source(transport: Any) -> Any:
-    """The server behind what was given, also behind a fastmcp client or transport."""
-    return transport
+    """The server behind what was given, also behind a fastmcp client, transport or server."""
+    if not _is_fastmcp(transport):
+        return transport
+    inner = getattr(transport, "transport", None)
+    if inner is not None:
+        return transport_source(inner)
+    if hasattr(transport, "config"):
+        return transport.config.model_dump(mode="json", exclude_none=True)
+    if hasattr(transport, "server"):
+        return transport_source(transport.server)
+    return getattr(transport, "_mcp_server", None) or _place(transport)
 
 
-def tags_of(tool: Tool) -> list[str]:
+def declared_tags(definition: Mapping[str, Any]) -> list[str]:
     """The tags that the server itself has put on a tool."""
-    return []
+    meta = definition.get("_meta")
+    notes = [meta.get(key) for key in _NOTES] if isinstance(meta, Mapping) else []
+    found = [note.get("tags") for note in notes if isinstance(note, Mapping)]
+    return [tag for tags in found if isinstance(tags, list) for tag in tags if isinstance(tag, str)]
 
 
 def shown(outcome: Outcome) -> Any:
-    """The result of an MCP tool: an error as a dict, structured content, or the first block."""
-    if not outcome.ok:
-        return {"error": outcome.text}
-    if isinstance(outcome.value, dict) and outcome.value:
-        return outcome.value
-    first = next(iter(outcome.content), None)
-    if first is None:
+    """The result of an MCP tool: structured content, or what its first block holds."""
+    value = outcome.value
+    if value and not _is_unstructured(value):
+        return value
+    if outcome._content is None and not value:
         return None
-    if not isinstance(first, Text):
-        return first.to_dict()
+    return _decoded(next(iter(outcome.content), None))
+
+
+def refusal(outcome: Outcome) -> dict[str, str] | None:
+    """What the server, or its schema, has against a call; None for anything else."""
+    match outcome.error:
+        case ToolFailed(original=RemoteFailure() as said, redacted=False):
+            return {"error": str(said)}
+        case ToolFailed(original=RemoteFailure()) | InvalidArguments():
+            return {"error": outcome.text}
+    return None
+
+
+def _is_fastmcp(transport: Any) -> bool:
+    kinds: Iterable[type] = type(transport).__mro__
+    return any(kind.__module__.partition(".")[0] == "fastmcp" for kind in kinds)
+
+
+def _place(transport: Any) -> Any:
+    """What a transport to another process or machine leads to."""
+    # The SDK is heavy, and most programs need none.
+    from wieldy.mcp.source import Address, Command  # noqa: PLC0415
+
+    if hasattr(transport, "command"):
+        cwd = None if transport.cwd is None else str(transport.cwd)
+        return Command([transport.command, *transport.args], transport.env or {}, cwd)
+    if hasattr(transport, "url"):
+        kind = "sse" if "SSE" in type(transport).__name__ else "http"
+        return Address(str(transport.url), kind, transport.headers or {}, transport.auth)
+    return transport
+
+
+def _is_unstructured(value: Any) -> bool:
+    """Whether a value is made from the content, because there was nothing structured."""
+    return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], Block))
+
+
+def _decoded(block: Block | None) -> Any:
+    if not isinstance(block, Text):
+        return None if block is None else block.to_dict()
     try:
-        return json.loads(first.text)
+        return json.loads(block.text)
     except ValueError:
-        return first.text
+        return block.text
+    except RecursionError:
+        # Nested deeper than can be read: promised to be None.
+        return None

@@ -15,7 +15,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.wire.prompt import kwargs_form
 
 from .formatter import DataFormatter
-from .remote import shown, tags_of, transport_source
+from .remote import declared_tags, refusal, shown, transport_source
 from .shifter import FunctionShifter
 
 P = ParamSpec("P")
@@ -140,12 +140,18 @@ class AgentlyToolManager:
 
     async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
         """Register the tools of an MCP server, with its own tags and those given."""
-        source = transport_source(transport)
         given = _listed(tags)
-        for tool in await self.toolbox.add_mcp(source, tags=given, on_conflict="override"):
-            own = tags_of(tool)
-            if own:
-                self.tag(tool.name, own)
+        servers = self.toolbox.mcp
+        before = [server for server in servers.values() if server.tools]
+        await self.toolbox.add_mcp(
+            transport_source(transport),
+            tags=lambda definition: [*declared_tags(definition), *given],
+            on_conflict="override",
+        )
+        for server in before:
+            # One whose every tool was replaced, such as the same server used again.
+            if not server.tools and servers.get(server.name) is server:
+                await self.toolbox.remove_mcp(server.name)
 
     def use_mcp(self, transport: Any, tags: Names | None = None) -> None:
         """The same from blocking code."""
@@ -154,7 +160,9 @@ class AgentlyToolManager:
     def _told(self, outcome: Outcome) -> Any:
         tool = self.toolbox.get(outcome.call.tool)
         if tool is not None and tool.source.startswith("mcp"):
-            return shown(outcome)
+            refused = refusal(outcome)
+            if refused is not None or outcome.ok:
+                return shown(outcome) if refused is None else refused
         match outcome.error:
             case None if outcome.ok:
                 return outcome.value
