@@ -4,16 +4,26 @@ import asyncio
 import datetime
 import functools
 import inspect
+import subprocess
+import sys
+import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
+import mcp_types
 import pytest
+from mcp.server import Server
+from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel, Field
 
 import wieldy.dialects.agently as agently
-from wieldy import Outcome, Status, Toolbox
+from tests.dialects.conftest import make_stall
+from tests.mcp.conftest import SHOP
+from tests.mcp.web import Seen
+from wieldy import InvalidSource, Outcome, Status, Toolbox
 from wieldy.dialects.agently import AgentlyToolManager, DataFormatter, FunctionShifter
 
 
@@ -320,6 +330,257 @@ async def test_000_6_a_call_that_waits_or_may_not_run_says_so(tools: AgentlyTool
     assert "denied" in await tools.async_call_tool("add", {"a": 1})
 
 
+# 000.7
+
+
+def tagged(name: str, meta: Any) -> MCPServer:
+    """A server whose one tool has notes on it."""
+    server = MCPServer(name)
+
+    @server.tool(meta=meta)
+    def look(at: str) -> str:
+        """Look."""
+        return f"{name}: {at}"
+
+    return server
+
+
+@pytest.fixture
+async def closing(tools: AgentlyToolManager) -> AsyncIterator[AgentlyToolManager]:
+    async with tools.toolbox:
+        yield tools
+
+
+CONFIGURATION = {"mcpServers": {"shop": {"command": sys.executable, "args": [SHOP]}}}
+
+
+@pytest.mark.parametrize("source", [SHOP, Path(SHOP), CONFIGURATION, make_stall()], ids=type)
+async def test_000_7_a_servers_tools_are_registered(
+    closing: AgentlyToolManager, source: Any
+) -> None:
+    await closing.async_use_mcp(source, tags="remote")
+
+    assert closing.tool_info["add"] == {
+        "name": "add",
+        "desc": "Add two numbers.",
+        "kwargs": {"a": ("integer", ""), "b": ("integer", "default: 2")},
+        "returns": {"result": ("integer", "")},
+    }
+    assert closing.get_tool_info("remote") == closing.tool_info
+    assert await closing.async_call_tool("add", {"a": 40}) == {"result": 42}
+    function = closing.get_tool_func("add")
+    assert function is not None
+    assert await function(a=40) == {"result": 42}
+
+
+async def test_000_7_a_url(url: str, closing: AgentlyToolManager) -> None:
+    await closing.async_use_mcp(url)
+
+    assert await closing.async_call_tool("add", {"a": 40}) == {"result": 42}
+
+
+def test_000_7_from_blocking_code(tools: AgentlyToolManager) -> None:
+    tools.use_mcp(SHOP, tags=["remote"])
+
+    assert tools.call_tool("add", {"a": 40}) == {"result": 42}
+    function = tools.get_tool_func("add", "sync")
+    assert function is not None
+    assert function(a=1) == {"result": 3}
+    asyncio.run(tools.toolbox.close())
+
+
+@pytest.mark.parametrize(
+    ("meta", "own"),
+    [
+        ({"_fastmcp": {"tags": ["old"]}}, {"old"}),
+        ({"fastmcp": {"tags": ["new", "newer"]}}, {"new", "newer"}),
+        ({"_fastmcp": {"tags": ["a"]}, "fastmcp": {"tags": ["a", "b"]}}, {"a", "b"}),
+        ({"fastmcp": {"tags": "text"}}, set()),
+        ({"fastmcp": {"tags": [1, None, "x"]}}, {"x"}),
+        ({"fastmcp": None, "other": {"tags": ["no"]}}, set()),
+        (None, set()),
+    ],
+)
+async def test_000_7_tools_have_their_servers_tags_and_those_given(
+    closing: AgentlyToolManager, meta: Any, own: set[str]
+) -> None:
+    await closing.async_use_mcp(tagged("one", meta), tags=["given"])
+
+    assert closing.tag_mappings == {tag: {"look"} for tag in {"given", *own}}
+
+
+async def test_000_7_a_servers_word_is_no_tag_outside_this_dialect() -> None:
+    async with Toolbox() as box:
+        (tool,) = await box.add_mcp(tagged("one", {"fastmcp": {"tags": ["admin"]}}), tags="guest")
+
+        assert tool.tags == ("guest",)
+        assert box.view(tags={"admin"}).names == []
+
+
+async def test_000_7_the_same_name_replaces_and_servers_without_tools_are_closed(
+    closing: AgentlyToolManager, tmp_path: Path
+) -> None:
+    closing.register("look", None, None, add)
+    await closing.async_use_mcp(tagged("one", None))
+    assert await closing.async_call_tool("look", {"at": "it"}) == {"result": "one: it"}
+
+    closing.tag("look", "seen")
+    await closing.async_use_mcp(tagged("two", None))
+
+    assert await closing.async_call_tool("look", {"at": "it"}) == {"result": "two: it"}
+    assert list(closing.tool_info) == ["look"]
+    assert list(closing.toolbox.mcp) == ["two"]
+    await closing.toolbox.remove_mcp("two")
+    assert closing.tool_info == {}
+
+
+async def test_000_7_a_tagged_tool_goes_with_its_server(closing: AgentlyToolManager) -> None:
+    await closing.async_use_mcp(tagged("one", None))
+    closing.tag("look", "mine")
+
+    assert [tool.tags for tool in closing.toolbox.mcp["one"].tools] == [("mine",)]
+    await closing.toolbox.remove_mcp("one")
+    assert closing.get_tool_list() == []
+
+
+@pytest.mark.parametrize("wrong", ["/nowhere/server.py", {"mcpServers": {}}, 7, "", None])
+async def test_000_7_what_is_no_server_is_refused(closing: AgentlyToolManager, wrong: Any) -> None:
+    with pytest.raises(InvalidSource):
+        await closing.async_use_mcp(wrong)
+
+
+class FastThing:
+    """Shaped like what fastmcp 4 has: a client, its transports, and a server."""
+
+    __module__ = "fastmcp.client.transports"
+
+    def __init__(self, **facts: Any) -> None:
+        self.__dict__.update(facts)
+
+
+class SSEThing(FastThing):
+    """Its transport to an older server."""
+
+
+class Configuration(BaseModel):
+    """Its form of a configuration."""
+
+    mcpServers: dict[str, Any]
+
+
+STDIO = FastThing(command=sys.executable, args=[SHOP], env=None, cwd=Path(SHOP).parent)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        STDIO,
+        FastThing(transport=STDIO),
+        FastThing(config=Configuration(mcpServers=CONFIGURATION["mcpServers"])),
+        FastThing(_mcp_server=make_stall()._lowlevel_server),
+        FastThing(transport=FastThing(server=FastThing(_mcp_server=make_stall()))),
+    ],
+    ids=["transport", "client", "configuration", "server", "client of a server"],
+)
+async def test_000_7_what_fastmcp_has_is_understood(
+    closing: AgentlyToolManager, given: FastThing
+) -> None:
+    await closing.async_use_mcp(given)
+
+    assert await closing.async_call_tool("add", {"a": 40}) == {"result": 42}
+
+
+async def test_000_7_fastmcps_transports_to_a_url(
+    transport: str, url: str, visits: Seen, closing: AgentlyToolManager
+) -> None:
+    kind = SSEThing if transport == "sse" else FastThing
+    await closing.async_use_mcp(kind(url=url, headers={"X-Key": "k1"}, auth=None))
+
+    assert await closing.async_call_tool("add", {"a": 40}) == {"result": 42}
+    assert {request.get("x-key") for request in visits.requests} == {"k1"}
+
+
+async def test_000_7_an_unknown_thing_of_fastmcp_is_refused(closing: AgentlyToolManager) -> None:
+    with pytest.raises(InvalidSource):
+        await closing.async_use_mcp(FastThing())
+
+
+# 000.8
+
+
+def block_server(*content: Any, structured: Any = None, error: bool = False) -> Server[Any]:
+    """A server whose one tool answers with just that."""
+
+    async def list_tools(context: Any, params: Any) -> mcp_types.ListToolsResult:
+        tool = mcp_types.Tool(name="give", input_schema={"type": "object"})
+        return mcp_types.ListToolsResult(tools=[tool])
+
+    async def call_tool(context: Any, params: Any) -> mcp_types.CallToolResult:
+        facts = {} if structured is None else {"structured_content": structured}
+        return mcp_types.CallToolResult(content=list(content), is_error=error, **facts)
+
+    return Server("giver", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def text(said: str) -> mcp_types.TextContent:
+    return mcp_types.TextContent(type="text", text=said)
+
+
+IMAGE = {"type": "image", "data": "aW1n", "mimeType": "image/png"}
+AUDIO = {"type": "audio", "data": "c25k", "mimeType": "audio/wav"}
+LINK = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+RESOURCE = {"type": "resource", "resource": {"uri": "file:///b", "text": "inside"}}
+
+
+@pytest.mark.parametrize(
+    ("server", "result"),
+    [
+        (block_server(text("no luck"), error=True), {"error": "no luck"}),
+        (block_server(text("x"), structured={"a": 1}, error=True), {"error": "x"}),
+        (block_server(text("shown"), structured={"n": 1}), {"n": 1}),
+        (block_server(structured={"n": 1}), {"n": 1}),
+        (block_server(text("shown"), structured={}), "shown"),
+        (block_server(text('{"n": [1]}')), {"n": [1]}),
+        (block_server(text("7"), text("8")), 7),
+        (block_server(text("not JSON {")), "not JSON {"),
+        (block_server(text("")), ""),
+        (block_server(text("[" * 100_000)), None),
+        (block_server(mcp_types.ImageContent.model_validate(IMAGE)), IMAGE),
+        (block_server(mcp_types.AudioContent.model_validate(AUDIO), text("more")), AUDIO),
+        (block_server(mcp_types.ResourceLink.model_validate(LINK)), LINK),
+        (block_server(mcp_types.EmbeddedResource.model_validate(RESOURCE)), RESOURCE),
+        (block_server(), None),
+        (block_server(structured={}), None),
+    ],
+)
+async def test_000_8_results_of_servers(
+    closing: AgentlyToolManager, server: Any, result: Any
+) -> None:
+    await closing.async_use_mcp(server)
+
+    assert await closing.async_call_tool("give", {}) == result
+
+
+async def test_000_8_what_goes_wrong_before_the_server_answers(
+    closing: AgentlyToolManager,
+) -> None:
+    await closing.async_use_mcp(make_stall())
+
+    refused = await closing.async_call_tool("add", {"a": "x"})
+    assert list(refused) == ["error"]
+    closing.toolbox.rules.deny("add")
+    assert (await closing.async_call_tool("add", {"a": 1})).startswith("Error: ")
+    await closing.toolbox.mcp["stall"].close()
+    assert (await closing.async_call_tool("fail", {"why": "?"})).startswith("Error: ")
+
+
+async def test_000_8_the_connection_is_kept(closing: AgentlyToolManager) -> None:
+    await closing.async_use_mcp(SHOP)
+
+    first = await closing.async_call_tool("pid", {})
+    assert first == await closing.async_call_tool("pid", {})
+
+
 # 000.9
 
 
@@ -413,6 +674,37 @@ def test_000_10_a_model_keeps_its_types_where_asked() -> None:
 
 def test_000_10_anything_else_is_its_text() -> None:
     assert DataFormatter.sanitize(complex(1, 2)) == "(1+2j)"
+
+
+# 000.11
+
+
+def test_000_11_without_the_extra_the_first_use_says_what_to_install() -> None:
+    program = textwrap.dedent(
+        """
+        import asyncio, sys
+        sys.modules["mcp"] = None
+        from wieldy.dialects.agently import AgentlyToolManager
+        tools = AgentlyToolManager()
+        tools.register("add", None, None, lambda: 3)
+        assert tools.call_tool("add", {}) == 3
+        for use in (tools.use_mcp, lambda source: asyncio.run(tools.async_use_mcp(source))):
+            try:
+                use("server.py")
+            except ImportError as error:
+                print(error)
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    said = 'MCP needs an extra: pip install "wieldy[mcp]"'
+    assert (done.stdout.splitlines(), done.stderr) == ([said, said], "")
 
 
 # One toolbox, several ways in.

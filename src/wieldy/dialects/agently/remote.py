@@ -39,7 +39,7 @@ def shown(outcome: Outcome) -> Any:
     value = outcome.value
     if value and not _is_unstructured(value):
         return value
-    if outcome._content is None and not value:
+    if outcome._content is None and not value and not isinstance(value, str):
         return None
     return _decoded(next(iter(outcome.content), None))
 

@@ -1,5 +1,6 @@
 """From a function, as it is registered, to the engine's tool and AgentScope's schema."""
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,6 +9,7 @@ from wieldy.core.tool import Tool, own_name
 
 from .entrance import entrance
 from .finish import split_fields, splitting
+from .mcp_function import MCPToolFunction, mcp_schema
 from .registered import RegisteredToolFunction
 from .response import ToolResponse
 from .schema import function_schema, with_variadic
@@ -24,6 +26,9 @@ def function_tool(
     variadic: tuple[bool, bool],
 ) -> tuple[Tool, dict[str, Any]]:
     """The tool of a function, and its schema."""
+    inner = innermost(func)
+    if isinstance(inner, MCPToolFunction):
+        return _mcp_tool(inner, presets, description, json_schema)
     if json_schema is not None:
         given = json_schema["function"]
         told = description or given.get("description", "")
@@ -40,6 +45,33 @@ def function_tool(
         called = splitting(tool, func, args, kwargs)
         tool = _made(entrance(func, called), tool.name, told, presets, parameters)
     return tool, function_schema(tool.name, told, parameters)
+
+
+def innermost(func: Any) -> Callable[..., Any]:
+    """What a partial wraps, or the function itself."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    inner: Callable[..., Any] = func
+    return inner
+
+
+def _mcp_tool(
+    function: MCPToolFunction,
+    presets: Mapping[str, Any],
+    description: str | None,
+    json_schema: dict[str, Any] | None,
+) -> tuple[Tool, dict[str, Any]]:
+    """The tool of an MCP server, with what was said about it here."""
+    tool = function.tool
+    if json_schema is not None:
+        given = json_schema["function"]
+        parameters = given.get("parameters", {"type": "object", "properties": {}})
+        tool = tool.replace(name=given["name"], input_schema=parameters)
+        description = description or given.get("description", "")
+    if description is not None:
+        tool = tool.replace(description=description)
+    tool = tool.replace(presets=presets)
+    return tool, mcp_schema(tool) if json_schema is None else json_schema
 
 
 def extended_tool(tool: Tool, registered: RegisteredToolFunction) -> Tool:

@@ -17,6 +17,7 @@ from wieldy.core.current import current_task
 from wieldy.core.errors import CallError, ToolFailed
 
 from .blocks import Content, content_of, text_block
+from .mcp_function import raw_failure, whole_response
 from .response import Chunk, ToolResponse, error_response
 
 INTERRUPTED = "The tool call was interrupted by the user."
@@ -49,7 +50,7 @@ class ResponseStream:
 class Once:
     """The same for a function that gives one response: it is called when that is asked for."""
 
-    __slots__ = ("_alter", "_call", "_explain", "_rest", "_run")
+    __slots__ = ("_alter", "_call", "_explain", "_rest", "_run", "_whole")
 
     def __init__(
         self,
@@ -57,8 +58,11 @@ class Once:
         call: Call,
         explain: Explain,
         alter: Alter | None,
+        whole: bool = False,
     ) -> None:
         self._run = run
+        # Of an MCP server's tool, whose blocks are one response together.
+        self._whole = whole
         self._call: Call | None = call
         self._explain = explain
         self._alter = alter
@@ -87,6 +91,10 @@ class Once:
         if type(value) is ToolResponse and self._alter is None and outcome._content is None:
             value.is_last = True
             return value
+        if self._whole:
+            made = whole_response(outcome) if outcome.ok else raw_failure(outcome)
+            if made is not None:
+                return await _altered(made, self._alter)
         self._rest = responses(_shown(outcome), self._explain, self._alter, False)
         return await self._rest.__anext__()
 

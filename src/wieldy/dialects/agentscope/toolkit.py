@@ -15,9 +15,12 @@ from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
 from .blocks import ToolUseBlock
+from .choice import chosen
+from .clients import MCPClientBase
 from .entrance import is_stream
 from .equip import EQUIP, Equipment
-from .functions import extended_tool, function_tool
+from .functions import extended_tool, function_tool, innermost
+from .mcp_function import MCPToolFunction
 from .registered import Postprocess, RegisteredToolFunction, ToolGroup
 from .response import ToolResponse
 from .schema import checked_schema, described
@@ -77,13 +80,16 @@ class Toolkit:
         )
         if self._equipment.is_it(tool_func):
             tool = self._equipment.tool(tool)
+        inner = innermost(tool_func)
+        mcp_name = inner.mcp_name if isinstance(inner, MCPToolFunction) else None
         self._add(
             tool.replace(group=group_name),
             RegisteredToolFunction(
                 name=tool.name,
                 group=group_name,
-                source="function",
-                original_func=_innermost(tool_func),
+                source="function" if mcp_name is None else "mcp_server",
+                original_func=inner,
+                mcp_name=mcp_name,
                 json_schema=schema,
                 preset_kwargs=presets,
                 postprocess_func=postprocess_func,
@@ -99,13 +105,53 @@ class Toolkit:
         """Call a function; iterate over the result, or over what awaiting it gives."""
         name, arguments = tool_call["name"], tool_call.get("input")
         call = Call(name, arguments, provider_id=tool_call.get("id"))
-        registered = self._known.get(name)
+        tool = self.toolbox.get(name)
+        known = None if tool is None else self._known.get(name)
         alter: Alter | None = None
-        if registered is not None and registered[1].postprocess_func is not None:
-            alter = functools.partial(registered[1].postprocess_func, tool_call)
-        if registered is None or is_stream(registered[0].function):
+        if known is not None and known[0] is not tool:
+            known = None
+        elif known is not None and known[1].postprocess_func is not None:
+            alter = functools.partial(known[1].postprocess_func, tool_call)
+        if tool is not None and tool.source.startswith("mcp"):
+            return Once(self.toolbox.call, call, self._explain, alter, whole=True)
+        if known is None or is_stream(known[0].function):
             return ResponseStream(responses(self.toolbox.stream(call), self._explain, alter, True))
         return Once(self.toolbox.call, call, self._explain, alter)
+
+    async def register_mcp_client(
+        self,
+        client: MCPClientBase,
+        /,
+        *,
+        group_name: str = "basic",
+        enable_funcs: list[str] | None = None,
+        disable_funcs: list[str] | None = None,
+        preset_kwargs_mapping: Mapping[str, Mapping[str, Any]] | None = None,
+        postprocess_func: Postprocess | None = None,
+        wrap_tool_result: bool = True,
+    ) -> None:
+        """Register the functions of an MCP server, all or those chosen, or none if one can't be."""
+        presets = preset_kwargs_mapping or {}
+        if not isinstance(presets, Mapping):
+            raise TypeError("preset_kwargs_mapping must be a dict of dicts")
+        self._need_group(group_name)
+        wanted = await chosen(client, enable_funcs, disable_funcs, presets, wrap_tool_result)
+        for function in wanted:
+            if self._find(function.name) is not None:
+                raise ValueError(f"there is a function {function.name!r} already")
+        for function in wanted:
+            self.register_tool_function(
+                function, group_name, presets.get(function.name), postprocess_func=postprocess_func
+            )
+
+    async def remove_mcp_clients(self, client_names: str | Iterable[str]) -> None:
+        """Take out the functions of these MCP servers; their clients stay connected."""
+        names = _names(client_names, "MCP servers")
+        for name, registered in self.tools.items():
+            if registered.mcp_name in names:
+                self.toolbox.remove(name)
+
+    remove_mcp_servers = remove_mcp_clients
 
     def get_json_schemas(self, group_names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """The schemas of the tools in active groups, or in exactly the groups named."""
@@ -237,6 +283,7 @@ class Toolkit:
             tool.function,
             described(tool),
             dict(tool.presets),
+            mcp_name=tool.source.partition(":")[2] or None,
             toolkit=self,
         )
 
@@ -251,19 +298,12 @@ class Toolkit:
         return f"FunctionInactiveError: {error}"
 
 
-def _names(names: str | Iterable[str]) -> list[str]:
+def _names(names: str | Iterable[str], what: str = "groups") -> list[str]:
     if isinstance(names, str):
         return [names]
     if not isinstance(names, list | tuple | set) or not all(isinstance(n, str) for n in names):
-        raise TypeError("groups are named by a string or a list of strings")
+        raise TypeError(f"{what} are named by a string or a list of strings")
     return list(names)
-
-
-def _innermost(func: Any) -> Callable[..., Any]:
-    while isinstance(func, functools.partial):
-        func = func.func
-    inner: Callable[..., Any] = func
-    return inner
 
 
 def _is_model(model: Any) -> bool:

@@ -1,0 +1,205 @@
+"""Clients of MCP servers, and the servers' tools as functions."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from wieldy.core.limits import Limits
+from wieldy.toolbox import Toolbox
+
+from .mcp_function import MCPToolFunction
+
+if TYPE_CHECKING:
+    from mcp_types import Tool as ListedTool
+
+Transport = Literal["streamable_http", "sse"]
+_KINDS = {"streamable_http": "http", "sse": "sse"}
+
+
+class MCPClientBase(ABC):
+    """What all clients can do."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def session(self) -> Any:
+        """A toolbox connected to the server, for the time of an `async with`."""
+
+    async def list_tools(self) -> "list[ListedTool]":
+        """The tools that the server lists now, as the SDK gives them."""
+        async with self.session() as box:
+            listed: list[ListedTool] = await box.mcp[self.name].list_tools()
+            return listed
+
+    async def get_callable_function(
+        self, name: str, wrap_tool_result: bool = True
+    ) -> MCPToolFunction:
+        """A tool of the server as a function; `ValueError` if it has none of this name."""
+        found = {each.name: each for each in await self.functions(wrap_tool_result)}
+        if name not in found:
+            known = ", ".join(found) or "none"
+            raise ValueError(f"{self.name} has no function {name!r}, only: {known}")
+        return found[name]
+
+    async def functions(self, wrap_tool_result: bool = True) -> list[MCPToolFunction]:
+        """All tools of the server as functions."""
+        async with self.session() as box:
+            return [MCPToolFunction(self, tool, wrap_tool_result) for tool in box]
+
+    async def _opened(self) -> Toolbox:
+        # The server holds its own arguments to their schema; a toolkit does so before.
+        box = Toolbox(validation="describe")
+        try:
+            await self._add_to(box)
+        except BaseException:
+            await box.close()
+            raise
+        return box
+
+    @abstractmethod
+    async def _add_to(self, box: Toolbox) -> None:
+        """Connect the toolbox to the server."""
+
+
+class StatefulClientBase(MCPClientBase):
+    """A client with one session, from `connect` to `close`, which any task may call."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._box: Toolbox | None = None
+        self._connecting = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is connected."""
+        return self._box is not None
+
+    async def connect(self) -> None:
+        """Start or reach the server."""
+        if self._box is not None or self._connecting:
+            raise RuntimeError(f"the MCP client {self.name!r} is connected already: close() first")
+        self._connecting = True
+        try:
+            self._box = await self._opened()
+        finally:
+            self._connecting = False
+
+    async def close(self, ignore_errors: bool = True) -> None:
+        """End the session, and the server's process; closing twice is no error.
+
+        Nothing that goes wrong on the other side is raised; `ignore_errors` changes nothing.
+        """
+        box, self._box = self._box, None
+        if box is not None:
+            await box.close()
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Toolbox]:
+        """The toolbox that is connected; `RuntimeError` if it is not."""
+        if self._box is None:
+            raise RuntimeError(f"the MCP client {self.name!r} is not connected: connect() first")
+        yield self._box
+
+
+class StdIOStatefulClient(StatefulClientBase):
+    """A client of a program that speaks on stdin and stdout."""
+
+    def __init__(
+        self,
+        name: str,
+        command: str,
+        args: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self._command = [command, *(args or ())]
+        self._env = env
+        self._cwd = cwd
+
+    async def _add_to(self, box: Toolbox) -> None:
+        await box.add_mcp(self._command, self.name, env=self._env, cwd=self._cwd)
+
+
+class _Place:
+    """A server behind a URL. `timeout` is for connecting, `sse_read_timeout` for a call."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        url: str,
+        headers: Mapping[str, str] | None,
+        timeout: float,
+        sse_read_timeout: float,
+    ) -> None:
+        if transport not in _KINDS:
+            raise ValueError(f"transport must be one of {', '.join(_KINDS)}, not {transport!r}")
+        self._facts = (url, _KINDS[transport], dict(headers or {}))
+        self._timeout = timeout
+        self._call = Limits(timeout=sse_read_timeout)
+
+    async def add_to(self, box: Toolbox, name: str) -> None:
+        """Connect a toolbox to the server."""
+        # The SDK is heavy, and most programs need none.
+        from wieldy.mcp import Patience  # noqa: PLC0415
+        from wieldy.mcp.source import Address  # noqa: PLC0415
+
+        patience = Patience(connect=self._timeout)
+        await box.add_mcp(Address(*self._facts), name, limits=self._call, patience=patience)
+
+
+class HttpStatefulClient(StatefulClientBase):
+    """A client of a server behind a URL, with one session."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30,
+        sse_read_timeout: float = 300,
+    ) -> None:
+        super().__init__(name)
+        self._place = _Place(transport, url, headers, timeout, sse_read_timeout)
+
+    async def _add_to(self, box: Toolbox) -> None:
+        await self._place.add_to(box, self.name)
+
+
+class HttpStatelessClient(MCPClientBase):
+    """A client of a server behind a URL, with a new session for everything it does."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30,
+        sse_read_timeout: float = 300,
+    ) -> None:
+        super().__init__(name)
+        self._place = _Place(transport, url, headers, timeout, sse_read_timeout)
+
+    async def connect(self) -> None:
+        """See that the server answers; nothing is kept open."""
+        async with self.session():
+            pass
+
+    async def close(self, ignore_errors: bool = True) -> None:
+        """Do nothing: nothing is open between calls."""
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Toolbox]:
+        """A toolbox that is connected for this time only."""
+        box = await self._opened()
+        try:
+            yield box
+        finally:
+            await box.close()
+
+    async def _add_to(self, box: Toolbox) -> None:
+        await self._place.add_to(box, self.name)
