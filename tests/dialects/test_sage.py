@@ -3,14 +3,18 @@
 import asyncio
 import inspect
 import queue
+import shlex
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import pytest
 
 import wieldy.dialects.sage as sage
+from tests.mcp.conftest import SHOP, raw
+from tests.mcp.waiting import alive
 from wieldy import Outcome, Toolbox
 from wieldy.dialects.sage import MCPRegistry, RemoteMCPAdapter
 
@@ -250,6 +254,91 @@ def test_002_2_bad_data(data: Any, error: type[Exception]) -> None:
     reg.register(EchoTool())
     with pytest.raises(error):
         reg.execute(data)
+
+
+# 002.3
+
+ADD = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+SHOP_COMMAND = [sys.executable, SHOP]
+
+
+@pytest.fixture
+def remote() -> Iterator[Callable[..., RemoteMCPAdapter]]:
+    """Makes adapters, and closes them."""
+    made: list[RemoteMCPAdapter] = []
+
+    def make(name: str, **place: Any) -> RemoteMCPAdapter:
+        made.append(RemoteMCPAdapter(name, "far away", ADD, **place))
+        return made[-1]
+
+    yield make
+    for adapter in made:
+        adapter.close()
+
+
+@pytest.mark.parametrize("command", [SHOP_COMMAND, tuple(SHOP_COMMAND), shlex.join(SHOP_COMMAND)])
+def test_002_3_a_tool_of_a_server_process(remote: Any, command: Any) -> None:
+    reg = MCPRegistry()
+    reg.register(remote("add", server_cmd=command))
+
+    assert reg.describe() == {"add": {"description": "far away", "input_schema": ADD}}
+    assert reg.call("add", {"a": 40}) == {"result": 42}
+    assert reg.execute({"name": "add", "arguments": {"a": 1, "b": 1}}) == {"result": 2}
+
+
+async def test_002_3_a_tool_behind_a_url(url: str, remote: Any) -> None:
+    reg = MCPRegistry()
+    reg.register(remote("add", url=url))
+
+    assert await reg.acall("add", {"a": 40}) == {"result": 42}
+    assert reg.call("add", {"a": 1}) == {"result": 3}
+
+
+def test_002_3_a_remote_error_is_a_runtime_error(remote: Any) -> None:
+    failing = remote("fail", server_cmd=SHOP_COMMAND)
+    reg = MCPRegistry()
+    reg.register(failing)
+
+    for call in (lambda: failing.call({"why": "?"}), lambda: reg.call("fail", {"why": "?"})):
+        with pytest.raises(RuntimeError, match="fail: Error executing tool fail"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "said"),
+    [
+        ("add", {"server_cmd": raw("die")}, "no licence found"),
+        ("add", {"server_cmd": ["/nowhere/at-all"]}, "nowhere"),
+        ("add", {"url": "http://127.0.0.1:9/mcp"}, "add: "),
+        ("sell", {"server_cmd": SHOP_COMMAND}, "There is no tool named 'sell'"),
+        ("add", {"server_cmd": raw("error")}, "There is no tool"),
+        ("echo", {"server_cmd": raw("error")}, "the shelf is empty"),
+        ("add", {"server_cmd": SHOP_COMMAND}, "add: "),
+    ],
+)
+def test_002_3_whatever_goes_wrong_there_is_a_runtime_error(
+    remote: Any, name: str, place: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RuntimeError, match=said):
+        remote(name, **place).call({"a": "not a number"})
+
+
+@pytest.mark.parametrize("place", [{}, {"server_cmd": ["x"], "url": "http://127.0.0.1:9"}])
+def test_002_3_either_a_command_or_a_url(place: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="either server_cmd"):
+        RemoteMCPAdapter("add", "", {}, **place)
+
+
+def test_002_3_the_connection_is_kept_shared_and_made_anew(remote: Any) -> None:
+    number = remote("pid", server_cmd=SHOP_COMMAND)
+    with ThreadPoolExecutor(4) as pool:
+        (first,) = {answer["result"] for answer in pool.map(lambda _: number.call({}), range(8))}
+
+    number.close()
+    second = number.call({})["result"]
+
+    assert first != second
+    assert not alive(first)
 
 
 # 002.4

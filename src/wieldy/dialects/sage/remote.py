@@ -4,6 +4,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wieldy.core.call import Outcome
+from wieldy.core.errors import ToolFailed, WieldyError
 from wieldy.core.sync import border
 from wieldy.toolbox import Toolbox
 
@@ -19,7 +21,7 @@ class RemoteMCPAdapter:
         name: str,
         description: str,
         input_schema: Mapping[str, Any],
-        server_cmd: Sequence[str] | None = None,
+        server_cmd: Sequence[str] | str | None = None,
         url: str | None = None,
     ) -> None:
         if (server_cmd is None) == (url is None):
@@ -27,27 +29,45 @@ class RemoteMCPAdapter:
         self.name = name
         self.description = description
         self.input_schema = dict(input_schema)
-        self._source = url if server_cmd is None else list(server_cmd)
-        self._box = Toolbox(validation="describe")
+        self._source = url if server_cmd is None else server_cmd
+        self._box: Toolbox | None = None
         self._lock = threading.Lock()
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the server's tool; what goes wrong there is a `RuntimeError`."""
         try:
-            self._connect()
-        except Exception as error:
+            box = self._connected()
+        except WieldyError as error:
             raise RuntimeError(f"{self.name}: {error}") from error
-        outcome = self._box.call_sync(self.name, arguments)
+        outcome = box.call_sync(self.name, arguments)
         if not outcome.ok:
-            raise RuntimeError(outcome.text) from outcome.error
+            raise RuntimeError(f"{self.name}: {_said(outcome)}") from outcome.error
         return outcome.value
 
     def close(self) -> None:
         """End the connection; the next call makes it anew."""
         with self._lock:
-            border().wait(lambda home: self._box.close())
+            box, self._box = self._box, None
+            if box is not None:
+                border().wait(lambda home: box.close())
 
-    def _connect(self) -> None:
+    def _connected(self) -> Toolbox:
         with self._lock:
-            if not self._box.mcp:
-                border().wait(lambda home: self._box.add_mcp(self._source, allow=[self.name]))
+            if self._box is None:
+                self._box = border().wait(lambda home: self._opened())
+            return self._box
+
+    async def _opened(self) -> Toolbox:
+        # The registry holds arguments to the schema where it is asked to; the server always does.
+        box = Toolbox(validation="describe")
+        try:
+            await box.add_mcp(self._source, allow=[self.name])
+        except BaseException:
+            await box.close()
+            raise
+        return box
+
+
+def _said(outcome: Outcome) -> str:
+    error = outcome.error
+    return str(error.original) if isinstance(error, ToolFailed) else outcome.text
