@@ -1,7 +1,7 @@
 """What a toolkit knows of a call that it has sent into the engine."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -14,30 +14,33 @@ Callback = Callable[[str, dict[str, Any]], Any]
 class Errand:
     """One call under way: who hears of it, and the result as the tool gave it."""
 
-    def __init__(self, callbacks: list[Callback], params: dict[str, Any], granted: bool) -> None:
-        self._callbacks = callbacks
+    # Made for every call: most of it is seldom set.
+    started = False
+    # Calls that the tool makes while it runs are not this errand's.
+    running = False
+    result: "ToolResult | None" = None
+    _told = False
+
+    def __init__(
+        self, tool: str, callbacks: list[Callback], params: Mapping[str, Any], granted: bool
+    ) -> None:
+        self.tool = tool
+        self.callbacks = callbacks
         self._params = params
         self._granted = granted
-        self.started = False
-        self.result: ToolResult | None = None
 
     async def start(self) -> None:
-        """Say that the tool runs now, and that somebody had allowed it."""
-        self.started = True
-        if not self.heard:
+        """Say, once, that the tool runs now, and that somebody had allowed it."""
+        if self._told:
             return
+        self.started = self._told = True
         if self._granted:
             await self.tell("permission_result", {"approved": True})
-        await self.tell("tool_start", {"params": self._params})
-
-    @property
-    def heard(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._callbacks)
+        await self.tell("tool_start", {"params": dict(self._params)})
 
     async def tell(self, event: str, data: dict[str, Any]) -> None:
         """Tell everybody who listens."""
-        for callback in tuple(self._callbacks):
+        for callback in tuple(self.callbacks):
             heard = callback(event, data)
             if inspect.isawaitable(heard):
                 await heard

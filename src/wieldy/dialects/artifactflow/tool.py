@@ -3,9 +3,11 @@
 import copy
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.arguments import Intake
@@ -127,22 +129,19 @@ class BaseTool(ABC):
             accepted = _accepted(engine_tool(self), filled)
         except InvalidArguments as error:
             return ToolResult(False, error="; ".join(error.problems))
-        return await self._executed(accepted)
-
-    async def _accepted_already(self, params: dict[str, Any]) -> ToolResult:
-        """The same for parameters whose types the engine has checked."""
-        filled = self._with_defaults(params)
-        wrong = self.validate_params(filled)
-        return await self._executed(filled) if wrong is None else ToolResult(False, error=wrong)
-
-    async def _executed(self, params: dict[str, Any]) -> ToolResult:
         try:
-            result: Any = self.execute(**params)
-            result = await result if inspect.isawaitable(result) else result
+            return as_result(await _awaited(self.execute(**accepted)))
         except Exception as error:
             # The document promises a result, whatever the tool raises.
             return ToolResult(False, error=f"Tool execution failed: {error}")
-        return result if isinstance(result, ToolResult) else ToolResult(True, data=result)
+
+    async def _checked(self, **params: Any) -> Any:
+        """Execute with what was left out filled in; types are checked already."""
+        filled = self._with_defaults(params)
+        wrong = self.validate_params(filled)
+        if wrong is not None:
+            return ToolResult(False, error=wrong)
+        return await _awaited(self.execute(**filled))
 
     @cached_property
     def _declared(self) -> dict[str, ToolParameter]:
@@ -159,38 +158,76 @@ class BaseTool(ABC):
 
 def engine_tool(tool: BaseTool) -> Tool:
     """The tool as the engine runs it: an unsuccessful result is an error there."""
-
-    plain = type(tool).__call__ is BaseTool.__call__
+    name, body = tool.name, _body(tool)
 
     async def execute(**params: Any) -> Any:
         errand = current_errand.get()
-        # Calls made inside this one are not this errand's.
-        current_errand.set(None)
-        if errand is not None:
-            await errand.start()
-        result = await (tool._accepted_already(params) if plain else tool(**params))
-        if errand is not None:
-            errand.result = result
+        if errand is None or errand.running or errand.tool != name:
+            result = as_result(await _awaited(body(**params)))
+        else:
+            errand.started = errand.running = True
+            try:
+                if errand.callbacks:
+                    await errand.start()
+                given = body(**params)
+                # What it nearly always is needs no further look.
+                given = await given if type(given) is CoroutineType else await _awaited(given)
+                result = given if type(given) is ToolResult else as_result(given)
+                errand.result = result
+            finally:
+                errand.running = False
         if not result.success:
             raise ToolError(result)
         return result.data
 
     execute.__dict__["base_tool"] = tool
+    execute.__dict__["said"] = (tool.permission, tool.description)
     return Tool(
         execute,
         name=tool.name,
         description=tool.description,
         input_schema=schema_of(tool),
         permission=tool.permission.value,
+        # Declared types are checked here whatever other tools of the toolbox do.
+        validation="repair",
         source=_SOURCE,
     )
 
 
-def is_current(known: Tool, tool: BaseTool) -> bool:
-    """Whether the engine's tool is this one, as it is now."""
-    same = getattr(known.function, "base_tool", None) is tool
-    facts = (known.permission.value, known.description)
-    return same and facts == (tool.permission.value, tool.description)
+def renewed(known: Tool | None, tool: BaseTool) -> Tool | None:
+    """The engine's tool where this one is new or has changed since; None if it is as it was.
+
+    What was set on the engine's tool by others (tags, a group, a stricter permission)
+    stays, unless the tool itself now says something else.
+    """
+    facts = {} if known is None else known.function.__dict__
+    if known is None or facts.get("base_tool") is not tool:
+        return engine_tool(tool)
+    permission, description = facts["said"]
+    if permission is tool.permission and description is tool.description:
+        return None
+    facts["said"] = (tool.permission, tool.description)
+    return known.replace(permission=tool.permission.value, description=tool.description)
+
+
+def _body(tool: BaseTool) -> Callable[..., Any]:
+    """What the engine calls, with parameters that it has checked."""
+    kind = type(tool)
+    if kind.__call__ is not BaseTool.__call__:
+        # One that is called in a way of its own is called that way here too.
+        return tool.__call__
+    if tool._defaults or kind.validate_params is not BaseTool.validate_params:
+        return tool._checked
+    return tool.execute
+
+
+async def _awaited(given: Any) -> Any:
+    return await given if inspect.isawaitable(given) else given
+
+
+def as_result(given: Any) -> ToolResult:
+    """What a tool gave; a plain value is the data of a result."""
+    return given if isinstance(given, ToolResult) else ToolResult(True, data=given)
 
 
 def schema_of(tool: BaseTool) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from .tool import (
     ToolParameter,
     ToolPermission,
     ToolResult,
-    engine_tool,
-    is_current,
+    renewed,
 )
 
 
@@ -29,6 +28,8 @@ class AgentToolkit:
         self.toolbox = Toolbox() if toolbox is None else toolbox
         self._view = self.toolbox.view(agent=agent_name)
         self._callbacks: list[Callback] = []
+        # What the toolbox was told of each tool, and what it had made of that.
+        self._told: dict[str, tuple[Tool | None, BaseTool, ToolPermission, str]] = {}
 
     def add_tool(self, tool: BaseTool) -> None:
         """Add a tool; one of the same name is replaced."""
@@ -59,9 +60,11 @@ class AgentToolkit:
         if tool is None:
             missing = f"Tool '{name}' not available in {self.agent_name}'s toolkit"
             return ToolResult(False, error=missing)
-        self._register(tool)
-        sent = dict(params or {})
-        errand = Errand(self._callbacks, sent, granted=False)
+        says = (self.toolbox.get(name), tool, tool.permission, tool.description)
+        if self._told.get(name) != says:
+            self._register(tool)
+        sent = {} if params is None else params
+        errand = Errand(name, self._callbacks, sent, False)
         before = current_errand.set(errand)
         try:
             outcome = await self._view.call(name, sent)
@@ -69,18 +72,22 @@ class AgentToolkit:
             current_errand.reset(before)
         if outcome.status is Status.PENDING:
             return await self._interrupted(errand, outcome)
-        return await _completed(errand, outcome, tool)
+        result = _own_result(errand, outcome) or _result(outcome, tool)
+        if self._callbacks:
+            await _completed(errand, outcome, result)
+        return result
 
     async def resume(self, call_id: str, answer: Mapping[str, Any] | None) -> ToolResult:
         """Go on with a call that waits, as a person answered: `{"approved": True}`, or not."""
         told = answer if isinstance(answer, Mapping) else {}
         by = told.get("by")
         parked = next((p for p in await self.toolbox.pending() if p.id == call_id), None)
-        errand = Errand(self._callbacks, dict(parked.arguments) if parked else {}, granted=True)
+        name, sent = ("", {}) if parked is None else (parked.tool, dict(parked.arguments))
+        errand = Errand(name, self._callbacks, sent, True)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
-            return _result(outcome, None)
+            return _result(outcome)
         before = current_errand.set(errand)
         try:
             outcome = await self.toolbox.approve(call_id, by=by)
@@ -89,8 +96,11 @@ class AgentToolkit:
         if outcome.status is Status.PENDING:
             return ToolResult(False, error=outcome.text, metadata={"pending": call_id})
         if parked is None and not errand.started:
-            return _result(outcome, None)
-        return await _completed(errand, outcome, self.tools.get(outcome.call.tool))
+            return _result(outcome)
+        tool = self.tools.get(outcome.call.tool)
+        result = _own_result(errand, outcome) or _result(outcome, tool)
+        await _completed(errand, outcome, result)
+        return result
 
     async def _interrupted(self, errand: Errand, outcome: Outcome) -> ToolResult:
         """The result of a call that waits, with what a person should be asked."""
@@ -112,9 +122,15 @@ class AgentToolkit:
 
     def _register(self, tool: BaseTool) -> None:
         """Put the tool into the toolbox as it is now: it may have changed since."""
-        known = self.toolbox.get(tool.name)
-        if not isinstance(tool, BoxTool) and (known is None or not is_current(known, tool)):
-            self.toolbox.add(engine_tool(tool), on_conflict="override")
+        if isinstance(tool, BoxTool):
+            return
+        found = (each for each in self.toolbox.registered() if each.name == tool.name)
+        known = self.toolbox.get(tool.name) or next(found, None)
+        changed = renewed(known, tool)
+        if changed is not None:
+            self.toolbox.add(changed, on_conflict="override")
+        shown = self.toolbox.get(tool.name)
+        self._told[tool.name] = (shown, tool, tool.permission, tool.description)
 
 
 class BoxTool(BaseTool):
@@ -144,25 +160,31 @@ class BoxTool(BaseTool):
 
     async def execute(self, **params: Any) -> ToolResult:
         """Call it, through its toolbox."""
-        return _result(await self._toolbox.call(self.name, params), None)
+        return _result(await self._toolbox.call(self.name, params))
 
 
-async def _completed(errand: Errand, outcome: Outcome, tool: BaseTool | None) -> ToolResult:
-    result = errand.result or _result(outcome, tool)
+async def _completed(errand: Errand, outcome: Outcome, result: ToolResult) -> None:
+    """Tell that a call has ended, unless it was refused and never began."""
     if not errand.started and outcome.status is not Status.DENIED:
         await errand.start()
-    if errand.started and errand.heard:
+    if errand.started and errand.callbacks:
         taken = (outcome.seconds or 0.0) * 1000
         facts = {"success": result.success, "duration_ms": taken, "error": result.error}
         await errand.tell("tool_complete", facts)
-    return result
 
 
-def _result(outcome: Outcome, tool: BaseTool | None) -> ToolResult:
+def _own_result(errand: Errand, outcome: Outcome) -> ToolResult | None:
+    """The result as the tool gave it, unless the engine has made something else of it."""
+    own = errand.result
+    same = own is not None and own.data is outcome.value and own.success
+    return own if same and outcome.status is Status.OK else None
+
+
+def _result(outcome: Outcome, tool: BaseTool | None = None) -> ToolResult:
     """An outcome in the words of the document."""
+    if outcome.ok:
+        return ToolResult(True, data=outcome.value)
     match outcome.error:
-        case None if outcome.ok:
-            return ToolResult(True, data=outcome.value)
         case ToolFailed(original=ToolError() as error):
             return error.result
         case ToolFailed(redacted=False) as error:
