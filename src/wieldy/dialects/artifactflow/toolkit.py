@@ -72,7 +72,7 @@ class AgentToolkit:
             current_errand.reset(before)
         if outcome.status is Status.PENDING:
             return await self._interrupted(errand, outcome)
-        result = _own_result(errand, outcome) or _result(outcome, tool)
+        result = _result(outcome, tool, errand.result)
         if self._callbacks:
             await _completed(errand, outcome, result)
         return result
@@ -97,8 +97,7 @@ class AgentToolkit:
             return ToolResult(False, error=outcome.text, metadata={"pending": call_id})
         if parked is None and not errand.started:
             return _result(outcome)
-        tool = self.tools.get(outcome.call.tool)
-        result = _own_result(errand, outcome) or _result(outcome, tool)
+        result = _result(outcome, self.tools.get(outcome.call.tool), errand.result)
         await _completed(errand, outcome, result)
         return result
 
@@ -173,16 +172,13 @@ async def _completed(errand: Errand, outcome: Outcome, result: ToolResult) -> No
         await errand.tell("tool_complete", facts)
 
 
-def _own_result(errand: Errand, outcome: Outcome) -> ToolResult | None:
-    """The result as the tool gave it, unless the engine has made something else of it."""
-    own = errand.result
-    same = own is not None and own.data is outcome.value and own.success
-    return own if same and outcome.status is Status.OK else None
-
-
-def _result(outcome: Outcome, tool: BaseTool | None = None) -> ToolResult:
-    """An outcome in the words of the document."""
-    if outcome.ok:
+def _result(
+    outcome: Outcome, tool: BaseTool | None = None, own: ToolResult | None = None
+) -> ToolResult:
+    """An outcome in the words of the document, or the tool's own result where it is the same."""
+    if outcome.status is Status.OK:
+        if own is not None and own.data is outcome.value:
+            return own
         return ToolResult(True, data=outcome.value)
     match outcome.error:
         case ToolFailed(original=ToolError() as error):
