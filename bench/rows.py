@@ -4,6 +4,7 @@ from .blocking import blocking
 from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
+from .dialects import dialects
 from .ledger import ledger
 from .mcp_calls import mcp_calls
 from .openapi import openapi
@@ -22,6 +23,7 @@ ROWS: dict[str, Subject] = {
     "call": calls,
     "crowd": crowd,
     "sync": blocking,
+    "dialects": dialects,
     "concurrency": concurrency,
     "ledger": ledger,
     "schema": schema,

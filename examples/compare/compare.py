@@ -32,7 +32,7 @@ def python_of(name: str) -> Path:
     if not marker.exists() or marker.read_text() != wanted:
         print(f"Installing {', '.join(ORIGINALS[name])}", file=sys.stderr)
         venv.create(folder, clear=True, with_pip=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "-qq"]
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq"]
         subprocess.run([*pip, *ORIGINALS[name]], check=True, timeout=60 * MINUTES)
         marker.write_text(wanted)
     return folder / "bin" / "python"

@@ -1,9 +1,10 @@
 """What a tool answers, whole or chunk by chunk."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from os import urandom
+from time import time
 from typing import Any
 
 from wieldy.core.block import Block, Showable, Text
@@ -11,9 +12,24 @@ from wieldy.core.block import Block, Showable, Text
 from .blocks import Content, block_of, text_block
 
 
-def _timestamp() -> str:
-    now = datetime.now().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    return f"{now}_{os.urandom(3).hex()}"
+class _Clock:
+    """The time as text. Within one second only its end changes."""
+
+    # Both in one, so that no thread sees the one without the other.
+    known = (-1, "")
+
+    def stamp(self) -> str:
+        """Now, to the millisecond, with something that makes it unlike any other."""
+        now = time()
+        second, shown = self.known
+        if second != int(now):
+            second = int(now)
+            shown = datetime.fromtimestamp(second).strftime("%Y-%m-%d %H:%M:%S")
+            self.known = (second, shown)
+        return f"{shown}.{int((now - second) * 1000):03d}_{urandom(3).hex()}"
+
+
+_timestamp = _Clock().stamp
 
 
 @dataclass
