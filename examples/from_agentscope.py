@@ -34,7 +34,7 @@ async def read_page(url: str) -> AsyncIterator[ToolResponse]:
         yield says(text, is_last=word == "a time")
 
 
-def generate_response(response: str) -> ToolResponse:
+def finish(response: str) -> ToolResponse:
     """Finish, with an answer for the user.
 
     Args:
@@ -44,7 +44,7 @@ def generate_response(response: str) -> ToolResponse:
 
 
 class Report(BaseModel):
-    score: int = Field(description="from 1 to 5", ge=1, le=5)
+    score: int = Field(description="from 1 to 5")
 
 
 toolkit = Toolkit()
@@ -52,7 +52,7 @@ toolkit.create_tool_group("browsing", "Reading pages.", notes="Read one page at 
 toolkit.register_tool_function(google_search, preset_kwargs={"api_key": "not for the model"})
 toolkit.register_tool_function(read_page, group_name="browsing")
 toolkit.register_tool_function(toolkit.reset_equipped_tools)
-toolkit.register_tool_function(generate_response)
+toolkit.register_tool_function(finish)
 
 
 async def act(name: str, **arguments: object) -> None:
@@ -69,16 +69,16 @@ async def main() -> None:
     await act("google_search", query="tea")
     await act("reset_equipped_tools", browsing=True)
     await act("read_page", url="tea.example")
-    toolkit.set_extended_model("generate_response", Report)
-    await act("generate_response", response="Drink it hot.", score="?")
-    await act("generate_response", response="Drink it hot.", score=5)
+    toolkit.set_extended_model("finish", Report)
+    await act("finish", response="Drink it hot.", score="?")
+    await act("finish", response="Drink it hot.", score=5)
     print(toolkit.state_dict())
 
 
 if __name__ == "__main__":
     asyncio.run(main())
 
-# > ['google_search', 'reset_equipped_tools', 'generate_response']
+# > ['google_search', 'reset_equipped_tools', 'finish']
 # > {'query': {'type': 'string', 'description': 'what to look for'}}
 # > google_search: Found 3 pages about tea.
 # > reset_equipped_tools: These groups of tools are switched on now: browsing.
@@ -88,7 +88,7 @@ if __name__ == "__main__":
 # > read_page: tea.example: once
 # > read_page: tea.example: once upon
 # > read_page: tea.example: once upon a time
-# > generate_response: Error: Invalid arguments for generate_response: score: expected integer (>= 1, <= 5), got string "?"
-# > generate_response: Drink it hot.
+# > finish: Error: Invalid arguments for finish: score: expected integer, got string "?"
+# > finish: Drink it hot.
 # > {'response_msg': {'score': 5}}
 # > {'active_groups': ['browsing']}
