@@ -330,6 +330,54 @@ async def test_000_6_a_call_that_waits_or_may_not_run_says_so(tools: AgentlyTool
     assert "denied" in await tools.async_call_tool("add", {"a": 1})
 
 
+@pytest.mark.parametrize(
+    ("name", "kwargs", "said"),
+    [
+        ("add", [1], "Error: "),
+        ("add", "text", "Error: "),
+        ("add", 7, "Error: "),
+        ("add", {1: 2}, "Error: "),
+        ("add", None, "Error: "),
+        ("add", {"a": 1, "c": 2}, "Error: "),
+        ("add", {"a": object()}, "Error: "),
+        ("", {}, "Can not find tool named ''"),
+        (None, {}, "Can not find tool named 'None'"),
+        (7, {}, "Can not find tool named '7'"),
+        ("x" * 10_000, {}, "Can not find tool named 'xxx"),
+        ("</tool>\x00", {}, "Can not find tool named '</tool>\x00'"),
+    ],
+)
+async def test_000_6_whatever_is_sent_nothing_is_raised(
+    tools: AgentlyToolManager, name: Any, kwargs: Any, said: str
+) -> None:
+    tools.tool_func(add)
+
+    assert tools.call_tool(name, kwargs).startswith(said)
+    assert (await tools.async_call_tool(name, kwargs)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda tools: tools.register("", None, None, add), ValueError),
+        (lambda tools: tools.register(None, None, None, add), ValueError),
+        (lambda tools: tools.register("x", None, None, None), ValueError),
+        (lambda tools: tools.register("x", None, [1], add), TypeError),
+        (lambda tools: tools.register("x", None, None, add, tags=7), TypeError),
+        (lambda tools: tools.tool_func(3), TypeError),
+        (lambda tools: tools.tag(["x"], "a"), RuntimeError),
+        (lambda tools: tools.get_tool_func("x", "other"), ValueError),
+    ],
+)
+def test_what_can_not_be_registered_or_asked_for_changes_nothing(
+    tools: AgentlyToolManager, wrong: Callable[[AgentlyToolManager], Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        wrong(tools)
+
+    assert tools.tool_info == {}
+
+
 # 000.7
 
 

@@ -512,6 +512,54 @@ async def test_001_3_an_exception_in_a_generator_propagates(toolkit: Toolkit, la
     assert got == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ({"name": "sync_tool", "input": [1]}, "Error: Invalid arguments"),
+        ({"name": "sync_tool", "input": "no JSON"}, "Error: Invalid arguments"),
+        ({"name": "sync_tool", "input": 7}, "Error: Invalid arguments"),
+        ({"name": "sync_tool", "input": {"unheard of": 1}}, "Error: Invalid arguments"),
+        ({"name": 7, "input": {}}, "FunctionNotFoundError: "),
+        ({"name": None, "input": {}}, "FunctionNotFoundError: "),
+        ({"name": "x" * 10_000, "input": {}}, "FunctionNotFoundError: "),
+    ],
+)
+async def test_001_3_a_block_that_makes_no_sense_is_answered(
+    toolkit: Toolkit, block: Any, said: str
+) -> None:
+    toolkit.register_tool_function(sync_tool)
+
+    (response,) = [chunk async for chunk in await toolkit.call_tool_function(block)]
+
+    assert text_of(response).startswith(said)
+    assert response.is_last
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda toolkit: toolkit.register_tool_function(3), ValueError),
+        (lambda toolkit: toolkit.register_tool_function(lambda: 1), ValueError),
+        (lambda toolkit: toolkit.register_tool_function(sync_tool, group_name=3), TypeError),
+        (lambda toolkit: toolkit.register_tool_function(sync_tool, "nowhere"), ValueError),
+        (lambda toolkit: toolkit.register_tool_function(sync_tool, preset_kwargs=[1]), TypeError),
+        (
+            lambda toolkit: toolkit.register_tool_function(sync_tool, preset_kwargs={"zz": 1}),
+            ValueError,
+        ),
+        (lambda toolkit: toolkit.load_state_dict(None), TypeError),
+        (lambda toolkit: toolkit.load_state_dict({"active_groups": ["nowhere"]}), ValueError),
+    ],
+)
+def test_what_can_not_be_registered_changes_nothing(
+    toolkit: Toolkit, wrong: Callable[[Toolkit], Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        wrong(toolkit)
+
+    assert (toolkit.tools, toolkit.groups) == ({}, {})
+
+
 # 001.4
 
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 import wieldy.dialects.artifactflow as artifactflow
-from wieldy import AlreadyDecided, CallNotFound, Outcome, Toolbox
+from wieldy import AlreadyDecided, CallNotFound, Limits, Outcome, Toolbox
 from wieldy.dialects.artifactflow import (
     AgentToolkit,
     ArtifactManager,
@@ -231,6 +231,96 @@ async def test_004_2_tools_are_added_one_or_many_and_replaced() -> None:
     assert toolkit.list_tools() == [second]
     await toolkit.execute_tool("web_search", {"query": "x"})
     assert (len(first.ran), len(second.ran)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "said"),
+    [
+        ("web_search", None, "Missing required parameter: query"),
+        ("web_search", [1], "Missing required parameter: query"),
+        ("web_search", "text", "Missing required parameter: query"),
+        ("web_search", {1: 2}, "Missing required parameter: query"),
+        ("web_search", {"query": "x", "size": 1}, "Unknown parameter: size"),
+        ("web_search", {"query": ["x"]}, "query: expected string"),
+        ("web_search", {"query": "x", "max_results": "many"}, "max_results: expected integer"),
+        (None, {}, "Tool 'None' not available in lead's toolkit"),
+        (7, {}, "Tool '7' not available in lead's toolkit"),
+    ],
+)
+async def test_004_2_wrong_calls_are_results_and_never_run(
+    name: Any, params: Any, said: str
+) -> None:
+    tool = WebSearchTool()
+    toolkit, _ = toolkit_of(tool)
+
+    result = await toolkit.execute_tool(name, params)
+
+    assert not result.success
+    assert str(result.error).startswith(said)
+    assert tool.ran == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda: AgentToolkit("lead").add_tool(3), TypeError),  # type: ignore[arg-type]
+        (lambda: AgentToolkit("lead").add_tools([WebSearchTool]), TypeError),  # type: ignore[list-item]
+        (lambda: ToolRegistry().register_tool_to_library("x"), TypeError),  # type: ignore[arg-type]
+        (lambda: parse_tool_calls(None), TypeError),  # type: ignore[arg-type]
+    ],
+)
+def test_004_2_what_is_no_tool_is_refused(wrong: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        wrong()
+
+
+def test_004_2_one_name_is_one_name() -> None:
+    registry = ToolRegistry()
+    registry.register_tool_to_library(WebSearchTool())
+
+    assert list(registry.create_agent_toolkit("lead", "web_search").tools) == ["web_search"]
+
+
+async def test_004_2_what_the_engine_makes_of_a_result_counts() -> None:
+    box = Toolbox()
+    toolkit, _ = toolkit_of(WebSearchTool(), box)
+
+    def changed(**facts: Any) -> None:
+        known = box.get("web_search")
+        assert known is not None
+        box.add(known.replace(**facts), on_conflict="override")
+
+    sent = {"query": "x", "max_results": 1}
+    own = await toolkit.execute_tool("web_search", sent)
+    assert (own.data, own.metadata) == (["x"], {"cost": 1})
+    changed(postprocess=lambda value: [*value, "and more"])
+    assert (await toolkit.execute_tool("web_search", sent)).data == ["x", "and more"]
+
+    def break_it(value: Any) -> Any:
+        raise OSError("no")
+
+    changed(postprocess=break_it)
+    assert not (await toolkit.execute_tool("web_search", sent)).success
+
+
+async def test_004_2_a_tool_that_is_tried_again_gives_its_last_result() -> None:
+    class Flaky(WebSearchTool):
+        async def execute(self, query: str, max_results: int = 10, **kwargs: Any) -> ToolResult:
+            self.ran.append({})
+            if len(self.ran) == 1:
+                raise ConnectionError("not yet")
+            return ToolResult(True, data="there", metadata={"try": len(self.ran)})
+
+    box = Toolbox()
+    toolkit, heard = toolkit_of(Flaky(), box)
+    known = box.get("web_search")
+    assert known is not None
+    box.add(known.replace(limits=Limits(retries=1, retry_unsafe=True)), on_conflict="override")
+
+    result = await toolkit.execute_tool("web_search", {"query": "x"})
+
+    assert (result.data, result.metadata) == ("there", {"try": 2})
+    assert named(heard) == ["tool_start", "tool_complete"]
 
 
 # 004.3

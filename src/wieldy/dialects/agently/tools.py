@@ -67,6 +67,8 @@ class AgentlyToolManager:
         tags: Names | None = None,
     ) -> None:
         """Register a function; one of the same name is replaced."""
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a tool needs a name, not {name!r}")
         info: Info = {"name": name, "desc": desc or "", "kwargs": dict(kwargs or {})}
         if returns is not None:
             info["returns"] = returns
@@ -122,6 +124,8 @@ class AgentlyToolManager:
         self, name: str, shift: Literal["sync", "async"] | None = None
     ) -> Callable[..., Any] | None:
         """The tool's own function, or a form of it for blocking or async code; None if missing."""
+        if shift not in (None, "sync", "async"):
+            raise ValueError(f"shift must be 'sync', 'async' or None, not {shift!r}")
         tool = self.toolbox.get(name)
         if tool is None:
             return None

@@ -36,7 +36,8 @@ class Errand:
         self.started = self._told = True
         if self._granted:
             await self.tell("permission_result", {"approved": True})
-        await self.tell("tool_start", {"params": dict(self._params)})
+        params = dict(self._params) if isinstance(self._params, Mapping) else {}
+        await self.tell("tool_start", {"params": params})
 
     async def tell(self, event: str, data: dict[str, Any]) -> None:
         """Tell everybody who listens."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from wieldy.toolbox import Toolbox
 
-from .tool import BaseTool, engine_tool
+from .tool import BaseTool, engine_tool, need_tool
 from .toolkit import AgentToolkit, BoxTool
 
 _log = logging.getLogger("wieldy")
@@ -21,6 +21,7 @@ class ToolRegistry:
 
     def register_tool_to_library(self, tool: BaseTool) -> None:
         """Add a tool; one of the same name is replaced."""
+        need_tool(tool)
         self.tool_library[tool.name] = tool
         self.toolbox.add(engine_tool(tool), on_conflict="override")
 
@@ -29,7 +30,7 @@ class ToolRegistry:
     ) -> AgentToolkit:
         """A toolkit with these tools; unknown names are left out with a warning."""
         toolkit = AgentToolkit(agent_name, self.toolbox)
-        for name in tool_names or ():
+        for name in [tool_names] if isinstance(tool_names, str) else tool_names or ():
             tool = self._find(name)
             if tool is None:
                 _log.warning("There is no tool %r for the agent %r", name, agent_name)

@@ -156,6 +156,12 @@ class BaseTool(ABC):
         return {**copy.deepcopy(self._defaults), **params} if self._defaults else params
 
 
+def need_tool(tool: Any) -> None:
+    """Raise `TypeError` for what is no tool."""
+    if not isinstance(tool, BaseTool):
+        raise TypeError(f"a tool is an object of a class derived from BaseTool, not {tool!r:.80}")
+
+
 def engine_tool(tool: BaseTool) -> Tool:
     """The tool as the engine runs it: an unsuccessful result is an error there."""
     name, body = tool.name, _body(tool)

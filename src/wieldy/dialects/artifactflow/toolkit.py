@@ -15,6 +15,7 @@ from .tool import (
     ToolParameter,
     ToolPermission,
     ToolResult,
+    need_tool,
     renewed,
 )
 
@@ -33,6 +34,7 @@ class AgentToolkit:
 
     def add_tool(self, tool: BaseTool) -> None:
         """Add a tool; one of the same name is replaced."""
+        need_tool(tool)
         self.tools[tool.name] = tool
         self._register(tool)
 
