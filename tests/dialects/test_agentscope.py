@@ -1213,6 +1213,24 @@ async def test_001_13_each_call_is_one_span(toolkit: Toolkit, spans: Any) -> Non
     await call(toolkit, "async_stream", n=3)
     (span,) = spans()
     assert span.name == "execute_tool async_stream"
+    assert "gen_ai.tool.call.arguments" not in (span.attributes or {})
+
+
+async def test_001_13_inputs_outputs_and_the_exception_are_in_the_span(spans: Any) -> None:
+    def divide(a: int, by: int) -> ToolResponse:
+        return says(str(a // by))
+
+    toolkit = Toolkit(toolbox=Toolbox(capture_content=True))
+    toolkit.register_tool_function(divide)
+    assert await answer(toolkit, "divide", a=6, by=2) == "3"
+    await answer(toolkit, "divide", a=6, by=0)
+
+    good, bad = spans()
+    assert json.loads(good.attributes["gen_ai.tool.call.arguments"]) == {"a": 6, "by": 2}
+    assert good.attributes["gen_ai.tool.call.result"] == "3"
+    (event,) = bad.events
+    assert event.attributes["exception.type"] == "ZeroDivisionError"
+    assert not bad.status.is_ok
 
 
 # One toolbox, several ways in.

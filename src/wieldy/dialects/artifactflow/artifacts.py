@@ -2,13 +2,16 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError
-from wieldy.store.artifacts import Artifacts
 from wieldy.toolbox import Toolbox
 
 from .tool import BaseTool, ToolParameter, ToolResult
+
+if TYPE_CHECKING:
+    # The database library behind it is heavy; it is loaded by the first manager.
+    from wieldy.store.artifacts import Artifacts
 
 
 class ArtifactManager:
@@ -28,7 +31,7 @@ class ArtifactManager:
         self._artifacts = (store if isinstance(store, Toolbox) else self._owned()).artifacts
 
     @property
-    def artifacts(self) -> Artifacts:
+    def artifacts(self) -> "Artifacts":
         """All artifacts of the store, of every session."""
         return self._artifacts
 
