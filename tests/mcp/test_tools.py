@@ -204,3 +204,52 @@ async def test_a_server_is_told_in_which_trace_it_works(
 
 def _messages(trace: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in trace.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("on_conflict", "names", "value"),
+    [
+        (None, ["add", "shop__add"], "mine"),
+        ("override", ["add"], {"result": 3}),
+        ("skip", ["add"], "mine"),
+        ("rename", ["add", "add_2"], "mine"),
+    ],
+)
+async def test_a_taken_name_is_treated_as_asked(
+    box: Toolbox, on_conflict: str | None, names: list[str], value: object
+) -> None:
+    box.add(lambda a: "mine", name="add")
+
+    await box.add_mcp(SHOP, allow="add", on_conflict=on_conflict)
+
+    assert box.names == names
+    assert (await box.call("add", {"a": 1})).value == value
+    await box.remove_mcp("shop")
+    assert box.names == ([] if on_conflict == "override" else ["add"])
+
+
+async def test_a_word_for_conflicts_that_is_none_is_refused(box: Toolbox) -> None:
+    with pytest.raises(ValueError, match="'raise'"):
+        await box.add_mcp(SHOP, on_conflict="raise")
+
+    assert box.names == []
+
+
+async def test_tags_may_follow_from_a_tools_definition(box: Toolbox) -> None:
+    await box.add_mcp(
+        SHOP, allow=["add", "peek"], tags=lambda tool: ["safe"] if "annotations" in tool else []
+    )
+
+    assert box.view(tags={"safe"}).names == ["peek"]
+
+
+async def test_a_server_can_be_asked_as_the_sdk_asks(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow="price")
+    server = box.mcp["shop"]
+
+    listed = [tool.name for tool in await server.list_tools()]
+    result = await server.call_tool("add", {"a": 1})
+
+    assert listed[:2] == ["add", "price"]
+    assert result.structured_content == {"result": 3}
+    assert (await server.call_tool("fail", {"why": "?"})).is_error

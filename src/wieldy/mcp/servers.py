@@ -277,6 +277,8 @@ def make_terms(
     on_conflict: str | None,
 ) -> Terms:
     """The terms as `add_mcp` is given them."""
+    if on_conflict not in (None, "override", "skip", "rename"):
+        raise ValueError(f"on_conflict is 'override', 'skip' or 'rename', not {on_conflict!r}")
     return Terms(
         tags=tags if callable(tags) else _several(tags),
         allow=None if allow is None else _several(allow),

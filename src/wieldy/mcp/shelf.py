@@ -109,7 +109,10 @@ class Shelf:
         try:
             made = self._made(definition)
             if known is None:
-                self._kept[definition.name] = (definition, self._added(made))
+                added = self._added(made)
+                # Where somebody else's tool has the name and keeps it, ours is not there.
+                if added.function is made.function:
+                    self._kept[definition.name] = (definition, added)
             elif self._found(known[1]) is known[1]:
                 renamed = made.replace(name=known[1].name)
                 self._kept[definition.name] = (
