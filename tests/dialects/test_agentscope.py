@@ -89,6 +89,21 @@ def test_exports_are_listed_and_sorted() -> None:
             "include_long_description include_var_positional include_var_keyword postprocess_func",
         ),
         (Toolkit.call_tool_function, "self tool_call"),
+        (
+            Toolkit.register_mcp_client,
+            "self client group_name enable_funcs disable_funcs preset_kwargs_mapping "
+            "postprocess_func wrap_tool_result",
+        ),
+        (StdIOStatefulClient.__init__, "self name command args env cwd"),
+        (
+            HttpStatefulClient.__init__,
+            "self name transport url headers timeout sse_read_timeout",
+        ),
+        (
+            HttpStatelessClient.__init__,
+            "self name transport url headers timeout sse_read_timeout",
+        ),
+        (StdIOStatefulClient.get_callable_function, "self name wrap_tool_result"),
         (Toolkit.get_json_schemas, "self group_names"),
         (Toolkit.set_extended_model, "self finish_function_name structured_model"),
         (Toolkit.create_tool_group, "self group_name description active notes"),
