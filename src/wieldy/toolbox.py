@@ -261,10 +261,6 @@ class Toolbox(View):
         """Take a tool out; `ToolNotFound` if it is not here."""
         return self._registry.remove(name)
 
-    def registered(self) -> list[Tool]:
-        """All tools in order, also those whose group is not active."""
-        return list(self._registry.tools())
-
     async def pending(self) -> list[Parked]:
         """The calls that wait for a decision, the oldest first."""
         return await self._desk.pending()

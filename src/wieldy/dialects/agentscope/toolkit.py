@@ -41,7 +41,7 @@ class Toolkit:
     @property
     def tools(self) -> dict[str, RegisteredToolFunction]:
         """Name to what is known of the function, in active groups or not."""
-        found = self.toolbox.registered()
+        found = self.toolbox.all_tools()
         return {tool.name: self._registered(tool) for tool in found}
 
     @property
@@ -161,7 +161,7 @@ class Toolkit:
             shown = _names(group_names)
         return [
             self._registered(tool).extended_json_schema
-            for tool in self.toolbox.registered()
+            for tool in self.toolbox.all_tools()
             if tool.group in shown
         ]
 
@@ -262,7 +262,7 @@ class Toolkit:
 
     def _find(self, name: str) -> Tool | None:
         """The tool of this name, in an active group or not."""
-        found = (tool for tool in self.toolbox.registered() if tool.name == name)
+        found = (tool for tool in self.toolbox.all_tools() if tool.name == name)
         return self.toolbox.get(name) or next(found, None)
 
     def _is_known(self, tool: Tool) -> bool:

@@ -125,7 +125,7 @@ class AgentToolkit:
         """Put the tool into the toolbox as it is now: it may have changed since."""
         if isinstance(tool, BoxTool):
             return
-        found = (each for each in self.toolbox.registered() if each.name == tool.name)
+        found = (each for each in self.toolbox.all_tools() if each.name == tool.name)
         known = self.toolbox.get(tool.name) or next(found, None)
         changed = renewed(known, tool)
         if changed is not None:
