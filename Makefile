@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+# How many processes share the tests; most tests wait more than they work.
+WORKERS ?= 3
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
 LOCK_FLAGS ?=
 COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
@@ -36,7 +38,7 @@ demo: $(STAMP) ## a guided run in the terminal
 test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 judges: $(STAMP) ## run the outside suites in judges/
 	@scripts/run-judges
