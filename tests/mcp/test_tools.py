@@ -25,6 +25,22 @@ async def test_a_name_on_the_allow_list_that_is_not_there_is_logged(
     assert "'sub'" in caplog.text
 
 
+async def test_a_rule_against_a_name_holds_for_a_renamed_tool_and_one_for_it_does_not(
+    box: Toolbox,
+) -> None:
+    @box.tool
+    def add(a: int) -> str:
+        return "mine"
+
+    await box.add_mcp(SHOP, name="shop", allow=["add"], permission="confirm")
+    assert box.names == ["add", "shop__add"]
+    box.rules.allow("add")
+    assert (await box.call("shop__add", {"a": 1})).status is Status.PENDING
+    box.rules.deny("add")
+    assert (await box.call("shop__add", {"a": 1})).status is Status.DENIED
+    assert (await box.call("add", {"a": 1})).status is Status.DENIED
+
+
 async def test_the_earlier_tool_keeps_its_name(box: Toolbox) -> None:
     @box.tool
     def add(a: int) -> str:
