@@ -91,6 +91,8 @@ class Engine:
                 outcome = await self._walk(run, selection)
             elif plan.function is None:
                 outcome = await self._enter(run, plan)
+                if outcome.error is not None:
+                    outcome = await self._paused(run, outcome)
             else:
                 # The same for a function with nothing around it, in one frame: most calls are
                 # this, and a frame more is a tenth of what they cost.
@@ -109,9 +111,7 @@ class Engine:
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
                 except BaseException as error:
                     run.tool = plan.tool
-                    outcome = failed(run, error)
-            if outcome.error is not None:
-                outcome = await self._paused(run, outcome)
+                    outcome = await self._paused(run, failed(run, error))
         except Exception as error:
             outcome = _refused(run, error)
         except asyncio.CancelledError as error:
@@ -212,7 +212,7 @@ class Engine:
             run.call = _nested(run.call, run.parent.call)
         if tracing():
             return await self._traced(run, selection)
-        return await self._enter(run, self._find(run, selection))
+        return await self._paused(run, await self._enter(run, self._find(run, selection)))
 
     def _enter(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
         run.late, run.tool = self._late, plan.tool
