@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -60,6 +61,8 @@ def test_a_server_says_how_to_connect_and_what_to_try(serving: Serving) -> None:
     assert serving.url.endswith("/mcp")
     for text in ("add, echo, wipe", "mcpServers", "--stdio", "inspector", "wieldy log --follow"):
         assert text in serving.said
+    (trial,) = [line.split() for line in serving.said.splitlines() if "log --follow" in line]
+    assert shutil.which(trial[0]), "what is printed can be typed"
     assert serving.stop() == (0, "")
 
 

@@ -138,11 +138,13 @@ def _store(url: str) -> str:
 
 
 def _trials(found: Loaded, words: list[str]) -> list[str]:
+    # Where it is on no path, what started this is what can be typed.
+    typed = _NAME if shutil.which(_NAME) else shlex.quote(sys.argv[0])
     if not found.kept:
-        return ["  wieldy list SOURCE", "  wieldy call NAME SOURCE --arg name=value"]
+        return [f"  {typed} list SOURCE", f"  {typed} call NAME SOURCE --arg name=value"]
     store = f" --store {shlex.quote(words[-1])}" if "--store" in words else ""
     return [
-        f"  wieldy log --follow{store}      every call as it comes",
-        f"  wieldy pending{store}           what waits for you",
-        f"  wieldy approve ID{store}        let it run",
+        f"  {typed} log --follow{store}      every call as it comes",
+        f"  {typed} pending{store}           what waits for you",
+        f"  {typed} approve ID{store}        let it run",
     ]
