@@ -267,7 +267,8 @@ class Engine:
             except asyncio.CancelledError as error:
                 # What was handed to the recorder is written without us.
                 left = error
-        await self._tell(outcome)
+        if self._observers:
+            await self._tell(outcome)
         if left is not None:
             raise left
         return outcome

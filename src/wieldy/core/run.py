@@ -109,7 +109,8 @@ class Run:
             # JSON text that fits is hydrated as it is read; the plain form is made when asked for.
             sent = self.call.arguments
             parsed = from_json(sent) if isinstance(sent, str) else sent
-            self.accepted = parsed if isinstance(parsed, Mapping) else {}
+            known = type(parsed) is dict or isinstance(parsed, Mapping)
+            self.accepted = parsed if known else {}
         return self.accepted
 
     @property

@@ -58,7 +58,7 @@ class StoredApprovals:
             raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
         row = _parked_row(parked, secrets)
         try:
-            first = await self._store.write(lambda c: transitions.put(c, row))
+            first = await self._store.write(transitions.put(row))
             taken = first == parked.id and not await self._repeats(parked.call)
         except StoreError as error:
             raise NotRecorded(parked.tool, str(error)) from error

@@ -8,9 +8,7 @@ from wieldy.core.canonical import digest
 
 from .artifact_tables import artifact_versions as versions
 from .artifact_tables import artifacts
-from .prepared import Prepared, insert_named
-
-_INSERT = Prepared(lambda dialect, names: insert_named(dialect, artifacts, names))
+from .prepared import insertion
 
 
 def place(session: str | None, id: str) -> dict[str, str]:
@@ -49,7 +47,7 @@ def find_history(connection: Connection, birth: str) -> list[Row[Any]]:
 
 def put(connection: Connection, head: dict[str, Any], first: dict[str, Any]) -> bool:
     """Insert an artifact with its first version; False if there is one of its id already."""
-    if _INSERT.touches(connection, head):
+    if insertion(artifacts, tuple(head)).touches(connection, tuple(head.values())):
         connection.execute(insert(versions).values(first))
         return True
     there = select(artifacts.c.birth).where(artifacts.c.key == head["key"])

@@ -13,6 +13,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe
 
+from .prepared import Write
+
 T = TypeVar("T")
 # A function of a connection, inside a transaction. It may run more than once before it is
 # committed, and after a commit that nobody heard of, so it must recognise its own work.
@@ -24,6 +26,12 @@ MOST_IN_ONE_COMMIT = 500
 
 class Database(Protocol):
     """Where operations run."""
+
+    async def commit_here(self, write: Write) -> bool:
+        """Do it on this thread, where that is quicker than to hand it over; whether it is done."""
+
+    def leave_to_writer(self) -> None:
+        """Do nothing on callers' threads from now on. It may block for a moment."""
 
     def submit(self, job: "Job") -> None:
         """Run it in the writer's next transaction and answer when it is durable."""
@@ -57,6 +65,10 @@ class Job:
         self.alone = alone
         self.result: Any = None
         self.error: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        """Let an error be the answer."""
+        self.error = translated(error)
 
     def settle(self) -> None:
         """Answer, on the thread that the future belongs to."""
@@ -108,7 +120,7 @@ def deliver(jobs: Iterable[Job]) -> None:
     """Answer jobs that are done, each event loop woken once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
     for job in jobs:
-        if isinstance(job.future, Future):
+        if not isinstance(job.future, asyncio.Future):
             job.settle()
         else:
             by_loop.setdefault(job.future.get_loop(), []).append(job)
@@ -124,7 +136,7 @@ def fail(jobs: Iterable[Job], error: Exception) -> None:
     """Answer jobs with an error."""
     failed = list(jobs)
     for job in failed:
-        job.error = translated(error)
+        job.fail(error)
     deliver(failed)
 
 

@@ -27,7 +27,14 @@ def _kept(connection: Connection) -> None:
     connection.execute(insert(kept.chores).values(name="prune", done_at=clock(connection)))
 
 
-STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept]
+def _open_calls(connection: Connection) -> None:
+    # The index was over the same rows, said in a way that was slow to write.
+    (index,) = (each for each in tables.calls.indexes if each.name == "wieldy_calls_open")
+    index.drop(connection, checkfirst=True)
+    index.create(connection)
+
+
+STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _open_calls]
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

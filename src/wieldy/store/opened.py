@@ -17,6 +17,7 @@ from wieldy.core.errors import StoreUnavailable
 from .database import Job, Operation, open_database
 from .migrations import migrate
 from .owner import PULSE_SECONDS, Owner
+from .prepared import Write
 from .pruning import Pruning, Step, claim, give_back
 
 T = TypeVar("T")
@@ -24,6 +25,10 @@ T = TypeVar("T")
 _MOST_OWED = 10_000
 _RETRY_SECONDS = 1.0
 _log = logging.getLogger("wieldy")
+
+
+class StoreClosed(StoreUnavailable):
+    """It was closed before anything was handed in."""
 
 
 class Opened:
@@ -48,11 +53,14 @@ class Opened:
         self._pulse = threading.Thread(target=self._beat, name="wieldy-pulse", daemon=True)
         self._pulse.start()
 
-    def write(self, operation: Operation[T]) -> "asyncio.Future[T]":
+    async def write(self, operation: Operation[T]) -> T:
         """Run it and answer when it is durable; concurrent writers share a commit."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if isinstance(operation, Write) and await self.database.commit_here(operation):
+            done: T = operation.done
+            return done
+        future: asyncio.Future[T] = asyncio.Future()
         self._submit(Job(operation, future))
-        return future
+        return await future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it beside the writer."""
@@ -87,6 +95,7 @@ class Opened:
         with self._lock:
             # Whoever starts a call from now on must find another owner, not one who has left.
             self._closed = True
+        self.database.leave_to_writer()
         self._pay()
         if self._prunable:
             self._gets_through(give_back)
@@ -164,7 +173,7 @@ class Opened:
 
     def _expect_open(self) -> None:
         if self._closed:
-            raise StoreUnavailable("it was closed", "The next call opens it again.")
+            raise StoreClosed("it was closed", "The next call opens it again.")
 
     def _wait_for(self, operation: Operation[T]) -> T:
         future: Future[T] = Future()

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from wieldy.core.sync import LoopThread
 
 from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver, fail, translated
+from .prepared import Write
 from .tables import metadata
 
 T = TypeVar("T")
@@ -41,6 +42,13 @@ class Postgres:
         self._connection: AsyncConnection | None = None
         self._ended: Future[None] = Future()
         self._loop.submit(self._serve(), self._ended)
+
+    async def commit_here(self, write: Write) -> bool:
+        """Whoever waits for a server does so in the background."""
+        return False
+
+    def leave_to_writer(self) -> None:
+        """It is so anyway."""
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a connection of its own."""

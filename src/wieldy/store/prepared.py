@@ -1,50 +1,110 @@
 """Statements that are compiled once per kind of database and then run as they are."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Dialect, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.dml import ReturningInsert
 
-_Compiled = tuple[str, list[tuple[str, Any]], dict[str, Any]]
+Values = Sequence[Any]
 
 
 class Prepared:
     """A Core statement without Core's cost per execution.
 
-    `build` makes it for a kind of database and for the names of the values that come
-    with it: what is not written costs nothing.
+    `build` makes it for a kind of database; its parameters have these names. Values come
+    in the order of the names.
     """
 
-    def __init__(self, build: Callable[[Dialect, tuple[str, ...]], ClauseElement]) -> None:
+    def __init__(self, names: Sequence[str], build: Callable[[Dialect], ClauseElement]) -> None:
+        self.names = tuple(names)
         self._build = build
-        self._compiled: dict[tuple[str, ...], _Compiled] = {}
+        self._compiled: dict[str, _Compiled] = {}
 
-    def touches(self, connection: Connection, values: dict[str, Any]) -> bool:
+    def touches(self, connection: Connection, values: Values) -> bool:
         """Execute with these values; whether there was a row to write."""
-        dialect = connection.dialect
-        key = (dialect.name, *values)
-        sql, parameters, defaults = self._compiled.get(key) or self._compile(dialect, key)
-        given = {**defaults, **values}
-        bound = tuple(
-            [given[name] if bind is None else bind(given[name]) for name, bind in parameters]
-        )
-        if dialect.name != "sqlite":
-            return connection.exec_driver_sql(sql, bound).rowcount > 0
-        # Where no server is asked, what SQLAlchemy adds to an execution costs more than it.
-        file: Any = connection.connection.driver_connection
-        touched: int = file.execute(sql, bound).rowcount
+        compiled = self._compiled_for(connection.dialect)
+        if connection.dialect.name != "sqlite":
+            touched = connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values)))
+            return touched.rowcount > 0
+        return self.touches_file(_file(connection), values)
+
+    def touches_file(self, file: Any, values: Values) -> bool:
+        """The same in SQLite itself: what SQLAlchemy adds to an execution costs more than it."""
+        compiled = self._compiled.get("sqlite") or self._compiled_for(sqlite.dialect())
+        touched: int = file.execute(compiled.sql, compiled.bound(values)).rowcount
         return touched > 0
 
-    def _compile(self, dialect: Dialect, key: tuple[str, ...]) -> _Compiled:
-        compiled: Any = self._build(dialect, key[1:]).compile(dialect=dialect)
+    def touches_each(self, file: Any, rows: list[Values]) -> bool:
+        """Execute in SQLite itself for all these rows; whether each of them was written."""
+        compiled = self._compiled.get("sqlite") or self._compiled_for(sqlite.dialect())
+        bound = [compiled.bound(values) for values in rows]
+        touched: int = file.executemany(compiled.sql, bound).rowcount
+        return touched == len(rows)
+
+    def _compiled_for(self, dialect: Dialect) -> "_Compiled":
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = _Compiled(self._build(dialect).compile(dialect=dialect), self.names)
+            self._compiled[dialect.name] = compiled
+        return compiled
+
+
+class _Compiled:
+    """A statement as a driver takes it."""
+
+    __slots__ = ("_binds", "_order", "sql")
+
+    def __init__(self, compiled: Any, names: Sequence[str]) -> None:
+        self.sql = str(compiled)
+        places: list[str] = compiled.positiontup
         binds = compiled._bind_processors
-        parameters = [(name, binds.get(name)) for name in compiled.positiontup]
-        made = (str(compiled), parameters, compiled.params)
-        self._compiled[key] = made
-        return made
+        self._order = [names.index(name) for name in places]
+        self._binds = [(i, binds[name]) for i, name in enumerate(places) if name in binds]
+
+    def bound(self, values: Values) -> list[Any]:
+        """The values in the statement's order, as the database takes them."""
+        bound = [values[place] for place in self._order]
+        for place, bind in self._binds:
+            if bound[place] is not None:
+                bound[place] = bind(bound[place])
+        return bound
+
+
+class Write:
+    """An operation that writes one row; the same of many callers run as one statement."""
+
+    __slots__ = ("statement", "values")
+    # What it gives when the row is written.
+    done: ClassVar[Any]
+
+    def __init__(self, statement: Prepared, values: Values) -> None:
+        self.statement = statement
+        self.values = values
+
+    def __call__(self, connection: Connection) -> Any:
+        if self.statement.touches(connection, self.values):
+            return self.done
+        return self.otherwise(connection)
+
+    def otherwise(self, connection: Connection) -> Any:
+        """What it gives, and does, where there is no row to write."""
+        raise NotImplementedError
+
+
+@cache
+def insertion(table: Table, names: tuple[str, ...]) -> Prepared:
+    """An insert of these columns that does nothing where there is such a row already."""
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+
+    def build(dialect: Dialect) -> ClauseElement:
+        insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        return insert(table).values(values).on_conflict_do_nothing()
+
+    return Prepared(names, build)
 
 
 def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ReturningInsert[Any]:
@@ -65,8 +125,5 @@ def insert_or_update(
     return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)
 
 
-def insert_named(dialect: Dialect, table: Table, names: tuple[str, ...]) -> ClauseElement:
-    """An insert that does nothing, instead of raising, where there is such a row already."""
-    insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
-    values: dict[str, Any] = {name: bindparam(name) for name in names}
-    return insert(table).values(values).on_conflict_do_nothing()
+def _file(connection: Connection) -> Any:
+    return connection.connection.driver_connection

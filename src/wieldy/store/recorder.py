@@ -25,6 +25,7 @@ from wieldy.core.run import Handler, Run
 
 from . import transitions
 from .database import Operation
+from .prepared import Write
 from .rows import (
     argument_columns,
     call_columns,
@@ -32,6 +33,7 @@ from .rows import (
     from_column,
     outcome_columns,
     to_column,
+    written_arguments,
 )
 from .waiting import Repeated
 
@@ -138,7 +140,8 @@ class LedgerRecorder:
 
     def _resumes(self, run: Run) -> bool:
         """Whether the call has its row already: it was approved, or is run once more."""
-        return run.call.decision is not None or run.call.id in self._reruns
+        reruns = self._reruns
+        return run.call.decision is not None or (bool(reruns) and run.call.id in reruns)
 
     async def _look_for_first(self, run: Run, key: str) -> None:
         try:
@@ -152,12 +155,11 @@ class LedgerRecorder:
         """Write the start; gives the id of an earlier call that this one repeats."""
         call_id = run.call.id
         try:
-            opened = await self._store.opened()
+            opened = self._store.in_use or await self._store.opened()
             owner = record.owner = opened.owner.id
             record.started_at = now = record.started_at or opened.owner.moment()
             if not self._resumes(run):
-                row = {**_row(run, record), "state": "started"}
-                return await opened.write(lambda c: transitions.put(c, row))
+                return await opened.write(_starting(run, record))
             step = self._step(run)
             ours = await opened.write(lambda c: transitions.resume(c, call_id, owner, now, *step))
         except StoreError as error:
@@ -210,64 +212,82 @@ def _refuse_itself(run: Run, first: str) -> None:
 
 def asked(run: Run) -> str:
     """A digest of the arguments without their secrets, to know a repeated call by."""
-    return digest(from_column(argument_columns(dict(run.arguments), run.secrets)["arguments"]))
+    return digest(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
 
 
-def _row(run: Run, record: Record) -> dict[str, Any]:
-    """A call's row at its start."""
-    row = call_columns(run.call)
-    tool = run.tool
-    row.update(
-        argument_columns(run.arguments, run.secrets),
-        tool=tool.name,
-        fingerprint=tool.fingerprint,
-        proposed_at=record.proposed_at,
-        started_at=record.started_at,
-        owner=record.owner,
+def _starting(run: Run, record: Record) -> transitions.Put:
+    """The operation that writes that a call starts."""
+    call, tool, repairs = run.call, run.tool, run.noted("repairs")
+    scope, key = call.scope, call.idempotency_key
+    arguments, partial = written_arguments(run.arguments, run.secrets)
+    row = (
+        call.id,
+        tool.name,
+        "started",
+        tool.fingerprint,
+        arguments,
+        partial,
+        None if key is None else asked(run),
+        scope.agent,
+        scope.session,
+        scope.parent,
+        call.provider_id,
+        key,
+        to_column(repairs, run.secrets) if repairs else None,
+        record.proposed_at,
+        record.started_at,
+        record.owner,
     )
-    if run.call.idempotency_key is not None:
-        row["asked"] = asked(run)
-    repairs = run.noted("repairs")
-    if repairs:
-        row["repairs"] = to_column(repairs, run.secrets)
-    return row
+    return transitions.Put(transitions.START, row)
 
 
-def _refused_row(run: Run, record: Record, ended: dict[str, Any]) -> dict[str, Any]:
-    """The row of a call that never started; it uses up its key only if it has a value."""
-    row = call_columns(run.call)
-    tool = getattr(run, "tool", None)
-    row["proposed_at"] = record.proposed_at
-    if ended["state"] != "ok":
-        row["idempotency_key"] = None
-    if tool is not None:
+def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
+    """The operation that writes how a call ended; whether its row says so then."""
+    ending = _Ending(run, outcome, record)
+    return ending if record.started_at is not None else ending.otherwise
+
+
+class _Ending(Write):
+    """How a call ended, also one that has no row yet."""
+
+    __slots__ = ("_outcome", "_record", "_run")
+    done = True
+
+    def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
+        self._run, self._outcome, self._record = run, outcome, record
+        ended = outcome_columns(outcome, run.secrets).values()
+        begun = (run.call.id, record.owner, record.started_at)
+        super().__init__(transitions.FINISH, (*ended, time.time(), *begun))
+
+    def otherwise(self, connection: Connection) -> bool:
+        run, begun = self._run, self._record.started_at
+        ended = dict(zip(transitions.END, self.values, strict=False))
+        there = None if begun is None else transitions.find(connection, run.call.id)
+        if there is not None:
+            return bool(there.ended_at == ended["ended_at"])
+        if begun is None and run.call.decision is not None:
+            transitions.refuse_approved(connection, run.call.id, ended)
+        row = {**call_columns(run.call), **self._asked(), **ended}
+        if row["state"] != "ok":
+            # It uses up its key only if it has a value.
+            row["idempotency_key"] = None
+        entered = None if isinstance(self._outcome.error, NotRecorded) else begun
+        transitions.put({**row, "started_at": entered})(connection)
+        return True
+
+    def _asked(self) -> dict[str, Any]:
+        """What was asked for, in a row that was not written when it started."""
+        run = self._run
+        row = {"proposed_at": self._record.proposed_at}
+        tool = getattr(run, "tool", None)
+        if tool is None:
+            return row
         row.update(tool=tool.name, fingerprint=tool.fingerprint)
         # What was sent to a tool with secrets, and not understood, may hold one anywhere.
         if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
             sent = run.call.arguments if run.accepted is None else run.accepted
             row.update(argument_columns(_parsed(sent), run.secrets))
-    return {**row, **ended}
-
-
-def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
-    """The operation that writes an end; whether the row says so then."""
-    ended = outcome_columns(outcome, run.secrets)
-    ended.update(id=run.call.id, ended_at=time.time())
-    entered = None if isinstance(outcome.error, NotRecorded) else record.started_at
-
-    def end(connection: Connection) -> bool:
-        if record.started_at is not None:
-            if transitions.finish(connection, record.owner, record.started_at, ended):
-                return True
-            if transitions.find(connection, run.call.id) is not None:
-                return False
-        elif run.call.decision is not None:
-            transitions.refuse_approved(connection, ended)
-        row = _refused_row(run, record, ended)
-        transitions.put(connection, {**row, "started_at": entered})
-        return True
-
-    return end
+        return row
 
 
 def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:

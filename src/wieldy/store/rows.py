@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from wieldy.core.block import Block, read_block
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
@@ -65,12 +65,22 @@ def decision_columns(decision: Decision) -> dict[str, Any]:
 
 def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
     """The arguments as they are kept, and whether that is all of them."""
+    text, partial = written_arguments(arguments, secrets)
+    return {"arguments": text, "partial": partial}
+
+
+def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, int]:
+    """The arguments as they are kept, and 1 if that is not all of them."""
     try:
-        text = json.dumps(redact_data(arguments, secrets) if secrets else arguments)
-        whole = not secrets or text == json.dumps(arguments)
+        if not secrets:
+            quick = _written_quickly(arguments)
+            if quick is not None and from_json(quick) == arguments:
+                return quick, 0
+        text = _dump(redact_data(arguments, secrets) if secrets else arguments)
+        whole = not secrets or text == _dump(arguments)
     except Exception:
-        text, whole = to_column(arguments, secrets), False
-    return {"arguments": text, "partial": 0 if whole else 1}
+        return to_column(arguments, secrets), 1
+    return text, 0 if whole else 1
 
 
 def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
@@ -89,12 +99,9 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
 
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
     """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
-    try:
-        text = _encode(value)
-    except Exception:
-        # Other people's values, which may raise anything when they are looked at.
-        text = json.dumps(_shown(value))
-    return json.dumps(redact_data(json.loads(text), secrets)) if secrets else text
+    if not secrets:
+        return _written(value)
+    return json.dumps(redact_data(json.loads(_written(value)), secrets))
 
 
 def from_column(text: str | None) -> Any:
@@ -192,6 +199,29 @@ def _plain(value: Any) -> Any:
     )
 
 
+def _written(value: Any) -> str:
+    quick = _written_quickly(value)
+    if quick is not None:
+        return quick
+    try:
+        return _encode(value)
+    except Exception:
+        # Other people's values, which may raise anything when they are looked at.
+        return json.dumps(_shown(value))
+
+
+def _written_quickly(value: Any) -> str | None:
+    """What is short and plain, as the standard library would write it."""
+    try:
+        text = to_json(value, fallback=_plain, bytes_mode="base64", inf_nan_mode="constants")
+    except Exception:
+        return None
+    return text.decode() if text.isascii() and len(text) < _SHORT else None
+
+
+# Python reads no longer numbers.
+_SHORT = 4300
+_dump = json.JSONEncoder().encode
 _encode = json.JSONEncoder(default=_plain).encode
 
 

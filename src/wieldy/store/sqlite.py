@@ -1,5 +1,6 @@
 """A SQLite file as a store: one writer thread, and a few readers beside it."""
 
+import asyncio
 import os
 import queue
 import sqlite3
@@ -14,11 +15,18 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver, fail, translated
+from .commits import vacuum, work
+from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver, translated
+from .prepared import Write
 
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
 _RETRY_SECONDS = 0.005
+# A lone caller's thread, and all that shares its loop, is held up for no longer than this.
+_QUICK_SECONDS = 0.0003
+_HELD_SECONDS = 0.001
+_OWN_COMMITS = 64
+_LOG_PAGES = 1000
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
@@ -59,21 +67,66 @@ class Entrance:
             self._changed.notify_all()
 
 
+class Pace:
+    """How long a commit takes, lately."""
+
+    def __init__(self) -> None:
+        self._mean = _QUICK_SECONDS * 10
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a caller may as well wait for it on its own thread."""
+        return self._mean < _QUICK_SECONDS
+
+    def note(self, seconds: float) -> None:
+        """Take a commit into account."""
+        self._mean += (seconds - self._mean) / 4
+
+
 class Sqlite:
-    """Operations of all callers, committed together by one thread."""
+    """Operations of all callers, committed together by one thread, or by a lone caller's own."""
 
     def __init__(self, url: URL, durability: str) -> None:
-        self._engine = _engine(url, _SYNCHRONOUS[durability])
+        self._engine, self._patience = _engine(url, _SYNCHRONOUS[durability])
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._intake = Intake(self._jobs.put)
         self.submit = self._intake.submit
         self._connection: Connection | None = None
+        self._file: Any = None
+        # Whoever uses the connection holds it.
+        self._turn = threading.Lock()
+        self._patient = True
+        self._prompt = True
+        self._pace = Pace()
+        self._shared = True
+        self._gave_way = 0.0
+        self._own_commits = 0
         self._entrance = Entrance()
         with _forking:
             _files.add(self)
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
         self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
         self._writer.start()
+
+    async def commit_here(self, write: Write) -> bool:
+        """Commit a row on this thread if nobody else writes and it is quick; whether it is done.
+
+        On a fast disk it takes longer to wake the writer, and to be woken by it, than to commit.
+        """
+        if self._shared or not self._pace.is_quick:
+            return False
+        if time.perf_counter() - self._gave_way > _HELD_SECONDS:
+            # Who is about to write too gets there in this time; then they share a commit.
+            self._shared = True
+            await asyncio.sleep(0)
+            self._gave_way = time.perf_counter()
+            self._shared = not self._jobs.empty()
+        if self._shared or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            return self._commit_here(write)
+        finally:
+            self._turn.release()
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a reader's thread."""
@@ -90,8 +143,13 @@ class Sqlite:
     def vacuum(self) -> "Future[None]":
         """Write the file anew, without holes; this process's own writes wait for it."""
         future: Future[None] = Future()
-        self.submit(Job(_vacuum, future, alone=True))
+        self.submit(Job(vacuum, future, alone=True))
         return future
+
+    def leave_to_writer(self) -> None:
+        """From now on nobody commits but the writer, in the order of submission."""
+        with self._turn:
+            self._prompt = False
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the file."""
@@ -107,34 +165,71 @@ class Sqlite:
         inherit that memory, and not the locks.
         """
         self._entrance.shut()
+        self._turn.acquire()
         self._drop()
         self._engine.dispose()
 
     def wake(self) -> None:
         """Go on."""
+        self._turn.release()
         self._entrance.open()
 
     def _serve(self) -> None:
         going_on = True
         while going_on:
             batch, going_on = self._next_batch()
-            with self._entrance.passed():
+            with self._entrance.passed(), self._turn:
                 self._write(batch)
-        self._drop()
+            deliver(batch)
+        with self._turn:
+            self._drop()
 
     def _write(self, batch: list[Job]) -> None:
+        started = time.perf_counter()
+        self._shared = len(batch) > 1
         try:
             if self._connection is None:
                 self._connection = self._engine.connect().execution_options(writes=True)
-            if batch:
-                _work(self._connection, batch)
+                self._file = self._connection.connection.driver_connection
+                self._patient = True
+            self._be_patient(True)
+            work(self._connection, batch)
         except Exception as error:
             # It can't be opened, or not even be rolled back: the next batch tries anew.
-            fail(batch, error)
+            for job in batch:
+                job.fail(error)
             self._drop()
+        if not self._shared:
+            self._pace.note(time.perf_counter() - started)
+
+    def _commit_here(self, write: Write) -> bool:
+        # One of some is the writer's, who also moves what was logged into the file.
+        self._own_commits += 1
+        may = self._prompt and self._own_commits % _OWN_COMMITS
+        if self._connection is None or not may:
+            return False
+        started = time.perf_counter()
+        self._be_patient(False)
+        try:
+            # A statement by itself is a transaction.
+            return write.statement.touches_file(self._file, write.values)
+        except sqlite3.Error:
+            # Somebody else writes, or worse; the writer knows what to do then.
+            return False
+        finally:
+            self._pace.note(time.perf_counter() - started)
+
+    def _be_patient(self, patient: bool) -> None:
+        """Wait for other processes and tidy the log up, or leave both to another time."""
+        if patient != self._patient:
+            seconds = self._patience if patient else 0
+            self._file.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").close()
+            pages = _LOG_PAGES if patient else 0
+            self._file.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
+            self._patient = patient
 
     def _drop(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._file = self._connection, None, None
         if connection is not None:
             connection.invalidate()
             connection.close()
@@ -150,62 +245,8 @@ class Sqlite:
         return batch, True
 
 
-def _work(connection: Connection, batch: list[Job]) -> None:
-    together = [job for job in batch if not job.alone]
-    if together:
-        _commit(connection, together)
-    for job in batch:
-        if job.alone:
-            try:
-                job.result = job.operation(connection)
-            except Exception as error:
-                fail([job], error)
-            else:
-                deliver([job])
-
-
-def _vacuum(connection: Connection) -> None:
-    file: Any = connection.connection.driver_connection
-    file.execute("VACUUM")
-    busy, _, _ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("database is locked")
-
-
-def _commit(connection: Connection, batch: list[Job]) -> None:
-    """Run a batch in one transaction; if one of it fails, each in its own."""
-    file: Any = connection.connection.driver_connection
-    try:
-        file.execute("BEGIN IMMEDIATE")
-    except Exception as error:
-        # Nobody can write now: trying each alone would only wait once more for each.
-        fail(batch, error)
-        return
-    try:
-        for job in batch:
-            job.result = job.operation(connection)
-        file.execute("COMMIT")
-    except Exception as error:
-        _roll_back(connection, file)
-        if len(batch) == 1:
-            fail(batch, error)
-        else:
-            for job in batch:
-                _commit(connection, [job])
-        return
-    _roll_back(connection, file)
-    deliver(batch)
-
-
-def _roll_back(connection: Connection, file: Any) -> None:
-    """End what is still open: the transaction, and what SQLAlchemy remembers of it."""
-    if file.in_transaction:
-        file.execute("ROLLBACK")
-    if connection.in_transaction():
-        connection.rollback()
-
-
-def _engine(url: URL, synchronous: str) -> Engine:
+def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
+    """What makes connections, and how many seconds they wait for other processes."""
     patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
     engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": patience})
 
@@ -224,7 +265,7 @@ def _engine(url: URL, synchronous: str) -> Engine:
         if not connection.get_execution_options().get("writes", False):
             connection.exec_driver_sql("BEGIN")
 
-    return engine
+    return engine, patience
 
 
 def _use_wal(connection: Any, until: float) -> None:

@@ -20,7 +20,7 @@ from .artifacts import Artifacts
 from .database import Operation, parse_address
 from .entry import Entry, read_entry, read_shown
 from .ledger import Ledger
-from .opened import Opened
+from .opened import Opened, StoreClosed
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .recovery import recover
@@ -68,6 +68,11 @@ class Store:
         self._opening: Future[Opened] | None = None
         self._opened = None
 
+    @property
+    def in_use(self) -> Opened | None:
+        """The opened store, if it is."""
+        return self._opened
+
     async def opened(self) -> Opened:
         """The opened store; the first who asks opens it."""
         opened = self._opened
@@ -83,12 +88,12 @@ class Store:
     async def write(self, operation: Operation[T]) -> T:
         """Run an operation and give its result when it is durable."""
         while True:
-            opened = await self.opened()
-            # Somebody may have closed it in this moment; then it is opened once more.
-            with suppress(StoreUnavailable):
-                written = opened.write(operation)
-                break
-        return await written
+            opened = self._opened or await self.opened()
+            try:
+                return await opened.write(operation)
+            except StoreClosed:
+                # Somebody did so in this moment; it is opened once more.
+                continue
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation beside the writer."""

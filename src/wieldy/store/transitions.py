@@ -16,6 +16,7 @@ from sqlalchemy import (
     bindparam,
     case,
     func,
+    literal_column,
     null,
     or_,
     select,
@@ -23,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from .prepared import Prepared, insert_named
+from .prepared import Prepared, Write, insertion
 from .tables import calls
 
-_END = ("state", "ended_at", "value", "content", "error", "metadata")
+END = ("state", "value", "content", "error", "metadata", "ended_at")
 # A call that stops waiting keeps its arguments without their secrets, and no answers.
 _COVERED = {
     "answers": null(),
@@ -37,39 +38,62 @@ _COVERED = {
 }
 
 
-def _insert(dialect: Dialect, names: tuple[str, ...]) -> ClauseElement:
-    return insert_named(dialect, calls, names)
-
-
-def _finish(dialect: Dialect, names: tuple[str, ...]) -> ClauseElement:
+def _finish(dialect: Dialect) -> ClauseElement:
     # Its own process may know better than the one that took it for dead.
     mine = and_(
-        calls.c.id == bindparam("call"),
-        calls.c.owner == bindparam("runner"),
-        calls.c.started_at == bindparam("begun"),
-        or_(calls.c.state == "started", calls.c.state == "unknown"),
+        calls.c.id == bindparam("id_"),
+        calls.c.owner == bindparam("owner_"),
+        calls.c.started_at == bindparam("started_at_"),
+        calls.c.state.in_((literal_column("'started'"), literal_column("'unknown'"))),
     )
-    return update(calls).where(mine).values({name: bindparam(name) for name in _END})
+    return update(calls).where(mine).values({name: bindparam(name) for name in END})
 
 
-_INSERT = Prepared(_insert)
-_FINISH = Prepared(_finish)
+START = insertion(
+    calls,
+    (
+        "id",
+        "tool",
+        "state",
+        "fingerprint",
+        "arguments",
+        "partial",
+        "asked",
+        "agent",
+        "session",
+        "parent",
+        "provider_id",
+        "idempotency_key",
+        "repairs",
+        "proposed_at",
+        "started_at",
+        "owner",
+    ),
+)
+FINISH = Prepared((*END, "id_", "owner_", "started_at_"), _finish)
 
 
-def put(connection: Connection, row: dict[str, Any]) -> str | None:
+class Put(Write):
     """Insert a call; gives the id of the one that has its id or its key already, if there is."""
-    if _INSERT.touches(
-        connection, {name: value for name, value in row.items() if value is not None}
-    ):
-        return None
-    same, key = calls.c.id == row["id"], row.get("idempotency_key")
-    if key is not None:
-        same = or_(same, calls.c.idempotency_key == key)
-    there = connection.execute(select(calls).where(same)).first()
-    if there is None or _is_own(there, row):
-        return None
-    first: str = there.id
-    return first
+
+    __slots__ = ()
+    done = None
+
+    def otherwise(self, connection: Connection) -> str | None:
+        row = dict(zip(self.statement.names, self.values, strict=True))
+        same, key = calls.c.id == row["id"], row.get("idempotency_key")
+        if key is not None:
+            same = or_(same, calls.c.idempotency_key == key)
+        there = connection.execute(select(calls).where(same)).first()
+        if there is None or _is_own(there, row):
+            return None
+        first: str = there.id
+        return first
+
+
+def put(row: dict[str, Any]) -> Put:
+    """Insert a call as this row."""
+    return Put(insertion(calls, tuple(row)), tuple(row.values()))
 
 
 def resume(
@@ -126,19 +150,9 @@ def suspend(
     return marks == ("pending", started_at, values["requests"])
 
 
-def finish(connection: Connection, owner: str, started_at: float, row: dict[str, Any]) -> bool:
-    """End a call that we started; whether its row says so now."""
-    mine = {"call": row["id"], "runner": owner, "begun": started_at}
-    if _FINISH.touches(connection, {**row, **mine}):
-        return True
-    there = find(connection, row["id"])
-    return there is not None and there.ended_at == row["ended_at"]
-
-
-def refuse_approved(connection: Connection, row: dict[str, Any]) -> None:
+def refuse_approved(connection: Connection, call_id: str, ended: dict[str, Any]) -> None:
     """End an approved call that was not allowed to start after all."""
-    ended = {name: row.get(name) for name in _END}
-    _move(connection, row["id"], "approved", {**ended, **_COVERED})
+    _move(connection, call_id, "approved", {**ended, **_COVERED})
 
 
 def approve(

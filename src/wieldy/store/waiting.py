@@ -61,7 +61,7 @@ class Bell:
 
     def ring(self, call_id: str) -> None:
         """Tell those who wait for this call."""
-        if call_id in self._listeners:
+        if self._listeners and call_id in self._listeners:
             with self._lock:
                 heard = list(self._listeners.get(call_id, ()))
             for listener in heard:
