@@ -4,7 +4,8 @@ import asyncio
 import sqlite3
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from wieldy import Toolbox
@@ -17,45 +18,68 @@ from .row import Row, ratio
 from .sample import ARGUMENTS, find
 
 _CALLERS = 100
-# A slice is a few milliseconds: short enough to fall between the other work of a busy machine.
-_COUNT = 10
-_EACH = 3
+# A slice is some milliseconds: short enough to fall between the other work of a busy machine.
+# Those that are compared take about the same time: the best of shorter ones is better.
+_COUNT = 20
+_COMMITS = 3
+# After a crowd it takes one caller some calls to be alone again: here a slice is longer.
+_LONG = 100
+_EACH = 10
 _ROUNDS = 60
 _COMMIT = "a bare SQLite commit"
 
 
 def ledger(effort: Effort) -> list[Row]:
     """One caller, and many who share their commits; both fully durable."""
-    runs = [in_child(recorded, effort) for _ in range(effort.rounds(5))]
-    one, commit = typical(runs, 1)
-    crowds = [[alone, crowd] for _, alone, crowd in runs]
-    many, alone = typical(crowds, 1)
+    runs = effort.rounds(5)
+    one, commit = typical([in_child(alone, effort) for _ in range(runs)], 1)
+    many, before = typical([in_child(crowded, effort) for _ in range(runs)], 1)
     return [
         # A call is two commits. 0.35 of the bare rate, and eight times one caller's, as times.
         ratio("recorded call", one, commit, "µs", _COMMIT, round(1 / 0.35, 2)),
-        ratio(f"recorded call, {_CALLERS} callers at once", many, alone, "µs", "one caller", 1 / 8),
+        ratio(
+            f"recorded call, {_CALLERS} callers at once", many, before, "µs", "one caller", 1 / 8
+        ),
     ]
 
 
-def recorded(effort: Effort) -> list[float]:
-    """Microseconds of a bare commit, of one caller's call, and of one of many callers' calls."""
-    count, each = effort.count(_COUNT), effort.count(_EACH)
+def alone(effort: Effort) -> list[float]:
+    """Microseconds of a bare commit, and of one caller's call."""
+    count = effort.count(_COUNT)
+    with _box() as (box, file):
+        works = _commits(file, _COMMITS * count), repeated(count, box.call, "find", ARGUMENTS)
+        return _microseconds(effort.rounds(2 * _ROUNDS), (_COMMITS * count, count), *works)
+
+
+def crowded(effort: Effort) -> list[float]:
+    """Microseconds of one caller's call, and of one of many callers' calls."""
+    count, each = effort.count(_LONG), effort.count(_EACH)
+    with _box() as (box, _):
+
+        async def many() -> None:
+            caller = repeated(each, box.call, "find", ARGUMENTS)
+            await asyncio.gather(*(caller() for _ in range(_CALLERS)))
+
+        works = repeated(count, box.call, "find", ARGUMENTS), many
+        return _microseconds(effort.rounds(_ROUNDS // 2), (count, each * _CALLERS), *works)
+
+
+@contextmanager
+def _box() -> Iterator[tuple[Toolbox, sqlite3.Connection]]:
+    """A box with a store, and beside it a bare file."""
     with (
         tempfile.TemporaryDirectory() as name,
         closing(_bare_file(Path(name) / "bare.db")) as file,
     ):
         box = Toolbox(store=f"sqlite:///{name}/ours.db")
         box.add(find)
-        one = repeated(count, box.call, "find", ARGUMENTS)
-
-        async def many() -> None:
-            caller = repeated(each, box.call, "find", ARGUMENTS)
-            await asyncio.gather(*(caller() for _ in range(_CALLERS)))
-
-        best = interleaved_async(effort.rounds(_ROUNDS), _commits(file, count), one, many)
+        yield box, file
         asyncio.run(box.close())
-    spent = zip(best, (count, count, each * _CALLERS), strict=True)
-    return [seconds / calls * 1e6 for seconds, calls in spent]
+
+
+def _microseconds(rounds: int, counts: tuple[int, ...], *works: AsyncWork) -> list[float]:
+    best = interleaved_async(rounds, *works)
+    return [seconds / calls * 1e6 for seconds, calls in zip(best, counts, strict=True)]
 
 
 def _bare_file(path: Path) -> sqlite3.Connection:

@@ -231,8 +231,8 @@ async def test_another_machine_is_alive_as_long_as_its_pulse_is(
         await box.call("work", {"n": 1})
     pulse = time.time() - silent
     execute(
-        "INSERT INTO wieldy_owners (id, host, pid, born, pulse) "
-        f"VALUES ('other', '{host}', 1, '1', {pulse})"
+        "INSERT INTO wieldy_owners (id, host, pid, born, pulse, since) "
+        f"VALUES ('other', '{host}', 1, '1', {pulse}, 0)"
     )
     execute("UPDATE wieldy_calls SET state = 'started', owner = 'other'")
     async with make_box(url, []) as box:

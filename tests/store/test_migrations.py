@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from tests.store.child import Children, eventually
 from wieldy import Status, Toolbox
 from wieldy.store.kept_tables import chores, messages, rules, sessions, states
 
@@ -36,3 +37,29 @@ async def test_a_store_of_the_step_before_goes_on(url: str, execute: Execute) ->
     assert execute("SELECT name FROM wieldy_chores") == "prune"
     for box in boxes:
         await box.close()
+
+
+async def test_a_store_that_kept_an_index_of_all_open_calls_goes_on(
+    url: str, execute: Execute, children: Children
+) -> None:
+    async with make_box(url) as box:
+        await box.call("risk", {"n": 1})
+    child = children.start()
+    child.send("call", tool="hang", arguments={"n": 1})
+    await eventually(lambda: _has_started(execute))
+    execute("DROP INDEX wieldy_calls_waiting")
+    execute("CREATE INDEX wieldy_calls_open ON wieldy_calls (state) WHERE state IN ('started')")
+    execute("ALTER TABLE wieldy_owners DROP COLUMN since")
+    execute("DELETE FROM wieldy_version WHERE number >= 4")
+    child.kill()
+    async with make_box(url) as box:
+        assert [entry.call.tool for entry in await box.ledger.list(status="unknown")] == ["hang"]
+        assert len(await box.pending()) == 1
+        names = "name FROM sqlite_master" if "sqlite" in url else "indexname FROM pg_indexes"
+        found = execute(f"SELECT {names}")
+        assert "wieldy_calls_waiting" in found
+        assert "wieldy_calls_open" not in found
+
+
+async def _has_started(execute: Execute) -> bool:
+    return execute("SELECT count(*) FROM wieldy_calls WHERE state = 'started'") == "1"

@@ -160,6 +160,11 @@ class Call:
             self._id = f"{_process['prefix']}{self._id}"
         return self._id
 
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether nobody can know its id: nobody has given one, and nobody has asked for it."""
+        return isinstance(self._id, int)
+
     def replace(self, **changes: Any) -> "Call":
         """The same call, same id, with some facts changed."""
         facts = {name: getattr(self, name) for name in self.__slots__[1:]}

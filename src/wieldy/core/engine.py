@@ -69,6 +69,8 @@ class Engine:
         self._recorder = recorder
         self._pause = pause
         self._attended = bool(self._observers) or recorder is not None
+        # Where nobody is told afterwards, to record is all there is to do.
+        self._attend = self._end if recorder is None or self._observers else recorder.end
         self._running: set[Run] = set()
         self._late = self._tell_late
 
@@ -128,7 +130,7 @@ class Engine:
         if run.eventful:
             return await self._wind_up(run, outcome)
         if self._attended:
-            outcome = await self._end(run, outcome)
+            outcome = await self._attend(run, outcome)
         return outcome
 
     def stream(
@@ -267,8 +269,7 @@ class Engine:
             except asyncio.CancelledError as error:
                 # What was handed to the recorder is written without us.
                 left = error
-        if self._observers:
-            await self._tell(outcome)
+        await self._tell(outcome)
         if left is not None:
             raise left
         return outcome

@@ -155,6 +155,8 @@ def _entrance(tool: Tool) -> Enter:
     function = tool.function
     signature = tool.signature
     context, positional = signature.context, signature.positional
+    if context is None and not positional:
+        return lambda run: function(**run.values)
 
     def enter(run: Run) -> Any:
         values = run.values

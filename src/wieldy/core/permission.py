@@ -64,27 +64,28 @@ class Permits:
         if judge is None and stored is None and not always:
             return None
 
-        async def require_permission(run: Run, proceed: Handler) -> Outcome:
+        def require_permission(run: Run, proceed: Handler) -> Awaitable[Outcome]:
             nonlocal edition, judge
-            if stored is not None and (reading := stored.current()) is not None:
-                await _read(reading, tool)
-            if edition != (rules.edition if stored is None else self._edition):
+            if edition != (rules.edition if stored is None else rules.edition + stored.edition):
                 edition, judge = self._edition, self._judge(tool)
             if judge is None:
-                return await proceed(run)
+                return proceed(run)
             permission, reason = judge(run)
             if permission is _AUTO:
-                return await proceed(run)
+                return proceed(run)
             run.permission = permission
-            if permission is Permission.DENY:
-                return _denied(run, reason)
-            if run.call.decision is not None:
-                return await _decided(run, proceed)
-            if run.agreed == edition:
-                return await proceed(run)
-            return await self._ask(run, proceed, reason, edition)
+            return self._withhold(run, proceed, reason, edition)
 
-        return require_permission
+        if stored is None:
+            return require_permission
+
+        async def renewed(run: Run, proceed: Handler) -> Outcome:
+            await _renew(stored, tool)
+            return await require_permission(run, proceed)
+
+        return lambda run, proceed: (
+            require_permission if time.monotonic() < stored.good_until else renewed
+        )(run, proceed)
 
     @property
     def _edition(self) -> int:
@@ -94,6 +95,16 @@ class Permits:
     def _judge(self, tool: Tool) -> "Judge | None":
         rules = self.rules if self.stored is None else [*self.rules, *self.stored]
         return _judge(tool, rules, self.mode)
+
+    async def _withhold(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
+        """Let a call run only if somebody has said yes to it."""
+        if run.permission is Permission.DENY:
+            return _denied(run, reason)
+        if run.call.decision is not None:
+            return await _decided(run, proceed)
+        if run.agreed == edition:
+            return await proceed(run)
+        return await self._ask(run, proceed, reason, edition)
 
     async def _ask(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
@@ -190,10 +201,10 @@ async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
     return answer if isinstance(answer, bool) else None
 
 
-async def _read(reading: Awaitable[None], tool: Tool) -> None:
-    """Wait for the stored rules; nothing runs past a rule that can't be read."""
+async def _renew(stored: StoredRules, tool: Tool) -> None:
+    """Read the stored rules again; nothing runs past a rule that can't be read."""
     try:
-        await reading
+        await stored.renew()
     except StoreError as error:
         raise NotChecked(tool.name, str(error)) from error
 

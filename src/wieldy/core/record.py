@@ -1,5 +1,6 @@
 """What a record of calls is asked to do; the store keeps one."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from .call import Outcome
@@ -9,7 +10,7 @@ from .run import Handler, Run
 class Keeper(Protocol):
     """The middleware of a record."""
 
-    async def once(self, run: Run, proceed: Handler) -> Outcome:
+    def once(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
         """Outermost: give the first outcome of a call that was made before."""
 
     async def start(self, run: Run, proceed: Handler) -> Outcome:

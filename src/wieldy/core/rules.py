@@ -3,7 +3,7 @@
 import fnmatch
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
@@ -122,9 +122,11 @@ class StoredRules(Protocol):
 
     # Counts the changes that were seen here.
     edition: int
+    # Until when, on the monotonic clock, they are as they should be.
+    good_until: float
 
-    def current(self) -> Awaitable[None] | None:
-        """Something to wait for before the rules are as they should be; None if they are."""
+    async def renew(self) -> None:
+        """Read them again."""
 
     def __iter__(self) -> Iterator[Rule]: ...
 

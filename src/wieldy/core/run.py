@@ -109,8 +109,8 @@ class Run:
             # JSON text that fits is hydrated as it is read; the plain form is made when asked for.
             sent = self.call.arguments
             parsed = from_json(sent) if isinstance(sent, str) else sent
-            known = type(parsed) is dict or isinstance(parsed, Mapping)
-            self.accepted = parsed if known else {}
+            self.accepted = accepted = parsed if isinstance(parsed, _MAPPINGS) else {}
+            return accepted
         return self.accepted
 
     @property
@@ -280,6 +280,9 @@ class Extras:
         if self.sink is not None:
             run.send_to(self.sink)
 
+
+# What most mappings are is looked at first: it is the quicker question.
+_MAPPINGS = (dict, Mapping)
 
 Handler = Callable[[Run], Awaitable[Outcome]]
 Middleware = Callable[[Run, Handler], Awaitable[Outcome]]

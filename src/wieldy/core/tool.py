@@ -197,7 +197,8 @@ class Tool:
     @property
     def fingerprint(self) -> str:
         """A digest of the definition: name, description, schemas and traits."""
-        fingerprint: str = self.once("fingerprint", _fingerprint)
+        known: str | None = self._cache.get("fingerprint")
+        fingerprint: str = known or self.once("fingerprint", _fingerprint)
         return fingerprint
 
     @property

@@ -34,7 +34,7 @@ from .rows import (
     revealed,
     to_column,
 )
-from .tables import IS_OPEN, calls
+from .tables import IS_WAITING, calls
 from .waiting import Repeated
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class StoredApprovals:
             "paused": to_column(parked.state),
             "expires_at": parked.expires_at,
         }
-        begun = (parked.id, run.record.owner, run.record.started_at)
+        begun = (parked.id, run.record.owner.id, run.record.started_at)
         try:
             ours = await self._store.write(lambda c: transitions.suspend(c, *begun, values))
         except StoreError as error:
@@ -217,7 +217,7 @@ def _at_rest(entry: Entry) -> bool:
 
 
 def _pending(connection: Connection) -> list[Row[Any]]:
-    waiting = select(calls).where(IS_OPEN, calls.c.state.in_(("pending", "approved")))
+    waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
     return list(connection.execute(waiting.order_by(calls.c.proposed_at)).all())
 
 

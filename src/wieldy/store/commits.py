@@ -34,11 +34,8 @@ def commit(connection: Connection, batch: list[Job]) -> None:
             job.fail(error)
         return
     try:
-        if not _run_alike_as_one(connection, file, batch):
-            file.execute("ROLLBACK")
-            file.execute("BEGIN IMMEDIATE")
-            for job in batch:
-                job.result = job.operation(connection)
+        for _, group in groupby(batch, _statement):
+            _run(connection, file, list(group))
         file.execute("COMMIT")
     except Exception as error:
         _roll_back(connection, file)
@@ -60,25 +57,22 @@ def vacuum(connection: Connection) -> None:
         raise sqlite3.OperationalError("database is locked")
 
 
-def _run_alike_as_one(connection: Connection, file: Any, batch: list[Job]) -> bool:
-    """Run a batch, neighbours that write alike as one; False if one of those found no row."""
-    for _, group in groupby(batch, _likeness):
-        first, *more = jobs = list(group)
-        if not more:
-            first.result = first.operation(connection)
-            continue
-        writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
-        if not writes[0].statement.touches_each(file, [write.values for write in writes]):
-            return False
+def _run(connection: Connection, file: Any, jobs: list[Job]) -> None:
+    """Run jobs one by one, or as one statement where they write alike and all find their rows."""
+    writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
+    if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
+        for job, write in zip(jobs, writes, strict=True):
+            job.result = write.done
+    else:
+        # Those that were written know their own work again.
         for job in jobs:
-            job.result = writes[0].done
-    return True
+            job.result = job.operation(connection)
 
 
-def _likeness(job: Job) -> object:
-    """What is the same for writes that can run as one; any other job is like itself only."""
+def _statement(job: Job) -> object:
+    """What writes that can run as one have in common; any other job is by itself."""
     write = job.operation
-    return (type(write), write.statement) if isinstance(write, Write) else job
+    return write.statement if isinstance(write, Write) else job
 
 
 def _roll_back(connection: Connection, file: Any) -> None:

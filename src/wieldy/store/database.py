@@ -5,6 +5,8 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
@@ -27,7 +29,14 @@ MOST_IN_ONE_COMMIT = 500
 class Database(Protocol):
     """Where operations run."""
 
-    async def commit_here(self, write: Write) -> bool:
+    # Whether a lone caller may try to commit by itself, and until when on this turn of its loop.
+    quiet: bool
+    gives_way_at: float
+
+    async def give_way(self) -> None:
+        """Let others run, who may be about to write too."""
+
+    def commit_here(self, write: Write) -> bool:
         """Do it on this thread, where that is quicker than to hand it over; whether it is done."""
 
     def leave_to_writer(self) -> None:
@@ -47,21 +56,23 @@ class Database(Protocol):
 
 
 class Job:
-    """An operation that waits for the writer, and where its answer goes.
+    """An operation that waits for the writer, and where its answer goes: on a loop, or anywhere.
 
     One that is `alone` runs outside of any transaction.
     """
 
-    __slots__ = ("alone", "error", "future", "operation", "result")
+    __slots__ = ("alone", "error", "future", "loop", "operation", "result")
 
     def __init__(
         self,
         operation: Operation[Any],
         future: "asyncio.Future[Any] | Future[Any]",
+        loop: asyncio.AbstractEventLoop | None = None,
         alone: bool = False,
     ) -> None:
         self.operation = operation
         self.future = future
+        self.loop = loop
         self.alone = alone
         self.result: Any = None
         self.error: Exception | None = None
@@ -69,15 +80,6 @@ class Job:
     def fail(self, error: Exception) -> None:
         """Let an error be the answer."""
         self.error = translated(error)
-
-    def settle(self) -> None:
-        """Answer, on the thread that the future belongs to."""
-        if self.future.done():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
 
 
 class Intake:
@@ -117,16 +119,13 @@ class Intake:
 
 
 def deliver(jobs: Iterable[Job]) -> None:
-    """Answer jobs that are done, each event loop woken once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        if not isinstance(job.future, asyncio.Future):
-            job.settle()
-        else:
-            by_loop.setdefault(job.future.get_loop(), []).append(job)
-    for loop, group in by_loop.items():
+    """Answer jobs that are done, each event loop woken once for neighbours of its."""
+    for loop, group in groupby(jobs, attrgetter("loop")):
+        if loop is None:
+            _settle_all(group)
+            continue
         try:
-            loop.call_soon_threadsafe(_settle_all, group)
+            loop.call_soon_threadsafe(_settle_all, list(group))
         except RuntimeError:
             # The loop was closed; nobody is left to hear.
             continue
@@ -221,9 +220,15 @@ def _closed() -> StoreUnavailable:
     return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
 
 
-def _settle_all(jobs: list[Job]) -> None:
+def _settle_all(jobs: Iterable[Job]) -> None:
     for job in jobs:
-        job.settle()
+        future = job.future
+        if future.done():
+            continue
+        if job.error is None:
+            future.set_result(job.result)
+        else:
+            future.set_exception(job.error)
 
 
 def _require_asyncpg() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from .entry import Entry, read_entry_or_say
-from .tables import IS_OPEN, OPEN, calls
+from .tables import IS_RUNNING, IS_WAITING, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -100,9 +100,9 @@ class Following:
             calls.c.proposed_at >= since - _LONGEST_TURN,
             or_(*(moment >= since for moment in moments)),
         )
-        # Two statements: for each there is an index.
+        # Several statements: for each there is an index.
         found: dict[str, _Mark] = {}
-        for condition in (IS_OPEN, lately):
+        for condition in (IS_WAITING, IS_RUNNING, lately):
             found |= _marked(connection.execute(self._asked_for(_MARKS.where(condition))))
         waited_for = [
             call_id

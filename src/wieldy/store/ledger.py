@@ -14,7 +14,7 @@ from . import transitions
 from .entry import Entry, read_entry, read_entry_or_say, read_shown
 from .following import Following
 from .rows import STATES, outcome_columns
-from .tables import IS_OPEN, OPEN, calls
+from .tables import IS_RUNNING, IS_WAITING, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -51,7 +51,7 @@ class Ledger:
         for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
             query = query if value is None else query.where(column == str(value))
         if status in OPEN:
-            query = query.where(IS_OPEN)
+            query = query.where(IS_RUNNING if status == "started" else IS_WAITING)
         if session is not None:
             query = query.where(calls.c.session == session)
         if since is not None:

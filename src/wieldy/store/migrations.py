@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, func, insert, select, text
+from sqlalchemy import Connection, func, insert, inspect, select, text
 
 from wieldy.core.errors import StoreTooNew
 
@@ -27,14 +27,18 @@ def _kept(connection: Connection) -> None:
     connection.execute(insert(kept.chores).values(name="prune", done_at=clock(connection)))
 
 
-def _open_calls(connection: Connection) -> None:
-    # The index was over the same rows, said in a way that was slow to write.
-    (index,) = (each for each in tables.calls.indexes if each.name == "wieldy_calls_open")
-    index.drop(connection, checkfirst=True)
-    index.create(connection)
+def _running(connection: Connection) -> None:
+    """Find what runs by time, and keep an index only of what waits."""
+    connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
+    for index in tables.calls.indexes:
+        index.create(connection, checkfirst=True)
+    if "since" not in {column["name"] for column in inspect(connection).get_columns(_OWNERS)}:
+        since = "ADD COLUMN since DOUBLE PRECISION NOT NULL DEFAULT 0"
+        connection.execute(text(f"ALTER TABLE {_OWNERS} {since}"))
 
 
-STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _open_calls]
+STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _running]
+_OWNERS = tables.owners.name
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from time import perf_counter
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -55,17 +56,23 @@ class Opened:
 
     async def write(self, operation: Operation[T]) -> T:
         """Run it and answer when it is durable; concurrent writers share a commit."""
-        if isinstance(operation, Write) and await self.database.commit_here(operation):
-            done: T = operation.done
-            return done
-        future: asyncio.Future[T] = asyncio.Future()
-        self._submit(Job(operation, future))
+        database = self.database
+        if database.quiet and isinstance(operation, Write) and operation.brief:
+            if perf_counter() > database.gives_way_at:
+                await database.give_way()
+            if database.commit_here(operation):
+                done: T = operation.done
+                return done
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._submit(Job(operation, future, loop))
         return await future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it beside the writer."""
         with self._lock:
-            self._expect_open()
+            if self._closed:
+                raise _closed()
             return self.database.read(operation)
 
     def insist(self, operation: Operation[Any]) -> None:
@@ -74,6 +81,8 @@ class Opened:
         def look(done: "Future[Any]") -> None:
             if isinstance(done.exception(), StoreUnavailable):
                 self.owe(operation)
+            elif done.exception() is None:
+                _settle(operation)
 
         future: Future[Any] = Future()
         future.add_done_callback(look)
@@ -114,6 +123,7 @@ class Opened:
         return self._pruning.due_by_itself and claim(connection)
 
     def _note(self, due: bool) -> None:
+        self.owner.heard()
         if due:
             self._prunable = self._pruning.steps()
 
@@ -144,8 +154,13 @@ class Opened:
                 self._prunable.pop(0)
 
     def _pay(self) -> None:
-        while self._owed and self._gets_through(self._owed[0]):
+        while self._owed:
+            if not self._gets_through(self._owed[0], self._settle_owed):
+                return
             self._owed.popleft()
+
+    def _settle_owed(self, result: Any) -> None:
+        _settle(self._owed[0])
 
     def _gets_through(
         self, operation: Operation[T], then: Callable[[T], None] | None = None
@@ -168,14 +183,20 @@ class Opened:
 
     def _submit(self, job: Job) -> None:
         with self._lock:
-            self._expect_open()
+            if self._closed:
+                raise _closed()
             self.database.submit(job)
-
-    def _expect_open(self) -> None:
-        if self._closed:
-            raise StoreClosed("it was closed", "The next call opens it again.")
 
     def _wait_for(self, operation: Operation[T]) -> T:
         future: Future[T] = Future()
         self.database.submit(Job(operation, future))
         return future.result()
+
+
+def _settle(operation: Operation[Any]) -> None:
+    if isinstance(operation, Write):
+        operation.settled()
+
+
+def _closed() -> StoreClosed:
+    return StoreClosed("it was closed", "The next call opens it again.")

@@ -9,19 +9,36 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
-from .tables import IS_OPEN, calls, owners
+from .tables import IS_WAITING, calls, owners
 
 PULSE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
+# Others may have taken us for dead if our last word is older than this, by some margin.
+_FRESH_SECONDS = 30.0
 _NO_PROC = "?"
 # A clock that is further behind than this was set back, and is believed.
 _CLOSE = 0.001
 
 
 class Owner:
-    """This process, as one opened store knows it."""
+    """This process, as one opened store knows it.
+
+    Its row says from when on the calls were proposed that it runs, so that they are found
+    when it is gone. That reaches further with every pulse, and back where a call needs it.
+    """
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
@@ -30,29 +47,52 @@ class Owner:
         self._born = _born(self.pid)
         self._lock = threading.Lock()
         self._last = 0.0
+        # When the calls were proposed that we run, by their ids.
+        self.running: dict[str, float] = {}
+        # The latest that our row may say. What it does say may be earlier.
+        self._since = 0.0
+        self._heard = -math.inf
 
-    def moment(self) -> float:
-        """Now, and never twice the same: a start is known by its owner and its time."""
+    def begin(self, call_id: str, proposed_at: float) -> tuple[float, bool]:
+        """The moment when a call starts, and whether our row in the store covers it already.
+
+        The moment is never twice the same: a start is known by its owner and its time.
+        """
         with self._lock:
             now = time.time()
             if self._last - _CLOSE < now <= self._last:
                 now = math.nextafter(self._last, math.inf)
             self._last = now
-            return now
+            self.running[call_id] = proposed_at
+            return now, proposed_at >= self._since and abs(now - self._heard) < _FRESH_SECONDS
+
+    def heard(self) -> None:
+        """What we said last is durable."""
+        self._heard = time.time()
 
     def beat(self, connection: Connection) -> None:
-        """Say that we are here."""
-        pulse = clock(connection)
-        beaten = update(owners).where(owners.c.id == self.id).values(pulse=pulse)
+        """Say that we are here, and what we run."""
+        with self._lock:
+            since = min(list(self.running.values()), default=time.time())
+            self._since = max(self._since, since)
+        said = {"pulse": clock(connection), "since": since}
+        beaten = update(owners).where(owners.c.id == self.id).values(said)
         if connection.execute(beaten).rowcount == 0:
             facts = {"host": self._host, "pid": self.pid, "born": self._born}
-            connection.execute(insert(owners).values(id=self.id, pulse=pulse, **facts))
+            connection.execute(insert(owners).values(id=self.id, **said, **facts))
+
+    def resume(self, connection: Connection, call_id: str) -> None:
+        """A call starts that was proposed at some time before."""
+        proposed = select(calls.c.proposed_at).where(calls.c.id == call_id)
+        self.running[call_id] = connection.scalar(proposed) or 0.0
+        self.beat(connection)
 
     def leave(self, connection: Connection) -> None:
         """Say that we are gone, unless calls of ours are still open."""
-        running = or_(calls.c.state == "started", calls.c.state == "approved")
-        open_calls = exists().where(calls.c.owner == self.id, IS_OPEN, running)
-        connection.execute(delete(owners).where(owners.c.id == self.id, ~open_calls))
+        claimed = and_(calls.c.owner == self.id, IS_WAITING, calls.c.state == "approved")
+        since = select(owners.c.since).where(owners.c.id == self.id).scalar_subquery()
+        ours = or_(exists().where(claimed), exists().where(_runs(self.id, since)))
+        connection.execute(delete(owners).where(owners.c.id == self.id, ~ours))
 
     def sweep(self, connection: Connection) -> list[str]:
         """Take what dead owners left: started calls become unknown, approved ones free.
@@ -60,22 +100,27 @@ class Owner:
         Gives the ids of the calls that changed.
         """
         now = clock(connection)
+        changed: list[str] = []
         for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
             if not self._is_alive(row, now):
+                started = update(calls).where(_runs(row.id, row.since)).values(state="unknown")
+                changed += connection.scalars(started.returning(calls.c.id)).all()
                 connection.execute(delete(owners).where(owners.c.id == row.id))
-        left = update(calls).where(calls.c.owner.not_in(select(owners.c.id)), IS_OPEN)
-        started = left.where(calls.c.state == "started").values(state="unknown")
-        approved = left.where(calls.c.state == "approved").values(owner=None)
-        return [
-            call_id
-            for statement in (started, approved)
-            for call_id in connection.scalars(statement.returning(calls.c.id)).all()
-        ]
+        orphaned = calls.c.owner.not_in(select(owners.c.id))
+        approved = update(calls).where(orphaned, IS_WAITING, calls.c.state == "approved")
+        changed += connection.scalars(approved.values(owner=None).returning(calls.c.id)).all()
+        return changed
 
     def _is_alive(self, row: Any, now: float) -> bool:
         if row.host == self._host and row.born != _NO_PROC:
             return bool(_born(row.pid) == row.born)
         return bool(row.pulse > now - _SILENT_SECONDS)
+
+
+def _runs(owner: str, since: Any) -> ColumnElement[bool]:
+    """The calls that an owner has started and not ended."""
+    started = and_(calls.c.owner == owner, calls.c.state == "started")
+    return and_(calls.c.proposed_at >= since, started)
 
 
 def clock(connection: Connection) -> float:

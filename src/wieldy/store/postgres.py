@@ -31,6 +31,10 @@ _SYNCHRONOUS = {"full": "on", "normal": "off"}
 class Postgres:
     """Operations run on a background loop, whichever loop they come from."""
 
+    # Whoever waits for a server does so in the background.
+    quiet = False
+    gives_way_at = 0.0
+
     def __init__(self, url: URL, durability: str) -> None:
         self._url = url
         settings = {"synchronous_commit": _SYNCHRONOUS[durability]}
@@ -43,8 +47,11 @@ class Postgres:
         self._ended: Future[None] = Future()
         self._loop.submit(self._serve(), self._ended)
 
-    async def commit_here(self, write: Write) -> bool:
-        """Whoever waits for a server does so in the background."""
+    async def give_way(self) -> None:
+        """Nobody is in the way."""
+
+    def commit_here(self, write: Write) -> bool:
+        """Never."""
         return False
 
     def leave_to_writer(self) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
-from sqlalchemy import Connection, Dialect, Table, bindparam
+from sqlalchemy import Connection, Dialect, Double, Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.dml import ReturningInsert
+
+from .tables import Free
 
 Values = Sequence[Any]
 
@@ -56,34 +58,51 @@ class Prepared:
 class _Compiled:
     """A statement as a driver takes it."""
 
-    __slots__ = ("_binds", "_order", "sql")
+    __slots__ = ("_binds", "_free", "_order", "sql")
 
     def __init__(self, compiled: Any, names: Sequence[str]) -> None:
         self.sql = str(compiled)
         places: list[str] = compiled.positiontup
-        binds = compiled._bind_processors
         self._order = [names.index(name) for name in places]
+        binds = compiled._bind_processors
         self._binds = [(i, binds[name]) for i, name in enumerate(places) if name in binds]
+        # Values that are in order go straight in, unless there is text that may have to be packed.
+        types = {i: compiled.binds[name].type for i, name in enumerate(places)}
+        straight = self._order == list(range(len(names))) and all(
+            isinstance(types[i], Free | Double) for i, _ in self._binds
+        )
+        free = [i for i, kind in types.items() if isinstance(kind, Free)]
+        self._free = free if straight else None
 
-    def bound(self, values: Values) -> list[Any]:
+    def bound(self, values: Values) -> Values:
         """The values in the statement's order, as the database takes them."""
+        if self._free is not None:
+            for place in self._free:
+                text = values[place]
+                if text is not None and not (text.isascii() and text.isprintable()):
+                    break
+            else:
+                return values
         bound = [values[place] for place in self._order]
         for place, bind in self._binds:
-            if bound[place] is not None:
-                bound[place] = bind(bound[place])
+            bound[place] = bind(bound[place])
         return bound
 
 
 class Write:
-    """An operation that writes one row; the same of many callers run as one statement."""
+    """An operation that writes one row; the same of many callers run as one statement.
 
-    __slots__ = ("statement", "values")
+    It is `brief` if nobody minds to wait for it.
+    """
+
+    __slots__ = ("brief", "statement", "values")
     # What it gives when the row is written.
     done: ClassVar[Any]
 
-    def __init__(self, statement: Prepared, values: Values) -> None:
+    def __init__(self, statement: Prepared, values: Values, brief: bool = False) -> None:
         self.statement = statement
         self.values = values
+        self.brief = brief
 
     def __call__(self, connection: Connection) -> Any:
         if self.statement.touches(connection, self.values):
@@ -93,6 +112,9 @@ class Write:
     def otherwise(self, connection: Connection) -> Any:
         """What it gives, and does, where there is no row to write."""
         raise NotImplementedError
+
+    def settled(self) -> None:
+        """Take notice that it is durable, long after it was asked for. Called on any thread."""
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from wieldy.core.run import Handler, Run
 
 from . import transitions
 from .database import Operation
+from .owner import Owner
 from .prepared import Write
 from .rows import (
     argument_columns,
@@ -41,17 +42,28 @@ if TYPE_CHECKING:
     from .store import Store
 
 
+_PENDING = Status.PENDING
+# Longer text takes long to write, too.
+_BRIEF = 50_000
+
+
 class Record:
     """What is known of a call's row while it runs."""
 
-    __slots__ = ("begun", "owner", "proposed_at", "repeated", "started_at")
+    __slots__ = ("begun", "id", "owner", "proposed_at", "repeated", "started_at")
 
-    def __init__(self) -> None:
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
         self.proposed_at = time.time()
         self.started_at: float | None = None
         self.begun = False
-        self.owner = ""
+        self.owner: Owner | None = None
         self.repeated = False
+
+    def leave(self) -> None:
+        """It does not run any more, and its row says so."""
+        if self.owner is not None:
+            self.owner.running.pop(self.id, None)
 
 
 class LedgerRecorder:
@@ -74,15 +86,21 @@ class LedgerRecorder:
         """Whether the call of this id is being run once more."""
         return call_id in self._reruns
 
-    async def once(self, run: Run, proceed: Handler) -> Outcome:
+    def once(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
         """Give the first outcome of a call that was made before."""
-        run.record = record = Record()
+        call = run.call
+        # What has neither a key nor an id that anybody knows can't have been made before.
+        new = call.idempotency_key is None and call.is_unnamed
+        run.record = Record(call.id)
+        return proceed(run) if new else self._once(run, proceed)
+
+    async def _once(self, run: Run, proceed: Handler) -> Outcome:
         try:
             if run.call.idempotency_key is not None and not self._resumes(run):
                 await self._look_for_first(run, run.call.idempotency_key)
             return await proceed(run)
         except Repeated as repeated:
-            record.repeated = True
+            run.record.repeated = True
             return await self._first_outcome(run, repeated.first)
 
     async def start(self, run: Run, proceed: Handler) -> Outcome:
@@ -90,19 +108,25 @@ class LedgerRecorder:
         record: Record = run.record
         # Somebody else's middleware may try twice: that is one call still.
         if not record.begun:
-            first = await self._begin(run, record)
+            try:
+                opened = self._store.in_use or await self._store.opened()
+                first = await opened.write(self._begin(run, record, opened.owner))
+            except StoreError as error:
+                raise NotRecorded(run.tool.name, str(error)) from error
             if first is not None:
+                record.leave()
                 raise Repeated(first)
             record.begun = True
         return await proceed(run)
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
         """Make the outcome durable and give it, or the outcome that says why it is not."""
-        record: Record = run.record or Record()
-        if outcome.status is Status.PENDING or record.repeated:
+        record: Record = run.record or Record(run.call.id)
+        if outcome.status is _PENDING or record.repeated:
+            record.leave()
             return outcome
         operation = _ending(run, outcome, record)
-        if isinstance(outcome.error, NotRecorded):
+        if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller has waited for that once. An approved
             # call stays approved: it may be run when the rules can be read.
             if run.call.decision is None or not isinstance(outcome.error, NotChecked):
@@ -121,14 +145,15 @@ class LedgerRecorder:
             outcome = _unrecorded(outcome, record, str(error))
             self._store.insist(_ending(run, _without_value(outcome), record))
             return outcome
-        self._store.bell.ring(run.call.id)
+        record.leave()
+        self._store.bell.ring(record.id)
         if not recorded:
             return _unrecorded(outcome, record, "another process took the call over")
         return outcome
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """The same where nothing can be awaited."""
-        self._store.insist(_ending(run, outcome, run.record or Record()))
+        self._store.insist(_ending(run, outcome, run.record or Record(run.call.id)))
 
     def late(self, run: Run, outcome: Outcome) -> None:
         """Note how a function ended that its call had left behind."""
@@ -140,8 +165,7 @@ class LedgerRecorder:
 
     def _resumes(self, run: Run) -> bool:
         """Whether the call has its row already: it was approved, or is run once more."""
-        reruns = self._reruns
-        return run.call.decision is not None or (bool(reruns) and run.call.id in reruns)
+        return run.call.decision is not None or run.call.id in self._reruns
 
     async def _look_for_first(self, run: Run, key: str) -> None:
         try:
@@ -151,20 +175,36 @@ class LedgerRecorder:
         if first is not None:
             raise Repeated(first)
 
-    async def _begin(self, run: Run, record: Record) -> str | None:
-        """Write the start; gives the id of an earlier call that this one repeats."""
+    def _begin(self, run: Run, record: Record, owner: Owner) -> Operation[str | None]:
+        """The operation that writes the start; gives the id of the call that this one repeats."""
+        record.owner = owner
+        now, covered = owner.begin(record.id, record.proposed_at)
+        record.started_at = record.started_at or now
+        if (run.call.decision or self._reruns) and self._resumes(run):
+            return self._resuming(run, record.started_at, owner)
+        start = _starting(run, record, owner)
+        if covered:
+            return start
+
+        def reach_back(connection: Connection) -> str | None:
+            owner.beat(connection)
+            first: str | None = start(connection)
+            return first
+
+        return reach_back
+
+    def _resuming(self, run: Run, started_at: float, owner: Owner) -> Operation[str | None]:
+        """The operation that starts a call which has its row; gives its id if it is not ours."""
         call_id = run.call.id
-        try:
-            opened = self._store.in_use or await self._store.opened()
-            owner = record.owner = opened.owner.id
-            record.started_at = now = record.started_at or opened.owner.moment()
-            if not self._resumes(run):
-                return await opened.write(_starting(run, record))
-            step = self._step(run)
-            ours = await opened.write(lambda c: transitions.resume(c, call_id, owner, now, *step))
-        except StoreError as error:
-            raise NotRecorded(run.tool.name, str(error)) from error
-        return None if ours else call_id
+        step = self._step(run)
+
+        def resume(connection: Connection) -> str | None:
+            if not transitions.resume(connection, call_id, owner.id, started_at, *step):
+                return call_id
+            owner.resume(connection, call_id)
+            return None
+
+        return resume
 
     def _step(self, run: Run) -> tuple[str, dict[str, Any], float | None]:
         """The state that a call is started from, what is noted then, and by which decision."""
@@ -215,13 +255,14 @@ def asked(run: Run) -> str:
     return digest(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
 
 
-def _starting(run: Run, record: Record) -> transitions.Put:
+def _starting(run: Run, record: Record, owner: Owner) -> transitions.Put:
     """The operation that writes that a call starts."""
-    call, tool, repairs = run.call, run.tool, run.noted("repairs")
+    call, tool = run.call, run.tool
     scope, key = call.scope, call.idempotency_key
+    repairs = run.noted("repairs") if run.eventful else None
     arguments, partial = written_arguments(run.arguments, run.secrets)
     row = (
-        call.id,
+        record.id,
         tool.name,
         "started",
         tool.fingerprint,
@@ -236,9 +277,9 @@ def _starting(run: Run, record: Record) -> transitions.Put:
         to_column(repairs, run.secrets) if repairs else None,
         record.proposed_at,
         record.started_at,
-        record.owner,
+        owner.id,
     )
-    return transitions.Put(transitions.START, row)
+    return transitions.Put(transitions.START, row, brief=len(arguments) < _BRIEF)
 
 
 def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
@@ -255,9 +296,11 @@ class _Ending(Write):
 
     def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
         self._run, self._outcome, self._record = run, outcome, record
-        ended = outcome_columns(outcome, run.secrets).values()
-        begun = (run.call.id, record.owner, record.started_at)
-        super().__init__(transitions.FINISH, (*ended, time.time(), *begun))
+        state, value, *end = outcome_columns(outcome, run.secrets).values()
+        owner = None if record.owner is None else record.owner.id
+        begun = (record.id, owner, record.started_at)
+        values = (state, time.time(), value, *end, *begun)
+        super().__init__(transitions.FINISH, values, value is None or len(value) < _BRIEF)
 
     def otherwise(self, connection: Connection) -> bool:
         run, begun = self._run, self._record.started_at
@@ -274,6 +317,9 @@ class _Ending(Write):
         entered = None if isinstance(self._outcome.error, NotRecorded) else begun
         transitions.put({**row, "started_at": entered})(connection)
         return True
+
+    def settled(self) -> None:
+        self._record.leave()
 
     def _asked(self) -> dict[str, Any]:
         """What was asked for, in a row that was not written when it started."""

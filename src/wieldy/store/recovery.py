@@ -14,7 +14,7 @@ from wieldy.core.errors import CorruptRow
 from wieldy.core.registry import Registry
 
 from .entry import Entry, read_entry
-from .tables import IS_OPEN, calls
+from .tables import IS_WAITING, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -96,7 +96,7 @@ def _approved(connection: Connection) -> list[Row[Any]]:
 
 
 def _found(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
-    query = select(calls).where(IS_OPEN, condition).order_by(calls.c.proposed_at)
+    query = select(calls).where(IS_WAITING, condition).order_by(calls.c.proposed_at)
     return list(connection.execute(query).all())
 
 

@@ -1,7 +1,9 @@
 """Between the values that travel and the rows that stay."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from pydantic_core import from_json, to_json, to_jsonable_python
@@ -85,15 +87,15 @@ def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, in
 
 def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
     """What is kept of how a call ended, without its secrets."""
-    value = outcome.value
+    value, error = outcome.value, outcome.error
     own_content = outcome._content is not None or _has_blocks(value)
-    error = outcome.error
+    write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
     return {
-        "state": outcome.status.value,
-        "value": None if value is None else to_column(value, secrets),
-        "content": to_column(list(outcome.content), secrets) if own_content else None,
-        "error": None if error is None else to_column(error_facts(error), secrets),
-        "metadata": to_column(outcome.metadata, secrets),
+        "state": outcome.status._value_,
+        "value": None if value is None else write(value),
+        "content": write(list(outcome.content)) if own_content else None,
+        "error": None if error is None else write(error_facts(error)),
+        "metadata": write(outcome.metadata),
     }
 
 
@@ -179,6 +181,8 @@ def error_facts(error: CallError) -> dict[str, Any]:
 
 def _has_blocks(value: Any) -> bool:
     """Whether the value shows as blocks of its own, which JSON would flatten."""
+    if type(value) is str or type(value) is dict:
+        return False
     try:
         if isinstance(value, list | tuple):
             return bool(value) and all(isinstance(item, Block) for item in value)
@@ -200,6 +204,8 @@ def _plain(value: Any) -> Any:
 
 
 def _written(value: Any) -> str:
+    if type(value) is str:
+        return encode_basestring_ascii(value)
     quick = _written_quickly(value)
     if quick is not None:
         return quick

@@ -24,7 +24,7 @@ _LOCK_SECONDS = 10.0
 _RETRY_SECONDS = 0.005
 # A lone caller's thread, and all that shares its loop, is held up for no longer than this.
 _QUICK_SECONDS = 0.0003
-_HELD_SECONDS = 0.001
+_HELD_SECONDS = 0.002
 _OWN_COMMITS = 64
 _LOG_PAGES = 1000
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
@@ -67,22 +67,6 @@ class Entrance:
             self._changed.notify_all()
 
 
-class Pace:
-    """How long a commit takes, lately."""
-
-    def __init__(self) -> None:
-        self._mean = _QUICK_SECONDS * 10
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether a caller may as well wait for it on its own thread."""
-        return self._mean < _QUICK_SECONDS
-
-    def note(self, seconds: float) -> None:
-        """Take a commit into account."""
-        self._mean += (seconds - self._mean) / 4
-
-
 class Sqlite:
     """Operations of all callers, committed together by one thread, or by a lone caller's own."""
 
@@ -96,10 +80,11 @@ class Sqlite:
         # Whoever uses the connection holds it.
         self._turn = threading.Lock()
         self._patient = True
-        self._prompt = True
-        self._pace = Pace()
-        self._shared = True
-        self._gave_way = 0.0
+        self._closing = False
+        self._pace = 10 * _QUICK_SECONDS
+        # Whether the last commit was one caller's, and quick.
+        self.quiet = False
+        self.gives_way_at = 0.0
         self._own_commits = 0
         self._entrance = Entrance()
         with _forking:
@@ -108,25 +93,38 @@ class Sqlite:
         self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
         self._writer.start()
 
-    async def commit_here(self, write: Write) -> bool:
-        """Commit a row on this thread if nobody else writes and it is quick; whether it is done.
+    async def give_way(self) -> None:
+        """Let others run; who is about to write too gets there in this time."""
+        self.quiet = False
+        await asyncio.sleep(0)
+        self.gives_way_at = time.perf_counter() + _HELD_SECONDS
+        self.quiet = self._jobs.empty()
+
+    def commit_here(self, write: Write) -> bool:
+        """Commit a row on this thread if nobody else writes; whether that is done.
 
         On a fast disk it takes longer to wake the writer, and to be woken by it, than to commit.
         """
-        if self._shared or not self._pace.is_quick:
+        self._own_commits += 1
+        # One of some is the writer's, who also moves what was logged into the file.
+        others = not self.quiet or not self._own_commits % _OWN_COMMITS
+        if others or not self._turn.acquire(blocking=False):
             return False
-        if time.perf_counter() - self._gave_way > _HELD_SECONDS:
-            # Who is about to write too gets there in this time; then they share a commit.
-            self._shared = True
-            await asyncio.sleep(0)
-            self._gave_way = time.perf_counter()
-            self._shared = not self._jobs.empty()
-        if self._shared or not self._turn.acquire(blocking=False):
-            return False
+        started = time.perf_counter()
         try:
-            return self._commit_here(write)
+            if self._file is None or self._closing:
+                return False
+            if self._patient:
+                self._be_patient(False)
+            # A statement by itself is a transaction.
+            return write.statement.touches_file(self._file, write.values)
+        except Exception:
+            # Another process writes, or worse. The writer can wait, and say what it is.
+            return False
         finally:
             self._turn.release()
+            self._pace += (time.perf_counter() - started - self._pace) / 4
+            self.quiet = self._pace < _QUICK_SECONDS
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a reader's thread."""
@@ -149,7 +147,7 @@ class Sqlite:
     def leave_to_writer(self) -> None:
         """From now on nobody commits but the writer, in the order of submission."""
         with self._turn:
-            self._prompt = False
+            self._closing = True
 
     def close(self) -> None:
         """Finish what was handed in, and let go of the file."""
@@ -186,47 +184,29 @@ class Sqlite:
 
     def _write(self, batch: list[Job]) -> None:
         started = time.perf_counter()
-        self._shared = len(batch) > 1
         try:
             if self._connection is None:
                 self._connection = self._engine.connect().execution_options(writes=True)
                 self._file = self._connection.connection.driver_connection
                 self._patient = True
-            self._be_patient(True)
+            if not self._patient:
+                self._be_patient(True)
             work(self._connection, batch)
         except Exception as error:
             # It can't be opened, or not even be rolled back: the next batch tries anew.
             for job in batch:
                 job.fail(error)
             self._drop()
-        if not self._shared:
-            self._pace.note(time.perf_counter() - started)
-
-    def _commit_here(self, write: Write) -> bool:
-        # One of some is the writer's, who also moves what was logged into the file.
-        self._own_commits += 1
-        may = self._prompt and self._own_commits % _OWN_COMMITS
-        if self._connection is None or not may:
-            return False
-        started = time.perf_counter()
-        self._be_patient(False)
-        try:
-            # A statement by itself is a transaction.
-            return write.statement.touches_file(self._file, write.values)
-        except sqlite3.Error:
-            # Somebody else writes, or worse; the writer knows what to do then.
-            return False
-        finally:
-            self._pace.note(time.perf_counter() - started)
+        if len(batch) == 1:
+            self._pace += (time.perf_counter() - started - self._pace) / 4
+        self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
 
     def _be_patient(self, patient: bool) -> None:
         """Wait for other processes and tidy the log up, or leave both to another time."""
-        if patient != self._patient:
-            seconds = self._patience if patient else 0
-            self._file.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").close()
-            pages = _LOG_PAGES if patient else 0
-            self._file.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
-            self._patient = patient
+        seconds, pages = (self._patience, _LOG_PAGES) if patient else (0, 0)
+        self._file.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").close()
+        self._file.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
+        self._patient = patient
 
     def _drop(self) -> None:
         connection, self._connection, self._file = self._connection, None, None

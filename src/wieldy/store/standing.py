@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -96,7 +96,7 @@ class Standing:
         self._reading: Future[None] | None = None
         self._source: Database | None = None
         self._changes = 0
-        self._good_until = -math.inf
+        self.good_until = -math.inf
         # How far the store's clock is before ours.
         self._ahead = 0.0
         self.edition = 0
@@ -174,11 +174,7 @@ class Standing:
         """Have the rules read again before the next call: they were changed here."""
         with self._lock:
             self._changes += 1
-            self._good_until = -math.inf
-
-    def current(self) -> Awaitable[None] | None:
-        """Something to wait for before the rules are as they should be; None if they are."""
-        return None if time.monotonic() < self._good_until else self._renew()
+            self.good_until = -math.inf
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules)
@@ -208,7 +204,7 @@ class Standing:
             if rule.concerns((tool.name, provider_name(tool.name)))
         }
 
-    async def _renew(self) -> None:
+    async def renew(self) -> None:
         """Wait for rules that were read after this was asked for."""
         ours = False
         # A reading that had begun before may miss a change; the one after it does not.
@@ -224,7 +220,7 @@ class Standing:
             if ours:
                 self._read(database, reading)
             await asyncio.wrap_future(reading)
-            if ours or time.monotonic() < self._good_until:
+            if ours or time.monotonic() < self.good_until:
                 return
 
     def _read(self, database: Database, reading: "Future[None]") -> None:
@@ -257,7 +253,7 @@ class Standing:
                 self._reading = None
                 # What was changed while we read may not have been seen.
                 if changes == self._changes:
-                    self._good_until = good_until
+                    self.good_until = good_until
 
     def _keep(self, now: float, rows: Sequence[Row[Any]]) -> None:
         ahead = now - time.time()

@@ -52,7 +52,8 @@ class Store:
         self.sessions = Sessions(self)
         self.standing = Standing(self, registry)
         self._pruning = Pruning(retention, registry)
-        self._opened: Opened | None = None
+        # The opened store, while it is.
+        self.in_use: Opened | None = None
         self.renew()
         _stores.add(self)
 
@@ -61,21 +62,16 @@ class Store:
 
         It must not close them either, so what it inherited is kept and never touched.
         """
-        if self._opened is not None:
-            _inherited.append(self._opened)
+        if self.in_use is not None:
+            _inherited.append(self.in_use)
         self.bell = Bell()
         self._lock = threading.Lock()
         self._opening: Future[Opened] | None = None
-        self._opened = None
-
-    @property
-    def in_use(self) -> Opened | None:
-        """The opened store, if it is."""
-        return self._opened
+        self.in_use = None
 
     async def opened(self) -> Opened:
         """The opened store; the first who asks opens it."""
-        opened = self._opened
+        opened = self.in_use
         if opened is not None:
             return opened
         with self._lock:
@@ -88,7 +84,7 @@ class Store:
     async def write(self, operation: Operation[T]) -> T:
         """Run an operation and give its result when it is durable."""
         while True:
-            opened = self._opened or await self.opened()
+            opened = self.in_use or await self.opened()
             try:
                 return await opened.write(operation)
             except StoreClosed:
@@ -106,14 +102,14 @@ class Store:
 
     def insist(self, operation: Operation[Any]) -> None:
         """Run an operation as soon as the store can be written, if it is open; nobody waits."""
-        if self._opened is not None:
+        if self.in_use is not None:
             with suppress(StoreUnavailable):
-                self._opened.insist(operation)
+                self.in_use.insist(operation)
 
     def owe(self, operation: Operation[Any]) -> None:
         """Run an operation that just failed when the store can be written again."""
-        if self._opened is not None:
-            self._opened.owe(operation)
+        if self.in_use is not None:
+            self.in_use.owe(operation)
 
     async def sweep(self) -> bool:
         """Find calls of dead processes; whether there were any."""
@@ -191,7 +187,7 @@ class Store:
     async def close(self) -> None:
         """Let go of the database; the next call opens it again."""
         with self._lock:
-            opening, self._opened, self._opening = self._opening, None, None
+            opening, self.in_use, self._opening = self._opening, None, None
         opened = None
         if opening is not None:
             with suppress(Exception):
@@ -211,7 +207,7 @@ class Store:
             return
         with self._lock:
             if self._opening is opening:
-                self._opened = opened
+                self.in_use = opened
         opening.set_result(opened)
 
 

@@ -27,7 +27,7 @@ from sqlalchemy.sql import ClauseElement
 from .prepared import Prepared, Write, insertion
 from .tables import calls
 
-END = ("state", "value", "content", "error", "metadata", "ended_at")
+END = ("state", "ended_at", "value", "content", "error", "metadata")
 # A call that stops waiting keeps its arguments without their secrets, and no answers.
 _COVERED = {
     "answers": null(),

@@ -1,0 +1,235 @@
+"""One caller by itself commits on its own thread, and keeps every promise of the writer."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from wieldy import Status, Toolbox
+from wieldy.store import commits as commits_module
+from wieldy.store import sqlite
+from wieldy.store.database import Job
+from wieldy.store.prepared import Write
+
+Commits = list[bool]
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> Commits:
+    """Whether each attempt to commit on the caller's own thread did, on a disk that is fast."""
+    seen: Commits = []
+    commit_here = sqlite.Sqlite.commit_here
+
+    def watched(self: sqlite.Sqlite, write: Write) -> bool:
+        seen.append(commit_here(self, write))
+        return seen[-1]
+
+    monkeypatch.setattr(sqlite.Sqlite, "commit_here", watched)
+    monkeypatch.setattr(sqlite, "_QUICK_SECONDS", 60.0)
+    return seen
+
+
+def make_box(path: Path, **options: Any) -> Toolbox:
+    box = Toolbox(store=f"sqlite:///{path}/store.db", **options)
+
+    @box.tool
+    async def double(n: int) -> int:
+        """Twice the number."""
+        return 2 * n
+
+    @box.tool
+    async def repeat(text: str, times: int) -> str:
+        """A text again and again."""
+        return text * times
+
+    return box
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+async def settle(box: Toolbox) -> None:
+    """Call until it is known that commits are quick."""
+    for n in range(12):
+        assert (await box.call("double", {"n": n})).value == 2 * n
+
+
+async def test_it_commits_by_itself_and_another_process_sees_it(
+    tmp_path: Path, commits: Commits
+) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        commits.clear()
+        outcome = await box.call("double", {"n": 21})
+        assert commits == [True, True]
+        with closing(sqlite3.connect(tmp_path / "store.db")) as file:
+            rows = file.execute(
+                "SELECT state, value FROM wieldy_calls WHERE id = ?", (outcome.call.id,)
+            ).fetchall()
+        assert rows == [("ok", "42")]
+
+
+async def test_a_start_is_durable_before_the_function_is_entered(
+    tmp_path: Path, commits: Commits
+) -> None:
+    box = make_box(tmp_path)
+    seen = []
+
+    @box.tool
+    async def look() -> None:
+        """See what the file says of this call."""
+        with closing(sqlite3.connect(tmp_path / "store.db")) as file:
+            seen.append(
+                file.execute("SELECT state FROM wieldy_calls WHERE tool = 'look'").fetchall()
+            )
+
+    async with box:
+        await settle(box)
+        commits.clear()
+        await box.call("look")
+        assert commits == [True, True]
+    assert seen == [[("started",)]]
+
+
+async def test_while_another_process_writes_the_writer_waits_for_it(
+    tmp_path: Path, commits: Commits
+) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        commits.clear()
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            calling = asyncio.create_task(box.call("double", {"n": 1}))
+            for _ in range(10):
+                # The loop is held up by nobody.
+                async with asyncio.timeout(5):
+                    await asyncio.sleep(0.01)
+            assert not calling.done(), "it went past the lock"
+            other.execute("COMMIT")
+        assert (await calling).value == 2
+        assert commits[0] is False
+
+
+async def test_many_callers_share_their_commits(
+    tmp_path: Path, commits: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[int] = []
+
+    def work(connection: Connection, batch: list[Job]) -> None:
+        batches.append(len(batch))
+        commits_module.work(connection, batch)
+
+    monkeypatch.setattr(sqlite, "work", work)
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        batches.clear()
+        await asyncio.gather(*(box.call("double", {"n": n}) for n in range(100)))
+        assert max(batches) > 50
+        commits.clear()
+        await settle(box)
+        assert True in commits, "it is not alone again"
+
+
+async def test_a_key_is_used_once_whichever_way_it_is_written(
+    tmp_path: Path, commits: Commits
+) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        first = await box.call("double", {"n": 1}, idempotency_key="k")
+        again = await asyncio.gather(
+            *(box.call("double", {"n": 1}, idempotency_key="k") for _ in range(20))
+        )
+        assert {outcome.call.id for outcome in again} == {first.call.id}
+        assert len(await box.ledger.list(limit=None)) == 13
+
+
+async def test_the_same_key_many_times_at_once_runs_once(tmp_path: Path) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        outcomes = await asyncio.gather(
+            *(box.call("double", {"n": 1}, idempotency_key="k") for _ in range(50)),
+            *(box.call("double", {"n": n}) for n in range(50)),
+        )
+        assert {outcome.status for outcome in outcomes} == {Status.OK}
+        assert len(await box.ledger.list(limit=None)) == 12 + 1 + 50
+
+
+async def test_the_log_does_not_grow_without_end(tmp_path: Path, commits: Commits) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        commits.clear()
+        for n in range(1500):
+            await box.call("repeat", {"text": str(n % 10), "times": 1000})
+        assert commits.count(True) > 2000
+        assert _size(tmp_path / "store.db-wal") < 12_000_000
+
+
+async def test_what_takes_long_to_write_is_left_to_the_writer(
+    tmp_path: Path, commits: Commits
+) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        commits.clear()
+        outcome = await box.call("repeat", {"text": "x", "times": 1_000_000})
+        assert len(outcome.value) == 1_000_000
+        assert commits == [True]
+
+
+async def test_a_slow_disk_is_left_to_the_writer(
+    tmp_path: Path, commits: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK_SECONDS", 1e-9)
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        assert commits == []
+
+
+async def test_two_loops_on_one_store_lose_nothing(tmp_path: Path, commits: Commits) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+
+        async def work(n: int) -> list[Any]:
+            return [(await box.call("double", {"n": n})).value for _ in range(100)]
+
+        elsewhere = asyncio.to_thread(asyncio.run, work(1))
+        here, there = await asyncio.gather(work(2), elsewhere)
+        assert (set(here), set(there)) == ({4}, {2})
+        entries = await box.ledger.list(limit=None)
+        assert [entry.state for entry in entries] == ["ok"] * 212
+
+
+async def test_a_store_that_was_closed_is_opened_for_the_next_call(
+    tmp_path: Path, commits: Commits
+) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        for _ in range(20):
+            calling = asyncio.create_task(box.call("double", {"n": 4}))
+            await asyncio.sleep(0)
+            await box.close()
+            outcome = await calling
+            assert outcome.status in (Status.OK, Status.ERROR, Status.UNKNOWN)
+            entry = await box.ledger.get(outcome.call.id)
+            if outcome.status is Status.OK:
+                assert entry is not None
+                assert entry.state == "ok"
+
+
+@pytest.mark.parametrize("odd", ["\0", "\ud800", "\x01x", "ü", "a\nb"])
+async def test_odd_text_is_kept_either_way(tmp_path: Path, commits: Commits, odd: str) -> None:
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        commits.clear()
+        await box.call("repeat", {"text": odd, "times": 2}, session=odd)
+        assert commits == [True, True]
+        await asyncio.gather(
+            *(box.call("repeat", {"text": odd, "times": 2}, session=odd) for _ in range(5))
+        )
+        entries = await box.ledger.list(session=odd)
+        assert [entry.value for entry in entries] == [odd * 2] * 6
+        assert {entry.call.arguments["text"] for entry in entries} == {odd}  # type: ignore[index]
