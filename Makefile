@@ -22,7 +22,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # An environment that the caller has active must not leak into this one.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX MYPYPATH PIP_USER PIP_TARGET PIP_PREFIX
 
-.PHONY: help run demo test judges lint types bench bench-peers docs lock clean
+.PHONY: help run demo test explore judges lint types bench bench-peers docs lock clean
 
 help: ## list the recipes
 	@echo "usage: make RECIPE"
@@ -39,6 +39,9 @@ test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+explore: $(STAMP) ## run the tests that draw their examples on new ones
+	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
 
 judges: $(STAMP) ## run the outside suites in judges/
 	@scripts/run-judges

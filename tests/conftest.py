@@ -1,17 +1,22 @@
 """What every test relies on."""
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 Spans = Callable[[], "list[ReadableSpan]"]
 _SECONDS = 120
+# A check must give the same answer twice; `make explore` draws new examples.
+settings.register_profile("same", derandomize=True)
+settings.load_profile(os.environ.get("WIELDY_EXAMPLES", "same"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -624,6 +624,12 @@ WORDS = {"type": "object", "additionalProperties": {"type": "string"}}
         ({"anyOf": [WORDS, {"type": "string"}]}, {"json_text": "[1]"}),
         ({"allOf": [WORDS, {"description": "Words."}]}, {"json_text": "[1]"}),
         ({"type": "object"}, {"deep": {"json_text": "[1]"}}),
+        ({"allOf": [{"prefixItems": [{"type": "object"}]}]}, [{"json_text": "[1]"}]),
+        ({"allOf": [{"items": {"type": "object"}}]}, [{"json_text": "[1]"}]),
+        (
+            {"allOf": [{"properties": {"a": {"type": "object"}}}, {"required": ["a"]}]},
+            {"a": {"json_text": "[1]"}},
+        ),
         ({"anyOf": [{"prefixItems": [{"const": 1}]}, {"items": ANY_LIMIT}]}, [{"limit": 1}]),
     ],
     ids=str,

@@ -8,7 +8,7 @@ that fits already is left as it is. The one form that can be both is such an
 object where any object or text may stand; it is read as JSON text there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wieldy.core.conversion import parse_json
@@ -63,7 +63,9 @@ class _Lifting:
         if _is_marked(value) and JSON_TEXT not in properties_of(schema):
             return self.unmarked(value, schema, taken)
         for part in listed(schema.get("allOf")):
-            value = self.value(value, part, taken)
+            # What the parts say of what is inside is taken together.
+            if not isinstance(value, dict | list) or _is_choice(resolve(part, self.root)):
+                value = self.value(value, part, taken)
         if isinstance(value, dict):
             return self.object(value, schema)
         if isinstance(value, list):
@@ -114,6 +116,7 @@ class _Lifting:
 
     def array(self, value: list[Any], schema: Mapping[str, Any]) -> list[Any]:
         """An array, item by item."""
+        schema = self._whole(schema)
         prefix = listed(schema.get("prefixItems"))
         rest = schema.get("items", {})
         return [
@@ -178,11 +181,63 @@ class _Lifting:
 
     def _parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
         """An object schema at the top of a tool may be a union; its members come last."""
-        schema = resolve(schema, self.root)
+        schema = self._whole(resolve(schema, self.root))
         return schema, listed(schema.get("anyOf")) or listed(schema.get("oneOf"))
+
+    def _whole(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A schema with what the parts of it say of properties and items."""
+        parts = [schema, *self._inside(schema, ())]
+        if len(parts) == 1:
+            return schema
+        whole = {key: value for key, value in schema.items() if key != "allOf"}
+        names = dict.fromkeys(name for part in parts for name in properties_of(part))
+        whole["properties"] = {name: _all(_said(parts, name)) for name in names}
+        whole["required"] = [name for part in parts for name in required_of(part)]
+        length = max(len(listed(part.get("prefixItems"))) for part in parts)
+        whole["prefixItems"] = [_all(_items_at(parts, place)) for place in range(length)]
+        for key in ("items", "additionalProperties"):
+            said = [part[key] for part in parts if key in part]
+            if said:
+                whole[key] = _all(said)
+        return whole
+
+    def _inside(
+        self, schema: Mapping[str, Any], above: tuple[Any, ...]
+    ) -> Iterator[Mapping[str, Any]]:
+        """The parts that all hold, at any depth; one that is inside itself is looked at once."""
+        for each in listed(schema.get("allOf")):
+            part = resolve(each, self.root)
+            if not any(part is one for one in above):
+                yield part
+                yield from self._inside(part, (*above, part))
 
     def _as_member(self, value: dict[str, Any], members: list[Any]) -> Any:
         return self.choice(value, members, taken=False)
+
+
+def _is_choice(schema: Mapping[str, Any]) -> bool:
+    return isinstance(schema.get("anyOf"), list) or isinstance(schema.get("oneOf"), list)
+
+
+def _said(parts: list[Mapping[str, Any]], name: str) -> list[Any]:
+    return [properties_of(part)[name] for part in parts if name in properties_of(part)]
+
+
+def _items_at(parts: list[Mapping[str, Any]], place: int) -> list[Any]:
+    """What the parts say of an item: by its place, or as one of the rest."""
+    found = []
+    for part in parts:
+        prefix = listed(part.get("prefixItems"))
+        if place < len(prefix):
+            found.append(prefix[place])
+        elif "items" in part:
+            found.append(part["items"])
+    return found
+
+
+def _all(said: list[Any]) -> Any:
+    """One schema for what several say."""
+    return said[0] if len(said) == 1 else {"allOf": said}
 
 
 def _is_marked(value: Any) -> bool:
