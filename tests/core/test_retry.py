@@ -79,6 +79,32 @@ async def test_after_the_last_attempt_its_error_is_the_outcome() -> None:
     assert flaky.attempts == [1, 2]
 
 
+async def test_a_rule_made_meanwhile_keeps_it_from_being_tried_again() -> None:
+    box = Toolbox()
+    entered: list[int] = []
+
+    @box.tool(read_only=True, retries=3)
+    async def look() -> None:
+        """Look, and find that it is forbidden now."""
+        entered.append(1)
+        box.rules.deny("look", reason="it was enough")
+        raise OSError("flaky")
+
+    outcome = await asyncio.wait_for(box.call("look"), SOON)
+    assert (outcome.status, len(entered)) == (Status.ERROR, 1)
+    assert outcome.metadata["not_retried"] == "it was enough"
+    assert (await box.call("look")).status is Status.DENIED
+
+
+async def test_a_rule_that_was_there_before_does_not_matter() -> None:
+    flaky = Flaky(1)
+    box = Toolbox()
+    box.rules.deny("other")
+    box.rules.allow("work")
+    box.add(flaky.work, "work", permission="confirm", read_only=True, retries=1)
+    assert (await asyncio.wait_for(box.call("work"), SOON)).value == "worked"
+
+
 async def test_wrong_arguments_are_not_tried_again() -> None:
     box = Toolbox()
 

@@ -87,6 +87,17 @@ class Permits:
             require_permission if time.monotonic() < stored.good_until else renewed
         )(run, proceed)
 
+    async def forbids(self, run: Run) -> str | None:
+        """Why a call that has begun may not be tried once more; None if it may."""
+        try:
+            if self.stored is not None and time.monotonic() >= self.stored.good_until:
+                await self.stored.renew()
+        except StoreError as error:
+            return str(error)
+        judge = self._judge(run.tool)
+        permission, reason = (_AUTO, "") if judge is None else judge(run)
+        return reason if permission is Permission.DENY else None
+
     @property
     def _edition(self) -> int:
         """A number that grows with every change of the rules, here or in the store."""

@@ -137,7 +137,7 @@ class Planner:
         # They have memory (slots, starts, results) that outlives a new plan.
         known = self._limiters.get(tool.name)
         if known is None or known[0] is not tool:
-            known = (tool, _limiters(tool, self._spill, self._gate, self._keeper))
+            known = (tool, _limiters(tool, self._spill, self._gate, self._keeper, self._permits))
             if known[1]:
                 self._limiters[tool.name] = known
         return known[1]
@@ -172,7 +172,7 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
 
 
 def _limiters(
-    tool: Tool, spill: Spill | None, gate: Gate, keeper: Keeper | None
+    tool: Tool, spill: Spill | None, gate: Gate, keeper: Keeper | None, permits: Permits
 ) -> list[Middleware]:
     limits = tool.limits
     found: list[Middleware] = []
@@ -185,7 +185,7 @@ def _limiters(
     if keeper is not None:
         found.append(keeper.start)
     if limits.retries and (tool.retryable or limits.retry_unsafe):
-        found.append(retry(limits.retries))
+        found.append(retry(limits.retries, permits.forbids))
     if limits.rate is not None:
         found.append(limit_rate(*parse_rate(limits.rate)))
     if limits.timeout is not None:

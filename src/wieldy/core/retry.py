@@ -1,18 +1,23 @@
 """Try again, with growing pauses, where running twice does no harm."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from copy import copy
 
 from .call import Outcome, asked_for
 from .errors import CallTimeout, ServiceError, ToolFailed
 from .run import Handler, Middleware, Run
 
+Veto = Callable[[Run], Awaitable[str | None]]
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
 
 
-def retry(retries: int) -> Middleware:
-    """A middleware that repeats a failed attempt, never after something was shown."""
+def retry(retries: int, forbids: Veto) -> Middleware:
+    """A middleware that repeats a failed attempt, never after something was shown.
+
+    `forbids` says why not, if a rule was made meanwhile.
+    """
     # Loaded with the first tool that retries, to keep `import wieldy` light.
     from random import uniform  # noqa: PLC0415
 
@@ -32,6 +37,10 @@ def retry(retries: int) -> Middleware:
                 run.note("cost", trial.noted("cost"))
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
             await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
+            why_not = await forbids(run)
+            if why_not is not None:
+                trial.note("not_retried", why_not)
+                break
         _adopt(run, trial)
         return outcome
 
