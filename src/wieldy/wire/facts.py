@@ -30,12 +30,14 @@ SPEAKS_OF = {
     "dependentSchemas": "object",
 }
 SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
-_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE = (
+# What most mappings are is asked first: it is the quicker question.
+MAPPINGS = (dict, Mapping)
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE = frozenset({
     "items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties",
-)  # fmt: skip
+})  # fmt: skip
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_]+")
 _MOST_PARTS = 200
 
@@ -96,17 +98,17 @@ def takes_anything(schema: Mapping[str, Any]) -> bool:
 
 def subschemas(schema: Any) -> Iterator[Any]:
     """The schemas right inside a schema, without its definitions."""
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, MAPPINGS):
         return
-    for key in _MAPS:
-        if isinstance(schema.get(key), Mapping):
-            yield from schema[key].values()
-    for key in _LISTS:
-        if isinstance(schema.get(key), list):
-            yield from schema[key]
-    for key in _SINGLE:
-        if isinstance(schema.get(key), Mapping):
-            yield schema[key]
+    for key, value in schema.items():
+        if key in _MAPS:
+            if isinstance(value, MAPPINGS):
+                yield from value.values()
+        elif key in _LISTS:
+            if isinstance(value, list):
+                yield from value
+        elif key in _SINGLE and isinstance(value, MAPPINGS):
+            yield value
 
 
 def references(schema: Any) -> Iterator[str]:

@@ -1,11 +1,11 @@
 """From a tool's own JSON Schema to what a provider accepts, with a report of what was lost."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from .change import Change, Lowered
-from .facts import argument_name, properties_of, required_of, subschemas, takes_anything
+from .facts import MAPPINGS, argument_name, properties_of, required_of, subschemas, takes_anything
 from .limits import openai_strict_faults
 from .merging import Schema, flattened
 from .repair import repaired
@@ -108,19 +108,19 @@ def _with_items(schema: Any) -> Any:
 
 
 def _lacks_items(schema: Any) -> bool:
-    if not isinstance(schema, Mapping) or "items" in schema:
+    if not isinstance(schema, MAPPINGS) or "items" in schema:
         return False
     said = schema.get("type")
-    return "array" in (said if isinstance(said, list) else [said])
+    return "array" in said if isinstance(said, list) else said == "array"
 
 
-def _everywhere(schema: Any) -> list[Any]:
-    found, waiting = [], [schema]
+def _everywhere(schema: Any) -> Iterator[Any]:
+    waiting = [schema]
     while waiting:
         here = waiting.pop()
-        found.append(here)
-        if isinstance(here, Mapping):
+        yield here
+        if isinstance(here, MAPPINGS):
             waiting += subschemas(here)
-            groups = (here.get(key) for key in ("$defs", "definitions"))
-            waiting += [s for group in groups if isinstance(group, Mapping) for s in group.values()]
-    return found
+            for key in ("$defs", "definitions"):
+                if isinstance(here.get(key), MAPPINGS):
+                    waiting += here[key].values()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .change import Change
-from .facts import SCALARS, kind_of
+from .facts import MAPPINGS, SCALARS, kind_of
 from .keywords import with_note
 
 _KINDS = SCALARS | {"object", "array"}
@@ -28,7 +28,10 @@ class _Repair:
         """One schema, with those inside it."""
         result: dict[str, Any] = {}
         for key, value in schema.items():
-            if key in _NAMED and isinstance(value, Mapping):
+            if type(value) is str and (key != "type" or value in _KINDS):
+                # Most of what a schema says.
+                result[key] = value
+            elif key in _NAMED and isinstance(value, MAPPINGS):
                 result[key] = {name: self._inner(v, _at(path, name)) for name, v in value.items()}
             elif key in _DATA or isinstance(value, float):
                 result |= self._data(key, value, path)
@@ -47,7 +50,7 @@ class _Repair:
         return result
 
     def _inner(self, value: Any, path: str) -> Any:
-        if isinstance(value, Mapping):
+        if isinstance(value, MAPPINGS):
             return self.schema(value, path)
         if isinstance(value, list):
             return [self._inner(item, path) for item in value]
