@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass, make_dataclass
@@ -574,3 +575,60 @@ async def test_whatever_a_strict_tool_accepts_its_schema_accepts(
         assert jsonschema_rs.validator_for(tool.input_schema).is_valid({"value": value})
     else:
         assert outcome.text.startswith("Invalid arguments for give: value")
+
+
+class Size(Enum):
+    SMALL = "s"
+    LARGE = 2
+    ODD = (1, 2)
+
+
+def _model(name: str, inner: type[BaseModel] | None = None, **fields: Any) -> type[BaseModel]:
+    """A model of a name; others may have the same one."""
+    more = {} if inner is None else {"inner": (inner, ...)}
+    made: type[BaseModel] = create_model(name, **{**fields, **more})
+    return made
+
+
+def _colliding() -> list[tuple[Any, ...]]:
+    left, right = _model("Point", x=(int, ...)), _model("Point", y=(str, ...))
+    same = _model("Point", x=(int, ...))
+    return [
+        (left,),
+        (left, right),
+        (left, same),
+        (_model("Line", left), right),
+        (_model("Line", left), _model("Line", right)),
+        (_model("Line", left), _model("Line", same), left),
+        (list[left], dict[str, right], left | None),  # type: ignore[valid-type]
+    ]
+
+
+@pytest.mark.parametrize("types", _colliding(), ids=str)
+def test_models_are_told_apart_as_pydantic_does(types: tuple[Any, ...]) -> None:
+    def use(**values: Any) -> None: ...
+
+    names = [f"a{place}" for place in range(len(types))]
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+        for name, kind in zip(names, types, strict=True)
+    ]
+    use.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    use.__annotations__ = dict(zip(names, types, strict=True))
+    ours = Tool(use).input_schema
+    fields = {name: (kind, ...) for name, kind in zip(names, types, strict=True)}
+    theirs = create_model("Whole", **fields).model_json_schema()  # type: ignore[call-overload]
+    assert set(ours.get("$defs", {})) == set(theirs.get("$defs", {}))
+    assert _references(ours["properties"]) == _references(theirs["properties"])
+
+
+def _references(schema: Any) -> list[str]:
+    return re.findall(r'"\$ref": "([^"]+)"', json.dumps(schema))
+
+
+@pytest.mark.parametrize("size", list(Size))
+def test_a_member_of_an_enum_is_shown_as_its_value(size: Size) -> None:
+    def pick(size: Size = size) -> None: ...
+
+    shown = Tool(pick).input_schema["properties"]["size"]["default"]
+    assert shown == json.loads(json.dumps(size.value))

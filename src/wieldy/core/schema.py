@@ -12,6 +12,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+from enum import Enum
 from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter
@@ -45,6 +46,10 @@ _PLAIN = (str, int, bool, type(None))
 _UNUSABLE = (PydanticUserError, NameError, TypeError)
 
 
+# The names of the methods that a generator has for kinds of schemas, which pydantic looks up anew.
+_METHODS: dict[Any, str] = {}
+
+
 class _Generator(GenerateJsonSchema):
     """pydantic's generator, silent about what can't be shown."""
 
@@ -53,10 +58,27 @@ class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
+    def build_schema_type_to_method(self) -> dict[Any, Callable[..., Any]]:
+        if not _METHODS:
+            found = super().build_schema_type_to_method()
+            _METHODS.update((kind, method.__name__) for kind, method in found.items())
+        return {kind: getattr(self, name) for kind, name in _METHODS.items()}
+
+    def _build_definitions_remapping(self) -> Any:
+        # pydantic compares all names that each definition could have. Where the shortest ones
+        # differ, they are what it finds. It may do without this method, or without these names.
+        choices = getattr(self, "_prioritized_defsref_choices", {})
+        shortest = [choices[ref][0] for ref in self.definitions if ref in choices]
+        if len(set(shortest)) == len(self.definitions):
+            kept = ((ref, (choices[ref][0], ref)) for ref in self.definitions)
+            self._prioritized_defsref_choices = {ref: [*dict.fromkeys(two)] for ref, two in kept}
+        return super()._build_definitions_remapping()
+
     def encode_default(self, dft: Any) -> Any:
-        if type(dft) in _PLAIN:
+        plain = dft.value if isinstance(dft, Enum) else dft
+        if type(plain) in _PLAIN:
             # pydantic would build an adapter to find out that it is JSON already.
-            return dft
+            return plain
         # A set has another order in each process, and a schema should not.
         encoded = super().encode_default(dft)
         return sorted(encoded, key=repr) if isinstance(dft, set | frozenset) else encoded
