@@ -2,13 +2,18 @@
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.store.child import Children, eventually
 from tests.store.conftest import Execute
-from wieldy import Status, Toolbox
+from tests.store.server import Server
+from wieldy import Call, Handler, InputNeeded, Outcome, Run, Status, Toolbox
+from wieldy.core.call import Scope
 from wieldy.store.owner import Owner
 
 HOUR = 3600.0
@@ -163,24 +168,203 @@ async def test_who_was_taken_for_dead_says_so_before_it_starts_a_call(
     await work.box.close()
 
 
-async def test_an_end_that_is_owed_keeps_its_call_found(
+async def test_an_end_that_is_refused_keeps_its_call_found(
     url: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Work(url)
     calling = asyncio.create_task(work.box.call("wait"))
     await work.entered.wait()
     opened = await work.box.store.opened()
-    (call_id,) = opened.owner.running
+    (running,) = await work.box.ledger.list(status="started")
+    call_id = running.call.id
     execute("ALTER TABLE wieldy_calls RENAME TO elsewhere")
     work.ends.set()
     outcome = await calling
     assert outcome.status is Status.UNKNOWN
+
+    async def given_up() -> bool:
+        return opened.owner.running == {}
+
+    await eventually(given_up)
     await work.beat()
-    assert list(opened.owner.running) == [call_id], "a pulse would reach past it"
     execute("ALTER TABLE elsewhere RENAME TO wieldy_calls")
     bury(execute)
     assert await found_unknown(url, call_id)
     await work.box.close()
+
+
+async def test_a_call_that_is_made_twice_at_once_is_found(url: str, execute: Execute) -> None:
+    """Who comes second waits for the first, and must not end it."""
+    work = Work(url)
+    call = Call("wait")
+    calling = [asyncio.create_task(work.box.call(call))]
+    await work.entered.wait()
+    calling.append(asyncio.create_task(work.box.call(call)))
+    waiting = work.box.store.bell._listeners
+
+    async def second_waits() -> bool:
+        return call.id in waiting
+
+    await eventually(second_waits)
+    await work.beat()
+    bury(execute)
+    assert await found_unknown(url, call.id)
+    work.ends.set()
+    await asyncio.gather(*calling)
+    await work.box.close()
+
+
+async def test_a_call_that_is_overtaken_by_itself_gets_the_same_outcome(url: str) -> None:
+    entered = []
+    first = asyncio.Event()
+    overtaken = asyncio.Event()
+
+    async def queue(run: Run, proceed: Handler) -> Outcome:
+        if not first.is_set():
+            first.set()
+            await overtaken.wait()
+        return await proceed(run)
+
+    box = Toolbox(store=url, middleware=[queue])
+
+    @box.tool
+    async def act() -> int:
+        """Count how often it ran."""
+        entered.append(1)
+        return len(entered)
+
+    call = Call("act")
+    async with box:
+        slow = asyncio.create_task(box.call(call))
+        await first.wait()
+        quick = await box.call(call)
+        overtaken.set()
+        assert ((await slow).status, (await slow).value) == (quick.status, quick.value)
+        assert (quick.value, entered) == (1, [1])
+        assert (await slow).metadata["repeated"] is True
+        assert (await box.store.opened()).owner.running == {}
+
+
+async def test_a_call_whose_middleware_hides_its_end_is_found(url: str, execute: Execute) -> None:
+    """Its row says that it runs, whatever its caller was told."""
+
+    async def hide(run: Run, proceed: Handler) -> Outcome:
+        await proceed(run)
+        return Outcome(run.call, Status.PENDING)
+
+    work = Work(url, middleware=[hide])
+    work.ends.set()
+    hidden = await work.box.call("wait")
+    await work.beat()
+    bury(execute)
+    assert await found_unknown(url, hidden.call.id)
+    await work.box.close()
+
+
+async def test_nothing_is_kept_of_calls_that_do_not_run(url: str) -> None:
+    async def odd(kind: str) -> str:
+        """End in some way."""
+        if kind == "raises":
+            raise RuntimeError
+        if kind == "asks":
+            raise InputNeeded({"more": {"type": "string"}})
+        if kind in ("hangs", "cancelled"):
+            await asyncio.Event().wait()
+        return kind
+
+    async with Toolbox(store=url) as box:
+        box.add(odd, timeout=0.05)
+        box.add(odd, name="refused", permission="deny")
+        box.add(odd, name="parked", permission="confirm", timeout=0.05)
+        for kind in ("ends", "raises", "asks", "hangs"):
+            await box.call("odd", {"kind": kind})
+            await box.call("refused", {"kind": kind})
+            receipt = await box.call("parked", {"kind": kind})
+            await box.approve(receipt.call.id)
+            await box.call("odd", {"kind": kind}, idempotency_key="key")
+        for turns in range(20):
+            task = asyncio.create_task(box.call("odd", {"kind": "cancelled"}))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        # No database takes such a name.
+        nameless: Any = 5
+        refused = await box.call(Call("odd", {"kind": "ends"}, Scope(agent=nameless)))
+        assert refused.status is Status.ERROR
+        running = (await box.store.opened()).owner.running
+
+        async def is_empty() -> bool:
+            return running == {}
+
+        await eventually(is_empty)
+
+
+async def test_a_sign_of_life_counts_until_its_owner_is_removed(server: Server) -> None:
+    """Who was silent for long may speak in the moment in which it is taken for dead."""
+    url = server.new_database()
+    work = Work(url)
+    calling = asyncio.create_task(work.box.call("wait"))
+    await work.entered.wait()
+    spoken: list[str] = []
+
+    def speak(c: Any, cursor: Any, statement: str, p: Any, x: Any, many: bool) -> None:
+        if not spoken and statement.startswith(("DELETE", "UPDATE")):
+            spoken.append(server.execute("UPDATE wieldy_owners SET pulse = 1e12", "test"))
+
+    async with Toolbox(store=url) as other:
+        opened = await other.store.opened()
+        silent = f"host = 'elsewhere', pulse = 1 WHERE id != '{opened.owner.id}'"
+        server.execute(f"UPDATE wieldy_owners SET {silent}", "test")
+        event.listen(Engine, "before_cursor_execute", speak)
+        try:
+            assert await opened.write(opened.owner.sweep) == []
+        finally:
+            event.remove(Engine, "before_cursor_execute", speak)
+        assert spoken
+        assert len(await other.ledger.list(status="started")) == 1
+    work.ends.set()
+    assert (await calling).value == "done"
+    await work.box.close()
+
+
+async def test_what_a_server_commits_after_its_client_was_killed_is_found(
+    server: Server, tmp_path: Path
+) -> None:
+    url = server.new_database()
+    async with Toolbox(store=url) as box:
+        await box.ledger.list()
+    server.execute(
+        "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM pg_advisory_lock(7); PERFORM pg_advisory_unlock(7); RETURN NEW; END';"
+        "CREATE CONSTRAINT TRIGGER linger AFTER INSERT ON wieldy_calls"
+        " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION linger()",
+        "test",
+    )
+    engine = create_async_engine(url.replace("postgresql", "postgresql+asyncpg"))
+    with Children(url, tmp_path) as children:
+        async with engine.connect() as holder, Toolbox(store=url) as box:
+            await holder.exec_driver_sql("SELECT pg_advisory_lock(7)")
+            child = children.start()
+            child.send("call", tool="act", arguments={"n": 1})
+
+            async def commits() -> bool:
+                held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                return server.execute(held, "test").strip() == "1"
+
+            await eventually(commits)
+            child.kill()
+            await box.recover()
+            assert await box.ledger.list(limit=None) == []
+            await holder.exec_driver_sql("SELECT pg_advisory_unlock(7)")
+
+            async def committed() -> bool:
+                return len(await box.ledger.list(limit=None)) == 1
+
+            await eventually(committed)
+            await box.recover()
+            assert [entry.state for entry in await box.ledger.list()] == ["unknown"]
+    await engine.dispose()
 
 
 async def test_a_killed_process_leaves_nothing_started(url: str, children: Children) -> None:

@@ -78,11 +78,15 @@ class StoredApprovals:
             "paused": to_column(parked.state),
             "expires_at": parked.expires_at,
         }
-        begun = (parked.id, run.record.owner.id, run.record.started_at)
+        record = run.record
+        if record.owner is None:
+            raise CallUnknown(parked.tool, "it asked for input before it had started")
+        begun = (parked.id, record.owner.id, record.started_at)
         try:
             ours = await self._store.write(lambda c: transitions.suspend(c, *begun, values))
         except StoreError as error:
             raise CallUnknown(parked.tool, str(error)) from error
+        record.leave()
         self._remember(parked)
         self._store.bell.ring(parked.id)
         return ours

@@ -79,10 +79,11 @@ class Opened:
         """Run it soon, from any thread, and again until it gets through."""
 
         def look(done: "Future[Any]") -> None:
-            if isinstance(done.exception(), StoreUnavailable):
+            error = done.exception()
+            if isinstance(error, StoreUnavailable):
                 self.owe(operation)
-            elif done.exception() is None:
-                _settle(operation)
+            else:
+                _tell(operation, error is None)
 
         future: Future[Any] = Future()
         future.add_done_callback(look)
@@ -94,6 +95,7 @@ class Opened:
             self._owed.append(operation)
             self._stirred.set()
         else:
+            _tell(operation, False)
             _log.error("The store has not been written for long; the end of a call is given up")
 
     def close(self) -> None:
@@ -155,12 +157,9 @@ class Opened:
 
     def _pay(self) -> None:
         while self._owed:
-            if not self._gets_through(self._owed[0], self._settle_owed):
+            if not self._gets_through(self._owed[0]):
                 return
             self._owed.popleft()
-
-    def _settle_owed(self, result: Any) -> None:
-        _settle(self._owed[0])
 
     def _gets_through(
         self, operation: Operation[T], then: Callable[[T], None] | None = None
@@ -168,6 +167,7 @@ class Opened:
         """Whether it is done with: written, or refused for good."""
         try:
             result = self._wait_for(operation)
+            _tell(operation, True)
             if then is not None:
                 then(result)
         except StoreUnavailable:
@@ -177,6 +177,7 @@ class Opened:
             self._away = True
             return False
         except Exception:
+            _tell(operation, False)
             _log.exception("The store refused what it was owed")
         self._away = False
         return True
@@ -193,9 +194,12 @@ class Opened:
         return future.result()
 
 
-def _settle(operation: Operation[Any]) -> None:
+def _tell(operation: Operation[Any], durable: bool) -> None:
     if isinstance(operation, Write):
-        operation.settled()
+        if durable:
+            operation.settled()
+        else:
+            operation.refused()
 
 
 def _closed() -> StoreClosed:

@@ -47,24 +47,36 @@ class Owner:
         self._born = _born(self.pid)
         self._lock = threading.Lock()
         self._last = 0.0
-        # When the calls were proposed that we run, by their ids.
-        self.running: dict[str, float] = {}
+        # When the calls were proposed that we run, by their starts: one call may be made twice.
+        self.running: dict[object, float] = {}
+        # When the first was proposed whose end nobody will write while we live.
+        self._given_up = math.inf
         # The latest that our row may say. What it does say may be earlier.
         self._since = 0.0
         self._heard = -math.inf
 
-    def begin(self, call_id: str, proposed_at: float) -> tuple[float, bool]:
+    def begin(self, start: object, proposed_at: float) -> tuple[float, bool]:
         """The moment when a call starts, and whether our row in the store covers it already.
 
-        The moment is never twice the same: a start is known by its owner and its time.
+        It runs until `end`, or `give_up`, is told of the same `start`. The moment is never
+        twice the same: a start is known by its owner and its time.
         """
         with self._lock:
             now = time.time()
             if self._last - _CLOSE < now <= self._last:
                 now = math.nextafter(self._last, math.inf)
             self._last = now
-            self.running[call_id] = proposed_at
+            self.running[start] = proposed_at
             return now, proposed_at >= self._since and abs(now - self._heard) < _FRESH_SECONDS
+
+    def end(self, start: object) -> None:
+        """A call does not run any more, and its row says so. From any thread."""
+        self.running.pop(start, None)
+
+    def give_up(self, start: object) -> None:
+        """A call does not run any more, which nobody can write: it is found when we are gone."""
+        with self._lock:
+            self._given_up = min(self._given_up, self.running.pop(start, math.inf))
 
     def heard(self) -> None:
         """What we said last is durable."""
@@ -74,6 +86,7 @@ class Owner:
         """Say that we are here, and what we run."""
         with self._lock:
             since = min(list(self.running.values()), default=time.time())
+            since = min(since, self._given_up)
             self._since = max(self._since, since)
         said = {"pulse": clock(connection), "since": since}
         beaten = update(owners).where(owners.c.id == self.id).values(said)
@@ -81,10 +94,10 @@ class Owner:
             facts = {"host": self._host, "pid": self.pid, "born": self._born}
             connection.execute(insert(owners).values(id=self.id, **said, **facts))
 
-    def resume(self, connection: Connection, call_id: str) -> None:
+    def resume(self, connection: Connection, call_id: str, start: object) -> None:
         """A call starts that was proposed at some time before."""
         proposed = select(calls.c.proposed_at).where(calls.c.id == call_id)
-        self.running[call_id] = connection.scalar(proposed) or 0.0
+        self.running[start] = connection.scalar(proposed) or 0.0
         self.beat(connection)
 
     def leave(self, connection: Connection) -> None:
@@ -101,12 +114,16 @@ class Owner:
         """
         now = clock(connection)
         changed: list[str] = []
+        dead: list[str] = []
         for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
-            if not self._is_alive(row, now):
+            if self._is_alive(row, now):
+                continue
+            if _may_come_late(connection, row, now) or _remove(connection, row):
                 started = update(calls).where(_runs(row.id, row.since)).values(state="unknown")
                 changed += connection.scalars(started.returning(calls.c.id)).all()
-                connection.execute(delete(owners).where(owners.c.id == row.id))
-        orphaned = calls.c.owner.not_in(select(owners.c.id))
+                dead.append(row.id)
+        alive = select(owners.c.id).where(owners.c.id.not_in(dead))
+        orphaned = calls.c.owner.not_in(alive)
         approved = update(calls).where(orphaned, IS_WAITING, calls.c.state == "approved")
         changed += connection.scalars(approved.values(owner=None).returning(calls.c.id)).all()
         return changed
@@ -115,6 +132,17 @@ class Owner:
         if row.host == self._host and row.born != _NO_PROC:
             return bool(_born(row.pid) == row.born)
         return bool(row.pulse > now - _SILENT_SECONDS)
+
+
+def _may_come_late(connection: Connection, row: Any, now: float) -> bool:
+    """Whether a server may still be about to commit what a dead process sent it last."""
+    return connection.dialect.name == "postgresql" and bool(row.pulse > now - _SILENT_SECONDS)
+
+
+def _remove(connection: Connection, row: Any) -> bool:
+    """Remove an owner as it was found; it stays if it has given a sign of life meanwhile."""
+    found = and_(owners.c.id == row.id, owners.c.pulse == row.pulse)
+    return connection.execute(delete(owners).where(found)).rowcount > 0
 
 
 def _runs(owner: str, since: Any) -> ColumnElement[bool]:

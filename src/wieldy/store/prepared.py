@@ -116,6 +116,9 @@ class Write:
     def settled(self) -> None:
         """Take notice that it is durable, long after it was asked for. Called on any thread."""
 
+    def refused(self) -> None:
+        """Take notice that it never will be. Called on any thread."""
+
 
 @cache
 def insertion(table: Table, names: tuple[str, ...]) -> Prepared:

@@ -50,10 +50,11 @@ _BRIEF = 50_000
 class Record:
     """What is known of a call's row while it runs."""
 
-    __slots__ = ("begun", "id", "owner", "proposed_at", "repeated", "started_at")
+    __slots__ = ("begun", "id", "is_new", "owner", "proposed_at", "repeated", "started_at")
 
-    def __init__(self, call_id: str) -> None:
+    def __init__(self, call_id: str, is_new: bool = False) -> None:
         self.id = call_id
+        self.is_new = is_new
         self.proposed_at = time.time()
         self.started_at: float | None = None
         self.begun = False
@@ -63,7 +64,12 @@ class Record:
     def leave(self) -> None:
         """It does not run any more, and its row says so."""
         if self.owner is not None:
-            self.owner.running.pop(self.id, None)
+            self.owner.end(self)
+
+    def give_up(self) -> None:
+        """It does not run any more, and nobody can write that."""
+        if self.owner is not None:
+            self.owner.give_up(self)
 
 
 class LedgerRecorder:
@@ -91,7 +97,7 @@ class LedgerRecorder:
         call = run.call
         # What has neither a key nor an id that anybody knows can't have been made before.
         new = call.idempotency_key is None and call.is_unnamed
-        run.record = Record(call.id)
+        run.record = Record(call.id, new)
         return proceed(run) if new else self._once(run, proceed)
 
     async def _once(self, run: Run, proceed: Handler) -> Outcome:
@@ -112,10 +118,17 @@ class LedgerRecorder:
                 opened = self._store.in_use or await self._store.opened()
                 first = await opened.write(self._begin(run, record, opened.owner))
             except StoreError as error:
+                if not isinstance(error, StoreUnavailable):
+                    # It was refused, so there is no row that could be found.
+                    record.leave()
                 raise NotRecorded(run.tool.name, str(error)) from error
             if first is not None:
                 record.leave()
-                raise Repeated(first)
+                if not record.is_new:
+                    raise Repeated(first)
+                # The same call was made once more meanwhile, and was quicker.
+                record.repeated = True
+                return await self._first_outcome(run, first)
             record.begun = True
         return await proceed(run)
 
@@ -123,7 +136,6 @@ class LedgerRecorder:
         """Make the outcome durable and give it, or the outcome that says why it is not."""
         record: Record = run.record or Record(run.call.id)
         if outcome.status is _PENDING or record.repeated:
-            record.leave()
             return outcome
         operation = _ending(run, outcome, record)
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
@@ -178,10 +190,10 @@ class LedgerRecorder:
     def _begin(self, run: Run, record: Record, owner: Owner) -> Operation[str | None]:
         """The operation that writes the start; gives the id of the call that this one repeats."""
         record.owner = owner
-        now, covered = owner.begin(record.id, record.proposed_at)
+        now, covered = owner.begin(record, record.proposed_at)
         record.started_at = record.started_at or now
         if (run.call.decision or self._reruns) and self._resumes(run):
-            return self._resuming(run, record.started_at, owner)
+            return self._resuming(run, record, owner)
         start = _starting(run, record, owner)
         if covered:
             return start
@@ -193,15 +205,16 @@ class LedgerRecorder:
 
         return reach_back
 
-    def _resuming(self, run: Run, started_at: float, owner: Owner) -> Operation[str | None]:
+    def _resuming(self, run: Run, record: Record, owner: Owner) -> Operation[str | None]:
         """The operation that starts a call which has its row; gives its id if it is not ours."""
-        call_id = run.call.id
-        step = self._step(run)
+        call_id, step = record.id, self._step(run)
+        assert record.started_at is not None
+        begun = (call_id, owner.id, record.started_at)
 
         def resume(connection: Connection) -> str | None:
-            if not transitions.resume(connection, call_id, owner.id, started_at, *step):
+            if not transitions.resume(connection, *begun, *step):
                 return call_id
-            owner.resume(connection, call_id)
+            owner.resume(connection, call_id, record)
             return None
 
         return resume
@@ -320,6 +333,9 @@ class _Ending(Write):
 
     def settled(self) -> None:
         self._record.leave()
+
+    def refused(self) -> None:
+        self._record.give_up()
 
     def _asked(self) -> dict[str, Any]:
         """What was asked for, in a row that was not written when it started."""
