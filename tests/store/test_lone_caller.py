@@ -2,13 +2,17 @@
 
 import asyncio
 import sqlite3
+import sys
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection
 
+from tests.store.child import eventually
 from wieldy import Status, Toolbox
 from wieldy.store import commits as commits_module
 from wieldy.store import sqlite
@@ -218,6 +222,59 @@ async def test_a_store_that_was_closed_is_opened_for_the_next_call(
             if outcome.status is Status.OK:
                 assert entry is not None
                 assert entry.state == "ok"
+
+
+class Interruption:
+    """Raises at one of the moments at which a signal can, while a commit is made here."""
+
+    def __init__(self, moment: int) -> None:
+        self.left = moment
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
+        """Hear of calls: Python looks for signals when a function of C has returned."""
+        if event == "c_return" and _commits_here(frame):
+            self.left -= 1
+            if self.left == 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+def _commits_here(frame: FrameType | None) -> bool:
+    here = sqlite.Sqlite.commit_here.__code__.co_filename
+    while frame is not None:
+        if frame.f_code.co_name == "commit_here" and frame.f_code.co_filename == here:
+            return True
+        frame = frame.f_back
+    return False
+
+
+async def test_an_interrupt_at_any_moment_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK_SECONDS", 60.0)
+    async with make_box(tmp_path) as box:
+        await settle(box)
+        for moment in count(1):
+            interruption = Interruption(moment)
+            sys.setprofile(interruption)
+            try:
+                await box.call("double", {"n": moment})
+            except KeyboardInterrupt:
+                async with asyncio.timeout(20):
+                    await settle(box)
+                continue
+            finally:
+                sys.setprofile(None)
+            break
+        assert moment > 5
+        running = (await box.store.opened()).owner.running
+
+        async def all_have_ended() -> bool:
+            return running == {}
+
+        await eventually(all_have_ended)
+        states = {entry.state for entry in await box.ledger.list(limit=None)}
+        assert states == {"ok", "interrupted"}
 
 
 @pytest.mark.parametrize("odd", ["\0", "\ud800", "\x01x", "ü", "a\nb"])

@@ -214,6 +214,26 @@ async def test_a_call_that_is_made_twice_at_once_is_found(url: str, execute: Exe
     await work.box.close()
 
 
+async def test_a_call_that_is_made_twice_and_cancelled_once_is_in_no_doubt(url: str) -> None:
+    told: list[Status] = []
+    work = Work(url, observers=[lambda outcome: told.append(outcome.status)])
+    for turns in range(12):
+        call = Call("wait")
+        work.entered.clear()
+        work.ends.clear()
+        first = asyncio.create_task(work.box.call(call))
+        await work.entered.wait()
+        second = asyncio.create_task(work.box.call(call))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait([second])
+        work.ends.set()
+        assert (await first).value == "done"
+    assert set(told) == {Status.OK, Status.INTERRUPTED}
+    await work.box.close()
+
+
 async def test_a_call_that_is_overtaken_by_itself_gets_the_same_outcome(url: str) -> None:
     entered = []
     first = asyncio.Event()

@@ -1,6 +1,5 @@
 """Record each call: before its function is entered, and before anybody sees its end."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
@@ -146,10 +145,6 @@ class LedgerRecorder:
             return outcome
         try:
             recorded = await self._store.write(operation)
-        except asyncio.CancelledError:
-            # Nobody hears whether it got through. Once more does no harm.
-            self._store.insist(operation)
-            raise
         except StoreUnavailable as error:
             self._store.owe(operation)
             return _unrecorded(outcome, record, str(error))
@@ -157,9 +152,14 @@ class LedgerRecorder:
             outcome = _unrecorded(outcome, record, str(error))
             self._store.insist(_ending(run, _without_value(outcome), record))
             return outcome
+        except BaseException:
+            # Cancelled or interrupted: nobody hears whether it got through. Once more does no harm.
+            self._store.insist(operation)
+            raise
         record.leave()
         self._store.bell.ring(record.id)
-        if not recorded:
+        # Where the function was not entered here, the row is that of whoever did.
+        if not recorded and record.begun:
             return _unrecorded(outcome, record, "another process took the call over")
         return outcome
 

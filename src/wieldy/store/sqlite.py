@@ -77,8 +77,8 @@ class Sqlite:
         self.submit = self._intake.submit
         self._connection: Connection | None = None
         self._file: Any = None
-        # Whoever uses the connection holds it.
-        self._turn = threading.Lock()
+        # Whoever uses the connection holds it, and knows that it does.
+        self._turn = threading.RLock()
         self._patient = True
         self._closing = False
         self._pace = 10 * _QUICK_SECONDS
@@ -107,12 +107,12 @@ class Sqlite:
         """
         self._own_commits += 1
         # One of some is the writer's, who also moves what was logged into the file.
-        others = not self.quiet or not self._own_commits % _OWN_COMMITS
-        if others or not self._turn.acquire(blocking=False):
+        if not self.quiet or not self._own_commits % _OWN_COMMITS:
             return False
         started = time.perf_counter()
         try:
-            if self._file is None or self._closing:
+            # Inside, because a signal may raise as soon as it is ours.
+            if not self._turn.acquire(blocking=False) or self._file is None or self._closing:
                 return False
             if self._patient:
                 self._be_patient(False)
@@ -122,9 +122,13 @@ class Sqlite:
             # Another process writes, or worse. The writer can wait, and say what it is.
             return False
         finally:
-            self._turn.release()
-            self._pace += (time.perf_counter() - started - self._pace) / 4
-            self.quiet = self._pace < _QUICK_SECONDS
+            try:
+                self._turn.release()
+            except RuntimeError:
+                pass  # It is somebody else's.
+            else:
+                self._pace += (time.perf_counter() - started - self._pace) / 4
+                self.quiet = self._pace < _QUICK_SECONDS
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a reader's thread."""
@@ -204,6 +208,8 @@ class Sqlite:
     def _be_patient(self, patient: bool) -> None:
         """Wait for other processes and tidy the log up, or leave both to another time."""
         seconds, pages = (self._patience, _LOG_PAGES) if patient else (0, 0)
+        # Who is interrupted here leaves the rest to whoever needs it.
+        self._patient = False
         self._file.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").close()
         self._file.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
         self._patient = patient
