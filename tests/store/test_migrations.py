@@ -61,5 +61,20 @@ async def test_a_store_that_kept_an_index_of_all_open_calls_goes_on(
         assert "wieldy_calls_open" not in found
 
 
+async def test_a_call_that_had_lost_its_owner_before_the_step_is_found(
+    url: str, execute: Execute, children: Children
+) -> None:
+    async with make_box(url) as box:
+        await box.ledger.list()
+    child = children.start()
+    child.send("call", tool="hang", arguments={"n": 1})
+    await eventually(lambda: _has_started(execute))
+    child.kill()
+    execute("DELETE FROM wieldy_owners")
+    execute("DELETE FROM wieldy_version WHERE number >= 4")
+    async with make_box(url) as box:
+        assert [entry.call.tool for entry in await box.ledger.list(status="unknown")] == ["hang"]
+
+
 async def _has_started(execute: Execute) -> bool:
     return execute("SELECT count(*) FROM wieldy_calls WHERE state = 'started'") == "1"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, func, insert, inspect, select, text
+from sqlalchemy import Connection, func, insert, inspect, select, text, update
 
 from wieldy.core.errors import StoreTooNew
 
@@ -28,7 +28,12 @@ def _kept(connection: Connection) -> None:
 
 
 def _running(connection: Connection) -> None:
-    """Find what runs by time, and keep an index only of what waits."""
+    """Find what runs by its owner and time, and keep an index only of what waits."""
+    calls = tables.calls.c
+    left = calls.owner.not_in(select(tables.owners.c.id))
+    # Whose owner is gone already would not be found any more.
+    found = update(tables.calls).where(calls.state == "started", left)
+    connection.execute(found.values(state="unknown"))
     connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
     for index in tables.calls.indexes:
         index.create(connection, checkfirst=True)
