@@ -102,14 +102,16 @@ class Store:
 
     def insist(self, operation: Operation[Any]) -> None:
         """Run an operation as soon as the store can be written, if it is open; nobody waits."""
-        if self.in_use is not None:
+        opened = self.in_use
+        if opened is not None:
             with suppress(StoreUnavailable):
-                self.in_use.insist(operation)
+                opened.insist(operation)
 
     def owe(self, operation: Operation[Any]) -> None:
         """Run an operation that just failed when the store can be written again."""
-        if self.in_use is not None:
-            self.in_use.owe(operation)
+        opened = self.in_use
+        if opened is not None:
+            opened.owe(operation)
 
     async def sweep(self) -> bool:
         """Find calls of dead processes; whether there were any."""
