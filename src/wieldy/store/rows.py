@@ -209,11 +209,13 @@ def _written(value: Any) -> str:
 
 def _encoding(default: Callable[[Any], Any]) -> Callable[[Any], str]:
     """What writes JSON as `json.dumps` does, in half the time: it is made once, not each time."""
-    make = getattr(encoder, "c_make_encoder", None)
-    if make is None:
-        return json.JSONEncoder(default=default).encode
+    make: Any = getattr(encoder, "c_make_encoder", None)
     text = encoder.encode_basestring_ascii
-    parts = make(None, default, text, None, ": ", ", ", False, False, True)
+    try:
+        parts = make(None, default, text, None, ": ", ", ", False, False, True)
+    except TypeError:
+        # It is not part of what Python promises to have.
+        return json.JSONEncoder(default=default).encode
     return lambda value: "".join(parts(value, 0))
 
 
