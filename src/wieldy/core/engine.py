@@ -92,7 +92,9 @@ class Engine:
             if plan is None or parent or selection or _TRACING in modules:
                 outcome = await self._walk(run, selection)
             elif plan.function is None:
-                outcome = await self._enter(run, plan)
+                run.late, run.tool = self._late, plan.tool
+                run.values = plan.accept(run)
+                outcome = await plan.handler(run)
                 if outcome.error is not None:
                     outcome = await self._paused(run, outcome)
             else:

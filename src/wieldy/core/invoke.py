@@ -39,11 +39,12 @@ def invoker(tool: Tool, executor: Executor | None) -> Handler:
 
 
 def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
-    enter = _entrance(tool)
+    enter, function = _entrance(tool), tool.function
+    plain = tool.signature.context is None and not tool.signature.positional
 
     async def invoke_here(run: Run) -> Outcome:
         try:
-            value = enter(run)
+            value = function(**run.values) if plain else enter(run)
             if type(value) is CoroutineType:
                 value = await value
             if type(value) not in FINAL or tool.postprocess is not None:
@@ -155,8 +156,6 @@ def _entrance(tool: Tool) -> Enter:
     function = tool.function
     signature = tool.signature
     context, positional = signature.context, signature.positional
-    if context is None and not positional:
-        return lambda run: function(**run.values)
 
     def enter(run: Run) -> Any:
         values = run.values

@@ -64,7 +64,7 @@ class Permits:
         if judge is None and stored is None and not always:
             return None
 
-        def require_permission(run: Run, proceed: Handler) -> Awaitable[Outcome]:
+        def decide(run: Run, proceed: Handler) -> Awaitable[Outcome]:
             nonlocal edition, judge
             if edition != (rules.edition if stored is None else rules.edition + stored.edition):
                 edition, judge = self._edition, self._judge(tool)
@@ -77,15 +77,17 @@ class Permits:
             return self._withhold(run, proceed, reason, edition)
 
         if stored is None:
-            return require_permission
+            return decide
 
-        async def renewed(run: Run, proceed: Handler) -> Outcome:
+        async def renew(run: Run, proceed: Handler) -> Outcome:
             await _renew(stored, tool)
-            return await require_permission(run, proceed)
+            return await decide(run, proceed)
 
-        return lambda run, proceed: (
-            require_permission if time.monotonic() < stored.good_until else renewed
-        )(run, proceed)
+        def require_permission(run: Run, proceed: Handler) -> Awaitable[Outcome]:
+            fresh = time.monotonic() < stored.good_until
+            return decide(run, proceed) if fresh else renew(run, proceed)
+
+        return require_permission
 
     async def forbids(self, run: Run) -> str | None:
         """Why a call that has begun may not be tried once more; None if it may."""

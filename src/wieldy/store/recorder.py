@@ -156,7 +156,8 @@ class LedgerRecorder:
             # Cancelled or interrupted: nobody hears whether it got through. Once more does no harm.
             self._store.insist(operation)
             raise
-        record.leave()
+        if record.owner is not None:
+            record.owner.running.pop(record, None)
         self._store.bell.ring(record.id)
         # Where the function was not entered here, the row is that of whoever did.
         if not recorded and record.begun:
@@ -313,7 +314,8 @@ class _Ending(Write):
         owner = None if record.owner is None else record.owner.id
         begun = (record.id, owner, record.started_at)
         values = (state, time.time(), value, *end, *begun)
-        super().__init__(transitions.FINISH, values, value is None or len(value) < _BRIEF)
+        self.statement, self.values = transitions.FINISH, values
+        self.brief = value is None or len(value) < _BRIEF
 
     def otherwise(self, connection: Connection) -> bool:
         run, begun = self._run, self._record.started_at
