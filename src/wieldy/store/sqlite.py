@@ -22,9 +22,11 @@ from .prepared import Write
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
 _RETRY_SECONDS = 0.005
-# A lone caller's thread, and all that shares its loop, is held up for no longer than this.
+# Where commits take longer lately, a lone caller leaves them to the writer.
 _QUICK_SECONDS = 0.0003
+# How long it holds its loop before others get their turn.
 _HELD_SECONDS = 0.002
+# Of so many of its commits, one is the writer's.
 _OWN_COMMITS = 64
 _LOG_PAGES = 1000
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
