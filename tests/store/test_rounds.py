@@ -107,7 +107,7 @@ async def test_a_waiting_caller_stays_for_every_question(url: str) -> None:
 
 async def test_the_time_to_answer_begins_with_the_question(url: str) -> None:
     told: asyncio.Queue[Outcome] = asyncio.Queue()
-    async with make_box(url, [], told.put_nowait, permission="confirm", ttl=0.3) as box:
+    async with make_box(url, [], told.put_nowait, permission="confirm", ttl=1.5) as box:
         call_id = (await box.call("pay", {"amount": 5})).call.id
         assert (await box.approve(call_id)).metadata["reason"] == "Which account?"
         (parked,) = await box.pending()

@@ -155,15 +155,15 @@ class Call:
     @property
     def id(self) -> str:
         """Our id, which names this call alone."""
-        if isinstance(self._id, int):
-            # Written out when first asked for: most calls are never looked up.
-            self._id = f"{_process['prefix']}{self._id}"
-        return self._id
+        return self.named()[0]
 
-    @property
-    def is_unnamed(self) -> bool:
-        """Whether nobody can know its id: nobody has given one, and nobody has asked for it."""
-        return isinstance(self._id, int)
+    def named(self) -> tuple[str, bool]:
+        """Our id, and whether it is new: nobody has given it, nor asked for it before."""
+        if not isinstance(self._id, int):
+            return self._id, False
+        # Written out when first asked for: most calls are never looked up.
+        self._id = written = f"{_process['prefix']}{self._id}"
+        return written, True
 
     def replace(self, **changes: Any) -> "Call":
         """The same call, same id, with some facts changed."""

@@ -13,7 +13,7 @@ from .canonical import digest
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from .names import provider_name
 from .rules import Rule, Rules, StoredRules, Verdict, concerning
-from .run import Handler, Middleware, Run
+from .run import Handler, Layer, Run
 from .secret import redact, redact_data
 from .signature import known_values
 from .tool import Permission, Tool
@@ -53,41 +53,15 @@ class Permits:
         self.stored = stored
         self.overdue: Callable[[Parked], None] | None = None
 
-    def guard(self, tool: Tool, always: bool = False) -> Middleware | None:
-        """The middleware that this tool needs, or None if its calls always run.
+    def guard(self, tool: Tool, always: bool = False) -> Layer | None:
+        """What this tool needs around its calls, or None if they always run.
 
-        With `always` there is one in any case: something in front of it may wait,
+        With `always` there is something in any case: what is in front of it may wait,
         and a rule made meanwhile counts.
         """
-        rules, stored = self.rules, self.stored
-        edition, judge = self._edition, self._judge(tool)
-        if judge is None and stored is None and not always:
-            return None
-
-        def decide(run: Run, proceed: Handler) -> Awaitable[Outcome]:
-            nonlocal edition, judge
-            if edition != (rules.edition if stored is None else rules.edition + stored.edition):
-                edition, judge = self._edition, self._judge(tool)
-            if judge is None:
-                return proceed(run)
-            permission, reason = judge(run)
-            if permission is _AUTO:
-                return proceed(run)
-            run.permission = permission
-            return self._withhold(run, proceed, reason, edition)
-
-        if stored is None:
-            return decide
-
-        async def renew(run: Run, proceed: Handler) -> Outcome:
-            await _renew(stored, tool)
-            return await decide(run, proceed)
-
-        def require_permission(run: Run, proceed: Handler) -> Awaitable[Outcome]:
-            fresh = time.monotonic() < stored.good_until
-            return decide(run, proceed) if fresh else renew(run, proceed)
-
-        return require_permission
+        guard = _Guard(self, tool)
+        needed = always or self.stored is not None or guard.judge is not None
+        return guard.around if needed else None
 
     async def forbids(self, run: Run) -> str | None:
         """Why a call that has begun may not be tried once more; None if it may."""
@@ -96,20 +70,21 @@ class Permits:
                 await self.stored.renew()
         except StoreError as error:
             return str(error)
-        judge = self._judge(run.tool)
+        judge = self.judge(run.tool)
         permission, reason = (_AUTO, "") if judge is None else judge(run)
         return reason if permission is Permission.DENY else None
 
     @property
-    def _edition(self) -> int:
+    def edition(self) -> int:
         """A number that grows with every change of the rules, here or in the store."""
         return self.rules.edition + (0 if self.stored is None else self.stored.edition)
 
-    def _judge(self, tool: Tool) -> "Judge | None":
+    def judge(self, tool: Tool) -> "Judge | None":
+        """What says whether a call of this tool may run, or None where every call may."""
         rules = self.rules if self.stored is None else [*self.rules, *self.stored]
         return _judge(tool, rules, self.mode)
 
-    async def _withhold(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
+    async def withhold(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Let a call run only if somebody has said yes to it."""
         if run.permission is Permission.DENY:
             return _denied(run, reason)
@@ -166,6 +141,55 @@ class Permits:
             run.loop.call_later(self.ttl, self.overdue, parked)
 
 
+class _Guard:
+    """Holds the calls of one tool until they may run."""
+
+    def __init__(self, permits: Permits, tool: Tool) -> None:
+        self._permits = permits
+        self._tool = tool
+        self._edition, self.judge = permits.edition, permits.judge(tool)
+
+    def around(self, proceed: Handler) -> Handler:
+        """A handler that proceeds where that is permitted."""
+        rules, stored = self._permits.rules, self._permits.stored
+        if stored is None:
+            return lambda run: self._decide(run, proceed)
+
+        def require_permission(run: Run) -> Awaitable[Outcome]:
+            if time.monotonic() >= stored.good_until:
+                return self._renew(stored, run, proceed)
+            # Where no rule speaks of the tool there is nothing to decide.
+            if self._edition == rules.edition + stored.edition and self.judge is None:
+                return proceed(run)
+            return self._decide(run, proceed)
+
+        return require_permission
+
+    def _decide(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
+        permits = self._permits
+        edition = permits.edition
+        if self._edition != edition:
+            # In this order: another thread that sees the edition must not see a judge before it.
+            self.judge = permits.judge(self._tool)
+            self._edition = edition
+        judge = self.judge
+        if judge is None:
+            return proceed(run)
+        permission, reason = judge(run)
+        if permission is _AUTO:
+            return proceed(run)
+        run.permission = permission
+        return permits.withhold(run, proceed, reason, edition)
+
+    async def _renew(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
+        """Read the stored rules again; nothing runs past a rule that can't be read."""
+        try:
+            await stored.renew()
+        except StoreError as error:
+            raise NotChecked(self._tool.name, str(error)) from error
+        return await self._decide(run, proceed)
+
+
 def decision_on(
     parked: Parked,
     approved: bool,
@@ -212,14 +236,6 @@ async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
         _log.exception("The approver failed on call %s; it is parked", parked.id)
         return None
     return answer if isinstance(answer, bool) else None
-
-
-async def _renew(stored: StoredRules, tool: Tool) -> None:
-    """Read the stored rules again; nothing runs past a rule that can't be read."""
-    try:
-        await stored.renew()
-    except StoreError as error:
-        raise NotChecked(tool.name, str(error)) from error
 
 
 async def _decided(run: Run, proceed: Handler) -> Outcome:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from .arguments import Accept, Intake
@@ -19,12 +19,14 @@ from .rate import limit_rate
 from .record import Keeper
 from .registry import Registry
 from .retry import retry
-from .run import Executor, Handler, Middleware, Run
+from .run import Executor, Handler, Layer, Middleware, Run
 from .secret import argument_secrets
 from .size import Spill, limit_size
 from .slots import limit_concurrency
 from .tool import Tool
 
+# What limits a tool's calls before their start is recorded, and after.
+Limiters = tuple[list[Middleware], list[Middleware]]
 # While tools are added without pause, a plan is used once and not kept.
 _MOST_TRIES = 5
 
@@ -40,12 +42,14 @@ class Plan:
     __slots__ = ("accept", "executor", "function", "handler", "read", "tool", "values")
 
     def __init__(
-        self, tool: Tool, intake: Intake, stack: Sequence[Middleware], executor: Executor | None
+        self, tool: Tool, intake: Intake, stack: Sequence[Layer], executor: Executor | None
     ) -> None:
         self.tool = tool
         self.executor = executor
         self.function = None if stack else bare_function(tool)
-        self.handler: Handler = reduce(_around, reversed(stack), invoker(tool, executor))
+        self.handler = invoker(tool, executor)
+        for layer in reversed(stack):
+            self.handler = layer(self.handler)
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
         if tool.secrets or mentions_secret(tool.input_schema, tool.input_schema):
             self.function = None
@@ -78,7 +82,7 @@ class Planner:
         self._keeper = keeper
         self._gate = Gate()
         self._gated = False
-        self._limiters: dict[str, tuple[Tool, list[Middleware]]] = {}
+        self._limiters: dict[str, tuple[Tool, Limiters]] = {}
         registry.watch(self.forget)
 
     def forget(self, name: str | None = None) -> None:
@@ -112,33 +116,33 @@ class Planner:
                     break
         return plan
 
-    def _stack(self, tool: Tool) -> list[Middleware]:
-        """The middleware of a tool, the outermost first."""
-        waits = bool(self._middleware) or self._keeper is not None
+    def _stack(self, tool: Tool) -> list[Layer]:
+        """What is around a tool's function, the outermost first."""
+        keeper, waits = self._keeper, bool(self._middleware) or self._keeper is not None
         guard = self._permits.guard(tool, always=waits)
-        stack = [*self._middleware]
-        if stack:
-            stack.insert(0, _expect_outcome)
-        if self._keeper is not None:
-            stack.insert(0, self._keeper.once)
+        stack: list[Layer] = [] if keeper is None else [keeper.once]
+        if self._middleware:
+            stack += map(_layer, (_expect_outcome, *self._middleware))
         if guard is not None:
             stack.append(guard)
         if self._gated:
-            stack.append(self._gate.alone if tool.limits.exclusive else self._gate.share)
-        limits = self._limits(tool)
-        if guard is not None and self._keeper is not None:
+            stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
+        before, after = self._limits(tool)
+        stack += map(_layer, before)
+        if keeper is not None:
             # A rule made while a call stood in a queue, or before an approver, counts.
-            start = limits.index(self._keeper.start)
-            if self._gated or self._permits.approver is not None or tool.limits.concurrency:
-                limits = [*limits[:start], guard, *limits[start:]]
-        return [*stack, *limits]
+            waited = self._gated or self._permits.approver is not None or tool.limits.concurrency
+            if guard is not None and waited:
+                stack.append(guard)
+            stack.append(keeper.start)
+        return [*stack, *map(_layer, after)]
 
-    def _limits(self, tool: Tool) -> list[Middleware]:
+    def _limits(self, tool: Tool) -> Limiters:
         # They have memory (slots, starts, results) that outlives a new plan.
         known = self._limiters.get(tool.name)
         if known is None or known[0] is not tool:
-            known = (tool, _limiters(tool, self._spill, self._gate, self._keeper, self._permits))
-            if known[1]:
+            known = (tool, _limiters(tool, self._spill, self._gate, self._permits))
+            if any(known[1]):
                 self._limiters[tool.name] = known
         return known[1]
 
@@ -152,8 +156,8 @@ class Planner:
         return executor
 
 
-def _around(inner: Handler, outer: Middleware) -> Handler:
-    return lambda run: outer(run, inner)
+def _layer(middleware: Middleware) -> Layer:
+    return lambda proceed: lambda run: middleware(run, proceed)
 
 
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
@@ -171,23 +175,20 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
     return outcome
 
 
-def _limiters(
-    tool: Tool, spill: Spill | None, gate: Gate, keeper: Keeper | None, permits: Permits
-) -> list[Middleware]:
+def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> Limiters:
     limits = tool.limits
-    found: list[Middleware] = []
+    before: list[Middleware] = []
     if limits.max_result is not None:
-        found.append(limit_size(limits.max_result, spill))
+        before.append(limit_size(limits.max_result, spill))
     if limits.cache is not None:
-        found.append(keep_results(limits.cache))
+        before.append(keep_results(limits.cache))
     if limits.concurrency is not None:
-        found.append(limit_concurrency(limits.concurrency, limits.key, gate))
-    if keeper is not None:
-        found.append(keeper.start)
+        before.append(limit_concurrency(limits.concurrency, limits.key, gate))
+    after: list[Middleware] = []
     if limits.retries and (tool.retryable or limits.retry_unsafe):
-        found.append(retry(limits.retries, permits.forbids))
+        after.append(retry(limits.retries, permits.forbids))
     if limits.rate is not None:
-        found.append(limit_rate(*parse_rate(limits.rate)))
+        after.append(limit_rate(*parse_rate(limits.rate)))
     if limits.timeout is not None:
-        found.append(deadline(limits.timeout))
-    return found
+        after.append(deadline(limits.timeout))
+    return before, after

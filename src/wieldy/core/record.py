@@ -1,6 +1,5 @@
 """What a record of calls is asked to do; the store keeps one."""
 
-from collections.abc import Awaitable
 from typing import Protocol
 
 from .call import Outcome
@@ -8,12 +7,12 @@ from .run import Handler, Run
 
 
 class Keeper(Protocol):
-    """The middleware of a record."""
+    """The layers of a record."""
 
-    def once(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
+    def once(self, proceed: Handler) -> Handler:
         """Outermost: give the first outcome of a call that was made before."""
 
-    async def start(self, run: Run, proceed: Handler) -> Outcome:
+    def start(self, proceed: Handler) -> Handler:
         """After every wait: make it durable that the function is about to be entered."""
 
 

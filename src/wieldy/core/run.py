@@ -286,6 +286,8 @@ _MAPPINGS = (dict, Mapping)
 
 Handler = Callable[[Run], Awaitable[Outcome]]
 Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
+# What a middleware is once it is folded: a handler around another.
+Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
 Late = Callable[[Run, Any, BaseException | None], None]
 

@@ -38,6 +38,7 @@ class Opened:
     def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
         self.owner = Owner()
         self.database = open_database(url, durability)
+        self.commit_here = self.database.commit_here
         self._owed: deque[Operation[Any]] = deque()
         self._lock = threading.Lock()
         self._closed = False
@@ -57,10 +58,9 @@ class Opened:
     async def write(self, operation: Operation[T]) -> T:
         """Run it and answer when it is durable; concurrent writers share a commit."""
         database = self.database
-        if database.quiet and isinstance(operation, Write) and operation.brief:
-            if perf_counter() > database.gives_way_at:
-                await database.give_way()
-            if database.commit_here(operation):
+        if database.quiet and perf_counter() > database.gives_way_at:
+            await database.give_way()
+            if isinstance(operation, Write) and database.commit_here(operation):
                 done: T = operation.done
                 return done
         loop = asyncio.get_running_loop()

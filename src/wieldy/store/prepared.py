@@ -1,7 +1,7 @@
 """Statements that are compiled once per kind of database and then run as they are."""
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Dialect, Double, Table, bindparam
@@ -24,38 +24,37 @@ class Prepared:
     def __init__(self, names: Sequence[str], build: Callable[[Dialect], ClauseElement]) -> None:
         self.names = tuple(names)
         self._build = build
-        self._compiled: dict[str, _Compiled] = {}
+        self._elsewhere: dict[str, Compiled] = {}
+
+    @cached_property
+    def in_sqlite(self) -> "Compiled":
+        """The statement for SQLite itself: what SQLAlchemy adds to it costs more than it does."""
+        return self._compile(sqlite.dialect())
 
     def touches(self, connection: Connection, values: Values) -> bool:
         """Execute with these values; whether there was a row to write."""
-        compiled = self._compiled_for(connection.dialect)
-        if connection.dialect.name != "sqlite":
-            touched = connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values)))
-            return touched.rowcount > 0
-        return self.touches_file(_file(connection), values)
-
-    def touches_file(self, file: Any, values: Values) -> bool:
-        """The same in SQLite itself: what SQLAlchemy adds to an execution costs more than it."""
-        compiled = self._compiled.get("sqlite") or self._compiled_for(sqlite.dialect())
-        touched: int = file.execute(compiled.sql, compiled.bound(values)).rowcount
-        return touched > 0
+        dialect = connection.dialect
+        if dialect.name == "sqlite":
+            file: Any = connection.connection.driver_connection
+            here = self.in_sqlite
+            touched: int = file.execute(here.sql, here.bound(values)).rowcount
+            return touched > 0
+        compiled = self._elsewhere.get(dialect.name)
+        if compiled is None:
+            compiled = self._elsewhere[dialect.name] = self._compile(dialect)
+        return connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values))).rowcount > 0
 
     def touches_each(self, file: Any, rows: list[Values]) -> bool:
-        """Execute in SQLite itself for all these rows; whether each of them was written."""
-        compiled = self._compiled.get("sqlite") or self._compiled_for(sqlite.dialect())
-        bound = [compiled.bound(values) for values in rows]
-        touched: int = file.executemany(compiled.sql, bound).rowcount
+        """Execute in SQLite for all these rows; whether each of them was written."""
+        here = self.in_sqlite
+        touched: int = file.executemany(here.sql, [here.bound(values) for values in rows]).rowcount
         return touched == len(rows)
 
-    def _compiled_for(self, dialect: Dialect) -> "_Compiled":
-        compiled = self._compiled.get(dialect.name)
-        if compiled is None:
-            compiled = _Compiled(self._build(dialect).compile(dialect=dialect), self.names)
-            self._compiled[dialect.name] = compiled
-        return compiled
+    def _compile(self, dialect: Dialect) -> "Compiled":
+        return Compiled(self._build(dialect).compile(dialect=dialect), self.names)
 
 
-class _Compiled:
+class Compiled:
     """A statement as a driver takes it."""
 
     __slots__ = ("_binds", "_free", "_order", "sql")
@@ -148,7 +147,3 @@ def insert_or_update(
     insert: Any = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
     key = list(table.primary_key)
     return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)
-
-
-def _file(connection: Connection) -> Any:
-    return connection.connection.driver_connection

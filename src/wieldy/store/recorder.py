@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import NO_SCOPE, Call, Outcome, Status
 from wieldy.core.canonical import digest
 from wieldy.core.errors import (
     CallNotFound,
@@ -25,7 +25,7 @@ from wieldy.core.run import Handler, Run
 from . import transitions
 from .database import Operation
 from .owner import Owner
-from .prepared import Write
+from .prepared import Values, Write, insertion
 from .rows import (
     argument_columns,
     call_columns,
@@ -34,7 +34,9 @@ from .rows import (
     outcome_columns,
     to_column,
     written_arguments,
+    written_outcome,
 )
+from .tables import calls
 from .waiting import Repeated
 
 if TYPE_CHECKING:
@@ -51,9 +53,10 @@ class Record:
 
     __slots__ = ("begun", "id", "is_new", "owner", "proposed_at", "repeated", "started_at")
 
-    def __init__(self, call_id: str, is_new: bool = False) -> None:
-        self.id = call_id
-        self.is_new = is_new
+    def __init__(self, call: Call) -> None:
+        # What has neither a key nor an id that anybody knows can't have been made before.
+        self.id, unknown = call.named()
+        self.is_new = unknown and call.idempotency_key is None
         self.proposed_at = time.time()
         self.started_at: float | None = None
         self.begun = False
@@ -91,13 +94,14 @@ class LedgerRecorder:
         """Whether the call of this id is being run once more."""
         return call_id in self._reruns
 
-    def once(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
+    def once(self, proceed: Handler) -> Handler:
         """Give the first outcome of a call that was made before."""
-        call = run.call
-        # What has neither a key nor an id that anybody knows can't have been made before.
-        new = call.idempotency_key is None and call.is_unnamed
-        run.record = Record(call.id, new)
-        return proceed(run) if new else self._once(run, proceed)
+
+        def look_back(run: Run) -> Awaitable[Outcome]:
+            run.record = record = Record(run.call)
+            return proceed(run) if record.is_new else self._once(run, proceed)
+
+        return look_back
 
     async def _once(self, run: Run, proceed: Handler) -> Outcome:
         try:
@@ -108,14 +112,36 @@ class LedgerRecorder:
             run.record.repeated = True
             return await self._first_outcome(run, repeated.first)
 
-    async def start(self, run: Run, proceed: Handler) -> Outcome:
+    def start(self, proceed: Handler) -> Handler:
         """Make it durable that the function is about to be entered."""
-        record: Record = run.record
+        store = self._store
+
+        def enter(run: Run) -> Awaitable[Outcome]:
+            record: Record = run.record
+            opened = store.in_use
+            if opened is None or record.begun:
+                return self._start(run, record, proceed)
+            start = self._begin(run, record, opened.owner)
+            if isinstance(start, Write) and opened.commit_here(start):
+                record.begun = True
+                return proceed(run)
+            return self._start(run, record, proceed, start)
+
+        return enter
+
+    async def _start(
+        self,
+        run: Run,
+        record: Record,
+        proceed: Handler,
+        start: Operation[str | None] | None = None,
+    ) -> Outcome:
         # Somebody else's middleware may try twice: that is one call still.
         if not record.begun:
             try:
                 opened = self._store.in_use or await self._store.opened()
-                first = await opened.write(self._begin(run, record, opened.owner))
+                start = start or self._begin(run, record, opened.owner)
+                first = await opened.write(start)
             except StoreError as error:
                 if not isinstance(error, StoreUnavailable):
                     # It was refused, so there is no row that could be found.
@@ -133,10 +159,24 @@ class LedgerRecorder:
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
         """Make the outcome durable and give it, or the outcome that says why it is not."""
-        record: Record = run.record or Record(run.call.id)
+        record: Record = run.record or Record(run.call)
         if outcome.status is _PENDING or record.repeated:
             return outcome
-        operation = _ending(run, outcome, record)
+        ending = _Ending(run, outcome, record)
+        opened = self._store.in_use
+        try:
+            ended = record.begun and opened is not None and opened.commit_here(ending)
+        except BaseException:
+            self._store.insist(ending)
+            raise
+        if not ended:
+            return await self._end(run, outcome, record, ending)
+        self._ended(record)
+        return outcome
+
+    async def _end(self, run: Run, outcome: Outcome, record: Record, ending: "_Ending") -> Outcome:
+        """The same where it takes longer, or where the call never started."""
+        operation = ending if record.started_at is not None else ending.otherwise
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller has waited for that once. An approved
             # call stays approved: it may be run when the rules can be read.
@@ -156,17 +196,20 @@ class LedgerRecorder:
             # Cancelled or interrupted: nobody hears whether it got through. Once more does no harm.
             self._store.insist(operation)
             raise
-        if record.owner is not None:
-            record.owner.running.pop(record, None)
-        self._store.bell.ring(record.id)
+        self._ended(record)
         # Where the function was not entered here, the row is that of whoever did.
         if not recorded and record.begun:
             return _unrecorded(outcome, record, "another process took the call over")
         return outcome
 
+    def _ended(self, record: Record) -> None:
+        if record.owner is not None:
+            record.owner.running.pop(record, None)
+        self._store.bell.ring(record.id)
+
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """The same where nothing can be awaited."""
-        self._store.insist(_ending(run, outcome, run.record or Record(run.call.id)))
+        self._store.insist(_ending(run, outcome, run.record or Record(run.call)))
 
     def late(self, run: Run, outcome: Outcome) -> None:
         """Note how a function ended that its call had left behind."""
@@ -272,28 +315,34 @@ def asked(run: Run) -> str:
 def _starting(run: Run, record: Record, owner: Owner) -> transitions.Put:
     """The operation that writes that a call starts."""
     call, tool = run.call, run.tool
-    scope, key = call.scope, call.idempotency_key
-    repairs = run.noted("repairs") if run.eventful else None
     arguments, partial = written_arguments(run.arguments, run.secrets)
-    row = (
-        record.id,
-        tool.name,
-        "started",
-        tool.fingerprint,
-        arguments,
-        partial,
-        None if key is None else asked(run),
-        scope.agent,
-        scope.session,
-        scope.parent,
-        call.provider_id,
-        key,
-        to_column(repairs, run.secrets) if repairs else None,
-        record.proposed_at,
-        record.started_at,
-        owner.id,
-    )
-    return transitions.Put(transitions.START, row, brief=len(arguments) < _BRIEF)
+    begun = (record.proposed_at, record.started_at, owner.id)
+    row: Values = (record.id, tool.name, "started", tool.fingerprint, arguments, partial, *begun)
+    start, brief = transitions.START, len(arguments) < _BRIEF
+    if (
+        call.scope is not NO_SCOPE
+        or run.eventful
+        or call.provider_id is not None
+        or call.idempotency_key is not None
+    ):
+        more = _circumstances(run)
+        start, row = insertion(calls, (*start.names, *more)), (*row, *more.values())
+    return transitions.Put(start, row, brief)
+
+
+def _circumstances(run: Run) -> dict[str, str]:
+    """What only some calls say when they start."""
+    call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
+    said = {
+        "asked": None if call.idempotency_key is None else asked(run),
+        "agent": scope.agent,
+        "session": scope.session,
+        "parent": scope.parent,
+        "provider_id": call.provider_id,
+        "idempotency_key": call.idempotency_key,
+        "repairs": to_column(repairs, run.secrets) if repairs else None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
@@ -310,16 +359,20 @@ class _Ending(Write):
 
     def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
         self._run, self._outcome, self._record = run, outcome, record
-        state, value, *end = outcome_columns(outcome, run.secrets).values()
+        state, value, content, error, metadata = written_outcome(outcome, run.secrets)
         owner = None if record.owner is None else record.owner.id
-        begun = (record.id, owner, record.started_at)
-        values = (state, time.time(), value, *end, *begun)
-        self.statement, self.values = transitions.FINISH, values
+        begun = (time.time(), record.id, owner, record.started_at)
+        if content is None and error is None:
+            self.statement, self.values = transitions.FINISH, (state, value, metadata, *begun)
+        else:
+            self.statement = transitions.FINISH_FULLY
+            self.values = (state, value, content, error, metadata, *begun)
         self.brief = value is None or len(value) < _BRIEF
 
     def otherwise(self, connection: Connection) -> bool:
         run, begun = self._run, self._record.started_at
-        ended = dict(zip(transitions.END, self.values, strict=False))
+        written = dict(zip(self.statement.names, self.values, strict=True))
+        ended = {name: written.get(name) for name in transitions.END}
         there = None if begun is None else transitions.find(connection, run.call.id)
         if there is not None:
             return bool(there.ended_at == ended["ended_at"])

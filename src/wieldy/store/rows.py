@@ -1,9 +1,10 @@
 """Between the values that travel and the rows that stay."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from json import encoder
+from types import NoneType
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -28,6 +29,9 @@ from wieldy.core.secret import redact_data, reveal
 
 ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
 STATES = ("pending", "approved", "started", *ENDS)
+OUTCOME = ("state", "value", "content", "error", "metadata")
+# What can't be a block, or hold nothing else.
+_PLAIN = frozenset((str, dict, int, float, bool, NoneType))
 # What each error is made from again, beside the tool's name.
 _FACTS: dict[type[CallError], str] = {
     CallDenied: "reason",
@@ -74,8 +78,8 @@ def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]
 def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, int]:
     """The arguments as they are kept, and 1 if that is not all of them."""
     try:
-        text = _dump(redact_data(arguments, secrets) if secrets else arguments)
-        whole = not secrets or text == _dump(arguments)
+        text = "".join(_dump(redact_data(arguments, secrets) if secrets else arguments, 0))
+        whole = not secrets or text == "".join(_dump(arguments, 0))
     except Exception:
         return to_column(arguments, secrets), 1
     return text, 0 if whole else 1
@@ -83,16 +87,22 @@ def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, in
 
 def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
     """What is kept of how a call ended, without its secrets."""
-    value, error = outcome.value, outcome.error
-    own_content = outcome._content is not None or _has_blocks(value)
+    return dict(zip(OUTCOME, written_outcome(outcome, secrets), strict=True))
+
+
+def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> tuple[str | None, ...]:
+    """The same as values, in the order of `OUTCOME`."""
+    value, error, content = outcome.value, outcome.error, None
     write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
-    return {
-        "state": outcome.status._value_,
-        "value": None if value is None else write(value),
-        "content": write(list(outcome.content)) if own_content else None,
-        "error": None if error is None else write(error_facts(error)),
-        "metadata": write(outcome.metadata),
-    }
+    if outcome._content is not None or (type(value) not in _PLAIN and _has_blocks(value)):
+        content = write(list(outcome.content))
+    return (
+        outcome.status._value_,
+        None if value is None else write(value),
+        content,
+        None if error is None else write(error_facts(error)),
+        write(outcome.metadata),
+    )
 
 
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
@@ -177,8 +187,6 @@ def error_facts(error: CallError) -> dict[str, Any]:
 
 def _has_blocks(value: Any) -> bool:
     """Whether the value shows as blocks of its own, which JSON would flatten."""
-    if type(value) is str or type(value) is dict:
-        return False
     try:
         if isinstance(value, list | tuple):
             return bool(value) and all(isinstance(item, Block) for item in value)
@@ -200,23 +208,31 @@ def _plain(value: Any) -> Any:
 
 
 def _written(value: Any) -> str:
+    if type(value) is str:
+        return encoder.encode_basestring_ascii(value)
     try:
-        return _encode(value)
+        return "".join(_encode(value, 0))
     except Exception:
         # Other people's values, which may raise anything when they are looked at.
         return json.dumps(_shown(value))
 
 
-def _encoding(default: Callable[[Any], Any]) -> Callable[[Any], str]:
-    """What writes JSON as `json.dumps` does, in half the time: it is made once, not each time."""
+def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
+    """What writes JSON in parts, as `json.dumps` does in twice the time: it makes this each time.
+
+    The number is how deep the value is indented, which is not at all.
+    """
     make: Any = getattr(encoder, "c_make_encoder", None)
     text = encoder.encode_basestring_ascii
     try:
-        parts = make(None, default, text, None, ": ", ", ", False, False, True)
+        parts: Callable[[Any, int], Iterable[str]] = make(
+            None, default, text, None, ": ", ", ", False, False, True
+        )
     except TypeError:
         # It is not part of what Python promises to have.
-        return json.JSONEncoder(default=default).encode
-    return lambda value: "".join(parts(value, 0))
+        whole = json.JSONEncoder(default=default).encode
+        return lambda value, depth: [whole(value)]
+    return parts
 
 
 _dump = _encoding(json.JSONEncoder().default)

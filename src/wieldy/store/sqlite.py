@@ -27,7 +27,7 @@ _QUICK_SECONDS = 0.0003
 # How long it holds its loop before others get their turn.
 _HELD_SECONDS = 0.002
 # Of so many of its commits, one is the writer's.
-_OWN_COMMITS = 64
+_OWN_COMMITS = 250
 _LOG_PAGES = 1000
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
@@ -78,7 +78,7 @@ class Sqlite:
         self._intake = Intake(self._jobs.put)
         self.submit = self._intake.submit
         self._connection: Connection | None = None
-        self._file: Any = None
+        self._cursor: sqlite3.Cursor | None = None
         # Whoever uses the connection holds it, and knows that it does.
         self._turn = threading.RLock()
         self._patient = True
@@ -103,23 +103,27 @@ class Sqlite:
         self.quiet = self._jobs.empty()
 
     def commit_here(self, write: Write) -> bool:
-        """Commit a row on this thread if nobody else writes; whether that is done.
+        """Commit a brief row on this thread if nobody else writes; whether that is done.
 
         On a fast disk it takes longer to wake the writer, and to be woken by it, than to commit.
         """
-        self._own_commits += 1
-        # One of some is the writer's, who also moves what was logged into the file.
-        if not self.quiet or not self._own_commits % _OWN_COMMITS:
-            return False
         started = time.perf_counter()
+        if not self.quiet or not write.brief or started > self.gives_way_at:
+            return False
+        self._own_commits += 1
+        if not self._own_commits % _OWN_COMMITS:
+            # One of some is the writer's, who also moves what was logged into the file.
+            return False
+        statement = write.statement.in_sqlite
         try:
             # Inside, because a signal may raise as soon as it is ours.
-            if not self._turn.acquire(blocking=False) or self._file is None or self._closing:
+            if not self._turn.acquire(False) or self._cursor is None or self._closing:
                 return False
             if self._patient:
                 self._be_patient(False)
             # A statement by itself is a transaction.
-            return write.statement.touches_file(self._file, write.values)
+            self._cursor.execute(statement.sql, statement.bound(write.values))
+            return self._cursor.rowcount > 0
         except Exception:
             # Another process writes, or worse. The writer can wait, and say what it is.
             return False
@@ -193,7 +197,8 @@ class Sqlite:
         try:
             if self._connection is None:
                 self._connection = self._engine.connect().execution_options(writes=True)
-                self._file = self._connection.connection.driver_connection
+                file: Any = self._connection.connection.driver_connection
+                self._cursor = file.cursor()
                 self._patient = True
             if not self._patient:
                 self._be_patient(True)
@@ -212,12 +217,13 @@ class Sqlite:
         seconds, pages = (self._patience, _LOG_PAGES) if patient else (0, 0)
         # Who is interrupted here leaves the rest to whoever needs it.
         self._patient = False
-        self._file.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").close()
-        self._file.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
+        assert self._cursor is not None
+        self._cursor.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").fetchall()
+        self._cursor.execute(f"PRAGMA wal_autocheckpoint={pages}").fetchall()
         self._patient = patient
 
     def _drop(self) -> None:
-        connection, self._connection, self._file = self._connection, None, None
+        connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
             connection.invalidate()
             connection.close()
