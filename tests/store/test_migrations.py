@@ -76,5 +76,24 @@ async def test_a_call_that_had_lost_its_owner_before_the_step_is_found(
         assert [entry.call.tool for entry in await box.ledger.list(status="unknown")] == ["hang"]
 
 
+async def test_how_long_calls_took_is_known_from_before_the_step_too(
+    url: str, execute: Execute
+) -> None:
+    async with make_box(url) as box:
+        parked = await box.call("risk", {"n": 1})
+        before = await box.approve(parked.call.id)
+    execute('UPDATE wieldy_calls SET metadata = \'{"duration_ms": 1500.0, "cost": 2}\'')
+    execute("ALTER TABLE wieldy_calls DROP COLUMN seconds")
+    execute("DELETE FROM wieldy_version WHERE number >= 5")
+    async with make_box(url) as box:
+        parked = await box.call("risk", {"n": 2})
+        after = await box.approve(parked.call.id)
+        old, new = [await box.ledger.get(outcome.call.id) for outcome in (before, after)]
+        assert old is not None
+        assert (old.seconds, old.metadata) == (1.5, {"duration_ms": 1500.0, "cost": 2})
+        assert new is not None
+        assert (new.seconds, new.metadata) == (after.seconds, after.metadata)
+
+
 async def _has_started(execute: Execute) -> bool:
     return execute("SELECT count(*) FROM wieldy_calls WHERE state = 'started'") == "1"

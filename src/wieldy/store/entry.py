@@ -17,6 +17,8 @@ from .rows import (
     to_column,
 )
 
+# What a damaged row may be damaged in.
+_READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -50,9 +52,7 @@ class Entry(Outcome):
             metadata["input"] = from_column(row.requests)
         value = from_column(row.value)
         error, content = read_error(row, status), read_content(row)
-        taken = metadata.get("duration_ms")
-        seconds = None if taken is None else taken / 1000
-        super().__init__(call, status, value, error, content, metadata, seconds)
+        super().__init__(call, status, value, error, content, metadata, _seconds(row, metadata))
         self.fingerprint: str | None = row.fingerprint
         self.owner: str | None = row.owner
         self.asked: str | None = row.asked
@@ -116,7 +116,7 @@ def read_entry_or_say(row: Any) -> Entry:
         return read_shown(row)
     except CorruptRow as error:
         unknown = CallUnknown(str(row.tool), error.reason)
-        lost = dict.fromkeys(("arguments", "value", "content", "metadata", "repairs", "late"))
+        lost = dict.fromkeys(_READ)
         said = {"state": "unknown", "partial": 1, "error": to_column(error_facts(unknown))}
         return Entry(SimpleNamespace(**{**row._mapping, **lost, **said}))
 
@@ -142,6 +142,14 @@ def read_parked(row: Any) -> Parked:
     if not unchanged:
         raise CorruptRow(row.id, "its arguments are not those that were kept")
     return parked
+
+
+def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
+    """How long a call took; earlier versions kept that with what else happened."""
+    if row.seconds is not None:
+        return float(row.seconds)
+    taken = metadata.get("duration_ms")
+    return None if taken is None else taken / 1000
 
 
 def _status(state: str) -> Status:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, func, insert, inspect, select, text, update
+from sqlalchemy import Connection, Table, func, insert, inspect, select, text, update
 
 from wieldy.core.errors import StoreTooNew
 
@@ -37,13 +37,22 @@ def _running(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
     for index in tables.calls.indexes:
         index.create(connection, checkfirst=True)
-    if "since" not in {column["name"] for column in inspect(connection).get_columns(_OWNERS)}:
-        since = "ADD COLUMN since DOUBLE PRECISION NOT NULL DEFAULT 0"
-        connection.execute(text(f"ALTER TABLE {_OWNERS} {since}"))
+    _add_column(connection, tables.owners, "since DOUBLE PRECISION NOT NULL DEFAULT 0")
 
 
-STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _running]
-_OWNERS = tables.owners.name
+def _seconds(connection: Connection) -> None:
+    """Keep how long a call took as a number, beside what else is known of it."""
+    _add_column(connection, tables.calls, "seconds DOUBLE PRECISION")
+
+
+def _add_column(connection: Connection, table: Table, column: str) -> None:
+    """Give a table a column that it has already if it was made by this version."""
+    there = {known["name"] for known in inspect(connection).get_columns(table.name)}
+    if column.partition(" ")[0] not in there:
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column}"))
+
+
+STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _running, _seconds]
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

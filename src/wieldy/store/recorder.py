@@ -359,14 +359,14 @@ class _Ending(Write):
 
     def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
         self._run, self._outcome, self._record = run, outcome, record
-        state, value, content, error, metadata = written_outcome(outcome, run.secrets)
+        written = written_outcome(outcome, run.secrets)
+        state, value, content, error, metadata, seconds = written
         owner = None if record.owner is None else record.owner.id
         begun = (time.time(), record.id, owner, record.started_at)
-        if content is None and error is None:
-            self.statement, self.values = transitions.FINISH, (state, value, metadata, *begun)
+        if content is None and error is None and metadata is None:
+            self.statement, self.values = transitions.FINISH, (state, value, seconds, *begun)
         else:
-            self.statement = transitions.FINISH_FULLY
-            self.values = (state, value, content, error, metadata, *begun)
+            self.statement, self.values = transitions.FINISH_FULLY, (*written, *begun)
         self.brief = value is None or len(value) < _BRIEF
 
     def otherwise(self, connection: Connection) -> bool:

@@ -29,7 +29,8 @@ from wieldy.core.secret import redact_data, reveal
 
 ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
 STATES = ("pending", "approved", "started", *ENDS)
-OUTCOME = ("state", "value", "content", "error", "metadata")
+Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
+OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")
 # What can't be a block, or hold nothing else.
 _PLAIN = frozenset((str, dict, int, float, bool, NoneType))
 # What each error is made from again, beside the tool's name.
@@ -90,7 +91,7 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
     return dict(zip(OUTCOME, written_outcome(outcome, secrets), strict=True))
 
 
-def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> tuple[str | None, ...]:
+def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
     """The same as values, in the order of `OUTCOME`."""
     value, error, content = outcome.value, outcome.error, None
     write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
@@ -101,7 +102,8 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> tuple[str | N
         None if value is None else write(value),
         content,
         None if error is None else write(error_facts(error)),
-        write(outcome.metadata),
+        write(outcome._metadata) if outcome._metadata else None,
+        outcome.seconds,
     )
 
 

@@ -124,6 +124,7 @@ calls = Table(
     Column("error", SqlText),
     Column("metadata", SqlText),
     Column("late", SqlText),
+    Column("seconds", Double),
     Index("wieldy_calls_time", "proposed_at"),
 )
 

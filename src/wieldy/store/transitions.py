@@ -72,7 +72,7 @@ START = insertion(
     ),
 )
 # What most calls say when they end, and what any can.
-FINISH = _finish("state", "value", "metadata", "ended_at")
+FINISH = _finish("state", "value", "seconds", "ended_at")
 FINISH_FULLY = _finish(*END)
 
 
