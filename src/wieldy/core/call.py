@@ -1,6 +1,7 @@
 """The values that travel: a call, the decision on it, and its outcome."""
 
 import os
+import threading
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import count
@@ -103,17 +104,29 @@ class Decision:
         return f"Decision(approved={self.approved}, by={self.by!r}, reason={self.reason!r})"
 
 
-def _renew_ids() -> None:
-    _process["prefix"] = f"call_{os.urandom(6).hex()}_"
+class _Ids:
+    """Ids: a prefix drawn once per process, and a counter."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Draw anew; a forked child would otherwise go on with its parent's ids."""
+        self._prefix = f"call_{os.urandom(6).hex()}_"
+        self._counter = count(1)
+        self._lock = threading.Lock()
+
+    def give(self, call: "Call") -> tuple[str, bool]:
+        """The call's id, and whether it has got it just now. From any thread."""
+        with self._lock:
+            new = call._id is None
+            call._id = call._id or f"{self._prefix}{next(self._counter)}"
+            return call._id, new
 
 
-# Ids are a prefix drawn once per process and a counter. A forked child draws anew: it would
-# otherwise go on with its parent's ids.
-_process: dict[str, str] = {}
-_counter = count(1)
-_renew_ids()
+_ids = _Ids()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_ids)
+    os.register_at_fork(after_in_child=_ids.renew)
 
 
 class Call:
@@ -150,7 +163,7 @@ class Call:
         self.provider_id = provider_id
         self.decision = decision
         self.idempotency_key = idempotency_key
-        self._id: str | int = id or next(_counter)
+        self._id = id or None
 
     @property
     def id(self) -> str:
@@ -159,11 +172,8 @@ class Call:
 
     def named(self) -> tuple[str, bool]:
         """Our id, and whether it is new: nobody has given it, nor asked for it before."""
-        if not isinstance(self._id, int):
-            return self._id, False
-        # Written out when first asked for: most calls are never looked up.
-        self._id = written = f"{_process['prefix']}{self._id}"
-        return written, True
+        # It is made when first asked for: most calls are never looked up.
+        return _ids.give(self) if self._id is None else (self._id, False)
 
     def replace(self, **changes: Any) -> "Call":
         """The same call, same id, with some facts changed."""

@@ -1,6 +1,5 @@
 """One byte string per value, so that equal definitions and arguments have equal digests."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -15,6 +14,9 @@ _MOST_BITS = 10_000
 
 def digest(value: Any) -> str:
     """A SHA-256 over the value's canonical form; `True`, `1` and `1.0` differ."""
+    # Loaded at the first digest, to keep `import wieldy` light.
+    import hashlib  # noqa: PLC0415
+
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,7 +1,5 @@
 """Names that providers accept, and names that are near a wrong one."""
 
-import difflib
-import hashlib
 import re
 from collections.abc import Iterable
 
@@ -17,6 +15,9 @@ def provider_name(name: str) -> str:
     """
     if _LEGAL.match(name):
         return name
+    # Loaded when a name first needs it, to keep `import wieldy` light.
+    import hashlib  # noqa: PLC0415
+
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     readable = _ILLEGAL_RUN.sub("_", name).strip("_")[: 63 - _HASH_LENGTH]
     return f"{readable}_{digest}" if readable else f"tool_{digest}"
@@ -32,6 +33,9 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     wanted = plain(name)
     if wanted in by_plain:
         return by_plain[wanted][:limit]
+    # Loaded at the first wrong name, to keep `import wieldy` light.
+    import difflib  # noqa: PLC0415
+
     matches = difflib.get_close_matches(wanted, by_plain, n=limit, cutoff=0.6)
     return [candidate for match in matches for candidate in by_plain[match]][:limit]
 

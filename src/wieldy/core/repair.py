@@ -5,7 +5,6 @@ is declared. Each change leaves a receipt: the path, the kind of repair, and for
 short scalars what stood there before and after.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -251,5 +250,8 @@ def _meant(name: str, free: Sequence[str]) -> str | None:
     same = [candidate for candidate in free if plain(candidate) == plain(name)]
     if len(same) == 1:
         return same[0]
+    # Loaded at the first wrong name, to keep `import wieldy` light.
+    import difflib  # noqa: PLC0415
+
     close = difflib.get_close_matches(name.casefold(), free, n=2, cutoff=0.8)
     return close[0] if len(close) == 1 else None
