@@ -17,6 +17,7 @@ from .errors import (
     CallDenied,
     CallInterrupted,
     CallNotFound,
+    StoreUnavailable,
 )
 from .permission import decision_on
 from .plain import plain_json
@@ -39,7 +40,9 @@ class Desk:
         waiting = await self._approvals.pending()
         for parked in waiting:
             if parked.expired():
-                await self.expire(parked)
+                # It has expired, whether or not that can be written now.
+                with suppress(StoreUnavailable):
+                    await self.expire(parked)
         return [parked for parked in waiting if not parked.expired()]
 
     async def approve(

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
@@ -20,6 +20,7 @@ from wieldy.core.errors import (
     CorruptRow,
     NotRecorded,
     StoreError,
+    StoreUnavailable,
 )
 from wieldy.core.run import Run
 
@@ -94,9 +95,11 @@ class StoredApprovals:
     async def pending(self) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
         rows = await self._store.read(_pending)
-        claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
-        if claimed and await self._store.sweep():
-            rows = await self._store.read(_pending)
+        # What nobody can write to is read as it is.
+        with suppress(StoreUnavailable):
+            claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
+            if claimed and await self._store.sweep():
+                rows = await self._store.read(_pending)
         found = []
         for row in rows:
             if row.owner is not None:

@@ -201,8 +201,22 @@ _KNOWN = (
         "Try again when it has finished.",
     ),
     (("disk is full", "No space left"), "there is no space left for it", "Free some space."),
+    (
+        ("disk I/O error",),
+        "its disk can't be used",
+        "Check that the disk works and has space left.",
+    ),
     (("unable to open",), "its file can't be opened", "Check the folder and its permissions."),
-    (("readonly", "read-only"), "its file can't be written", "Check the file's permissions."),
+    (
+        ("readonly",),
+        "its file can only be read",
+        "Check who may write to it and to its folder.",
+    ),
+    (
+        ("read-only transaction",),
+        "the database can only be read",
+        "Name the server that takes writes, and a user who may write.",
+    ),
     (
         ("not a database", "malformed"),
         "its file is damaged or is not a database",

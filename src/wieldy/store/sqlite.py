@@ -248,6 +248,7 @@ def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
     def prepare(connection: Any, record: Any) -> None:
         # The driver's own BEGIN comes too late to take the write lock in time.
         connection.isolation_level = None
+        _check_writable(connection)
         _use_wal(connection, time.monotonic() + patience)
         connection.execute(f"PRAGMA synchronous={synchronous}").close()
         # The secrets of a call that waited must not stay in the page that they were removed from.
@@ -260,6 +261,17 @@ def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
             connection.exec_driver_sql("BEGIN")
 
     return engine, patience
+
+
+def _check_writable(connection: Any) -> None:
+    """Refuse a file that can only be read.
+
+    SQLite would find out too, but first make a log beside it that whoever may write
+    to the file can't write to.
+    """
+    _, _, path = connection.execute("PRAGMA database_list").fetchone()
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise sqlite3.OperationalError("attempt to write a readonly database")
 
 
 def _use_wal(connection: Any, until: float) -> None:

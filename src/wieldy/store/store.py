@@ -92,9 +92,14 @@ class Store:
                 continue
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run an operation beside the writer."""
+        """Run an operation beside the writer, or without one where nothing can be written."""
         while True:
-            opened = await self.opened()
+            try:
+                opened = await self.opened()
+            except StoreUnavailable as error:
+                if self._url.get_backend_name() != "sqlite":
+                    raise
+                return await asyncio.to_thread(self._glance, operation, error)
             with suppress(StoreUnavailable):
                 found = opened.read(operation)
                 break
@@ -197,6 +202,11 @@ class Store:
                 opened = await asyncio.wrap_future(opening)
         if opened is not None:
             await asyncio.to_thread(opened.close)
+
+    def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:
+        from .glance import glance  # noqa: PLC0415 - hardly ever needed
+
+        return glance(self._url, operation, why)
 
     def _open(self, opening: "Future[Opened]") -> None:
         try:
