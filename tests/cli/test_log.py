@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, WIELDY, Terminal
-from wieldy import Toolbox
+from wieldy import Context, Toolbox
 from wieldy.cli.moments import MomentError, read_moment
 from wieldy.store.rows import STATES
 
@@ -89,6 +89,37 @@ def test_an_entry_for_programs_has_all_that_is_known(command: Command, store: Pa
     assert (entry["status"], entry["value"], entry["error"]) == ("ok", 3, None)
     assert (entry["session"], entry["decision"]) == ("first", None)
     assert datetime.fromisoformat(entry["proposed_at"]).tzinfo is not None
+
+
+def test_an_entry_tells_who_decided_and_what_the_tool_reports(
+    command: Command, folder: Path
+) -> None:
+    async def make() -> str:
+        async with Toolbox(store=f"sqlite:///{folder}/wieldy.db") as box:
+
+            @box.tool(permission="confirm", idempotent=True, retries=1)
+            async def paid(context: Context) -> str:
+                """Cost something, at the second attempt."""
+                context.report(cost=0.5, model="small")
+                if context.attempt == 1:
+                    raise ConnectionError("once more")
+                return "done"
+
+            receipt = await box.call("paid")
+            await box.approve(receipt.call.id, by="ann")
+            tool = box.get("paid")
+            assert tool is not None
+            return tool.fingerprint
+
+    fingerprint = asyncio.run(make())
+    [entry] = logged(command)
+    assert (entry["fingerprint"], entry["attempts"]) == (fingerprint, 2)
+    assert (entry["cost"], entry["meta"]) == (1.0, {"model": "small"})
+    assert (entry["decision"]["by"], entry["value"]) == ("ann", "done")
+    whole = command("log", entry["call_id"]).stdout
+    decided = datetime.fromisoformat(entry["decision"]["at"]).astimezone()
+    assert f"approved by ann, {decided:%Y-%m-%d %H:%M:%S}" in whole
+    assert fingerprint in whole
 
 
 def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(

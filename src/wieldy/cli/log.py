@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wieldy.core.call import Decision
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import near
 from wieldy.store.entry import Entry
@@ -168,19 +169,18 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
         screen.put(entry_data(entry))
         return
     call, made = entry.call, entry.call.decision
-    verdict = None if made is None else f"{'approved' if made.approved else 'denied'}"
-    if made is not None and made.by:
-        verdict = f"{verdict} by {made.by}"
     screen.facts(
         (
             ("call", call.id),
             ("tool", call.tool),
+            ("fingerprint", entry.fingerprint),
             ("status", entry.state),
             ("proposed", screen.local(entry.proposed_at)),
             ("started", screen.local(entry.started_at)),
             ("ended", screen.local(entry.ended_at)),
             ("took", _took(entry) or None),
-            ("decision", verdict),
+            ("attempts", entry.attempts if entry.attempts > 1 else None),
+            ("decision", None if made is None else _verdict(made)),
             ("reason", None if made is None else made.reason),
             ("agent", call.scope.agent),
             ("session", call.scope.session),
@@ -192,6 +192,12 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
             ("metadata", screen.compact(entry.metadata) if entry.metadata else None),
         )
     )
+
+
+def _verdict(made: Decision) -> str:
+    """What was decided, by whom and when."""
+    by = f" by {made.by}" if made.by else ""
+    return f"{'approved' if made.approved else 'denied'}{by}, {screen.local(made.at)}"
 
 
 def _arguments(entry: Entry) -> str:

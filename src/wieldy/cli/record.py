@@ -22,6 +22,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
         "call_id": call.id,
         "tool": call.tool,
         "status": entry.state,
+        "fingerprint": entry.fingerprint,
         "arguments": call.arguments,
         "arguments_whole": not entry.partial,
         **call.scope.to_dict(),
@@ -30,10 +31,13 @@ def entry_data(entry: Entry) -> dict[str, Any]:
         "proposed_at": moment(entry.proposed_at),
         "started_at": moment(entry.started_at),
         "ended_at": moment(entry.ended_at),
+        "attempts": entry.attempts,
         "decision": _decision(call),
         "value": entry.value,
         "content": [block.to_dict() for block in entry.content] if entry.ended else [],
         "error": None if entry.error is None else str(entry.error),
+        "cost": entry.cost,
+        "meta": entry.meta,
         "metadata": entry.metadata,
     }
 
