@@ -88,6 +88,16 @@ async def test_artifacts_are_listed_by_session_in_their_order(artifacts: Artifac
     assert await artifacts.list("nobody") == []
 
 
+async def test_a_program_may_look_in_all_sessions(artifacts: Artifacts) -> None:
+    for session in ("s", "t", None):
+        await artifacts.create("a", "text", session=session)
+    await artifacts.create("z", "text", session="s")
+    await artifacts.rewrite("a", "more", session="t")
+    assert [head.session for head in await artifacts.everywhere()] == ["t", "s", None, "s"]
+    assert [head.session for head in await artifacts.everywhere("a")] == ["t", None, "s"]
+    assert [head.id for head in await artifacts.everywhere(limit=2)] == ["a", "z"]
+
+
 async def test_one_session_neither_sees_nor_changes_what_is_anothers(artifacts: Artifacts) -> None:
     await artifacts.create("a", "mine", session="s")
 

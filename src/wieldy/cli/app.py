@@ -22,6 +22,7 @@ from .options import (
     By,
     CallId,
     Form,
+    Limit,
     Name,
     Output,
     Provider,
@@ -179,7 +180,7 @@ def log(
         str | None, typer.Option(help="2h, or 2026-11-01T10:00.", show_default=False)
     ] = None,
     until: Annotated[str | None, typer.Option(help="The same.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option(help="The most to show; 0 is all.")] = 50,
+    limit: Limit = 50,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
     ] = False,
@@ -240,7 +241,11 @@ def deny(
 def artifacts(
     id: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="One artifact, its text.", show_default=False),
+        typer.Argument(
+            metavar="ID",
+            help="One artifact, its text; or a handle artifact://ID@VERSION.",
+            show_default=False,
+        ),
     ] = None,
     session: Session = None,
     number: Annotated[
@@ -253,11 +258,12 @@ def artifacts(
             "--diff", metavar="OLD[..NEW]", help="What changed since.", show_default=False
         ),
     ] = None,
+    limit: Limit = 50,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the artifacts of a session, or one of them."""
-    raise typer.Exit(run_artifacts(store, id, session, number, history, difference, as_json))
+    """Show the artifacts of all sessions or of one, the newest first, or one of them whole."""
+    raise typer.Exit(run_artifacts(store, id, session, number, history, difference, limit, as_json))
 
 
 @app.command()

@@ -4,11 +4,13 @@ from dataclasses import asdict
 from typing import Any
 
 from wieldy.core.errors import WieldyError
+from wieldy.store.artifact import Head
+from wieldy.store.handle import parse_handle
 
 from . import exits, screen
 from .environment import kept
 
-_COLUMNS = ("artifact", "version", "type", "changed", "title")
+_COLUMNS = ("artifact", "version", "session", "type", "changed", "title")
 _HISTORY = ("version", "how", "size", "at", "by")
 
 
@@ -16,24 +18,38 @@ class ArtifactQuestion(WieldyError):
     """What was asked about an artifact can't be answered as asked."""
 
 
-async def _show_all(artifacts: Any, session: str | None, as_json: bool) -> None:
-    found = await artifacts.list(session=session)
+async def _show_all(artifacts: Any, session: str | None, limit: int, as_json: bool) -> None:
+    if session is None:
+        # One more than is shown, to know whether there are more.
+        found = await artifacts.everywhere(limit=limit + 1 if limit else None)
+    else:
+        found = sorted(await artifacts.list(session), key=lambda head: -head.changed_at)
+    shown = found[: limit or None]
     if as_json:
-        screen.put([_timed(asdict(each)) for each in found])
-    elif found:
-        rows = (
-            (
-                each.id,
-                each.version,
-                each.content_type,
-                screen.local(each.changed_at),
-                each.title or "",
-            )
-            for each in found
-        )
-        screen.table(_COLUMNS, rows)
+        screen.put([_timed(asdict(each)) for each in shown])
+    elif shown:
+        screen.table(_COLUMNS, map(_row, shown))
     else:
         screen.say("There are no artifacts" + ("." if session is None else " in this session."))
+    if len(found) > len(shown):
+        screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
+
+
+def _row(head: Head) -> tuple[object, ...]:
+    changed = screen.local(head.changed_at)
+    session = head.session or ""
+    return head.id, head.version, session, head.content_type, changed, head.title or ""
+
+
+async def _session_of(artifacts: Any, id: str) -> str | None:
+    """Where an artifact is, for who has not said; none comes before any session."""
+    sessions = [head.session for head in await artifacts.everywhere(id, limit=4)]
+    if None in sessions or not sessions:
+        return None
+    if len(sessions) > 1:
+        some = ", ".join(map(repr, sessions[:3]))
+        raise ArtifactQuestion(f"More than one session has {id!r}, such as {some}: say --session.")
+    return str(sessions[0])
 
 
 async def _show_history(artifacts: Any, id: str, session: str | None, as_json: bool) -> None:
@@ -72,31 +88,37 @@ async def _show_difference(
 
 def run_artifacts(
     store: str | None,
-    id: str | None,
+    reference: str | None,
     session: str | None,
     version: int | None,
     history: bool,
     difference: str | None,
+    limit: int,
     as_json: bool,
 ) -> int:
     """Print the artifacts of a session, or one, its history or what changed; the exit code."""
 
     async def read() -> int:
-        if id is None and (version is not None or history or difference is not None):
+        if reference is None and (version is not None or history or difference is not None):
             raise ArtifactQuestion(
                 "--version, --versions and --diff are about one artifact: name it."
             )
+        if limit < 0:
+            raise ArtifactQuestion("--limit takes 0, for all, or a number above it.")
         box: Any = kept(store)
         async with box:
             artifacts = box.artifacts
-            if id is None:
-                await _show_all(artifacts, session, as_json)
-            elif history:
-                await _show_history(artifacts, id, session, as_json)
+            if reference is None:
+                await _show_all(artifacts, session, limit, as_json)
+                return exits.OK
+            id, named = parse_handle(reference)
+            where = session or await _session_of(artifacts, id)
+            if history:
+                await _show_history(artifacts, id, where, as_json)
             elif difference is not None:
-                await _show_difference(artifacts, id, difference, session, as_json)
+                await _show_difference(artifacts, id, difference, where, as_json)
             else:
-                await _show_one(artifacts, id, version, session, as_json)
+                await _show_one(artifacts, id, version or named, where, as_json)
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(read()))

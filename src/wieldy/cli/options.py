@@ -100,3 +100,4 @@ Status = Annotated[
         autocompletion=completion.statuses,
     ),
 ]
+Limit = Annotated[int, typer.Option(help="The most to show; 0 is all.")]

@@ -38,6 +38,12 @@ def find_all(connection: Connection, session: str | None) -> list[Row[Any]]:
     return [*connection.execute(query.order_by(artifacts.c.created_at, artifacts.c.key))]
 
 
+def find_everywhere(connection: Connection, id: str | None, limit: int | None) -> list[Row[Any]]:
+    """The artifacts of all sessions, or those of an id; what was changed last comes first."""
+    query = select(artifacts).order_by(artifacts.c.changed_at.desc(), artifacts.c.key).limit(limit)
+    return [*connection.execute(query if id is None else query.where(artifacts.c.id == id))]
+
+
 def find_history(connection: Connection, birth: str) -> list[Row[Any]]:
     """The versions of an artifact without their text, the oldest first."""
     columns = [column for column in versions.c if column.name != "content"]

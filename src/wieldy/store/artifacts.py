@@ -88,18 +88,14 @@ class Artifacts:
     async def list(self, session: str | None = None) -> builtins.list[Head]:
         """The artifacts of a session, the oldest first."""
         found = await self._store.read(lambda c: rows.find_all(c, session or None))
-        return [
-            Head(
-                row.id,
-                row.version,
-                row.title,
-                row.content_type,
-                row.session,
-                row.created_at,
-                row.changed_at,
-            )
-            for row in found
-        ]
+        return [_shown(row) for row in found]
+
+    async def everywhere(
+        self, id: str | None = None, limit: int | None = None
+    ) -> builtins.list[Head]:
+        """The artifacts of all sessions, or those of an id; what was changed last comes first."""
+        found = await self._store.read(lambda c: rows.find_everywhere(c, id, limit))
+        return [_shown(row) for row in found]
 
     async def versions(self, id: str, session: str | None = None) -> builtins.list[Version]:
         """The history of an artifact, the oldest version first."""
@@ -267,6 +263,18 @@ def _row(birth: str, version: int, kind: str, content: str, by: str | None) -> d
         "at": time.time(),
         "by": by,
     }
+
+
+def _shown(row: Row[Any]) -> Head:
+    return Head(
+        row.id,
+        row.version,
+        row.title,
+        row.content_type,
+        row.session,
+        row.created_at,
+        row.changed_at,
+    )
 
 
 def _check_id(id: str) -> None:
