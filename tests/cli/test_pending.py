@@ -3,13 +3,16 @@
 import asyncio
 import getpass
 import json
+import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Command
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import SECONDS, WIELDY, Terminal
 from wieldy import Call, Scope, Toolbox
 
 
@@ -65,6 +68,20 @@ def test_nothing_pending_is_said(command: Command, folder: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "")
     assert "No call waits for a decision." in done.stderr
     assert json.loads(command("pending", "--json").stdout) == []
+
+
+def test_a_damaged_call_is_said_in_a_line_beside_the_others(
+    command: Command, folder: Path, waiting: str
+) -> None:
+    damaged = command("call", "wipe", "--arg", "path=b").stdout.strip()
+    with closing(sqlite3.connect(folder / "wieldy.db")) as file, file:
+        file.execute("UPDATE wieldy_calls SET arguments = '{bro' WHERE id = ?", (damaged,))
+    asked = [WIELDY, "pending", "--json"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=SECONDS)
+    assert [parked["call_id"] for parked in json.loads(done.stdout)] == [waiting]
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"A pending call is left out. The store: the row of call {damaged}")
+    assert line.endswith("Restore it from a copy, or delete it from wieldy_calls.")
 
 
 def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: str) -> None:

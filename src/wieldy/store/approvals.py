@@ -106,8 +106,8 @@ class StoredApprovals:
                 continue
             try:
                 found.append(self._read(row))
-            except CorruptRow:
-                _log.exception("A pending call is left out")
+            except CorruptRow as error:
+                _log.error("A pending call is left out. %s", error)
         return found
 
     async def find(self, call_id: str) -> Parked:
