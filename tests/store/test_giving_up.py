@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.store.child import Children, eventually
-from wieldy import Call, CallUnknown, Status, Toolbox
+from wieldy import Call, CallUnknown, Handler, Outcome, Run, Status, Toolbox
 
 Execute = Callable[[str], str]
 
@@ -262,3 +262,23 @@ async def test_a_caller_who_waits_is_told_when_the_store_was_closed_and_opened(u
         await other.approve(waiting.id)
         assert (await task).value == 2
     assert ran == [1]
+
+
+async def test_a_call_that_its_middleware_does_not_wait_for_has_not_started(url: str) -> None:
+    """It was about to proceed, and had no time left to."""
+    ran: list[int] = []
+    patience = [30.0] * 12 + [0.0, 30.0]
+
+    async def wait_for(run: Run, proceed: Handler) -> Outcome:
+        return await asyncio.wait_for(proceed(run), patience.pop(0))
+
+    async with make_box(url, ran, middleware=[wait_for]) as box:
+        for n in range(12):
+            await box.call("work", {"n": n})
+        first = await box.call("work", {"n": 12}, idempotency_key="key")
+        entry = await box.ledger.get(first.call.id)
+        assert entry is not None
+        assert (entry.state, entry.started_at, entry.attempts) == ("error", None, 0)
+        assert 12 not in ran
+        # What never began has not used its key up.
+        assert (await box.call("work", {"n": 12}, idempotency_key="key")).value == 24

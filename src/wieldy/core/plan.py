@@ -123,6 +123,8 @@ class Planner:
         stack: list[Layer] = [] if keeper is None else [keeper.once]
         if self._middleware:
             stack += map(_layer, (_expect_outcome, *self._middleware))
+            if keeper is not None:
+                stack.append(_layer(_when_awaited))
         if guard is not None:
             stack.append(guard)
         if self._gated:
@@ -173,6 +175,11 @@ async def _expect_outcome(run: Run, proceed: Handler) -> Outcome:
     if not isinstance(outcome, Outcome):
         raise TypeError(f"a middleware gave {type(outcome).__name__}, not an Outcome")
     return outcome
+
+
+async def _when_awaited(run: Run, proceed: Handler) -> Outcome:
+    """Other people's middleware may proceed and wait later, or never; until then nothing begins."""
+    return await proceed(run)
 
 
 def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> Limiters:
