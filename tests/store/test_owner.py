@@ -1,6 +1,7 @@
 """What a process runs is found when it is gone, whenever it was proposed."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,39 @@ async def test_a_call_whose_middleware_hides_its_end_is_found(url: str, execute:
     await work.beat()
     bury(execute)
     assert await found_unknown(url, hidden.call.id)
+    await work.box.close()
+
+
+async def test_a_call_that_starts_while_the_store_is_closed_is_found(
+    url: str, execute: Execute
+) -> None:
+    """It starts in the store that is opened anew."""
+    work = Work(url)
+
+    closing = threading.Thread(target=lambda: asyncio.run(work.box.close()))
+
+    class Closing:
+        """What has the store closed by another thread when it is first written down."""
+
+        def __repr__(self) -> str:
+            if closing.ident is None:
+                closing.start()
+                closing.join()
+            return "closed"
+
+    async def hold(what: Any) -> str:
+        """Wait, whatever is given."""
+        return await work.wait()
+
+    work.box.add(hold, validation="describe")
+    await work.box.ledger.list()
+    call = Call("hold", {"what": Closing()})
+    task = asyncio.create_task(work.box.call(call))
+    await work.entered.wait()
+    bury(execute)
+    assert await found_unknown(url, call.id)
+    work.ends.set()
+    assert (await task).value == "done"
     await work.box.close()
 
 

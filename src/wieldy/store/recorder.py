@@ -140,7 +140,9 @@ class LedgerRecorder:
         if not record.begun:
             try:
                 opened = self._store.in_use or await self._store.opened()
-                start = start or self._begin(run, record, opened.owner)
+                if start is None or record.owner is not opened.owner:
+                    # Who has left the store meanwhile would not be found to have started it.
+                    start = self._begin(run, record, opened.owner)
                 first = await opened.write(start)
             except StoreError as error:
                 if not isinstance(error, StoreUnavailable):
