@@ -114,13 +114,15 @@ class _Ids:
         """Draw anew; a forked child would otherwise go on with its parent's ids."""
         self._prefix = f"call_{os.urandom(6).hex()}_"
         self._counter = count(1)
-        self._lock = threading.Lock()
+        # Whoever holds it may be interrupted by a signal, whose handler asks for an id too.
+        self._lock = threading.RLock()
 
     def give(self, call: "Call") -> tuple[str, bool]:
         """The call's id, and whether it has got it just now. From any thread."""
+        made = f"{self._prefix}{next(self._counter)}"
         with self._lock:
             new = call._id is None
-            call._id = call._id or f"{self._prefix}{next(self._counter)}"
+            call._id = call._id or made
             return call._id, new
 
 
@@ -179,6 +181,11 @@ class Call:
         """The same call, same id, with some facts changed."""
         facts = {name: getattr(self, name) for name in self.__slots__[1:]}
         return Call(**{"id": self.id, **facts, **changes})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy is the same call, also where nobody has asked for its id yet.
+        facts = (self.tool, self.arguments, self.scope, self.id, self.provider_id)
+        return Call, (*facts, self.decision, self.idempotency_key)
 
     def __repr__(self) -> str:
         # Names only: arguments may hold secrets, and reprs end up in logs.
