@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.store.child import eventually
-from wieldy import Status, Toolbox
+from wieldy import Call, Status, Toolbox
 from wieldy.store import commits as commits_module
 from wieldy.store import sqlite
 from wieldy.store.database import Job
@@ -249,6 +249,39 @@ def _commits_here(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+class Interrupted:
+    """A value that is interrupted when it is first written down."""
+
+    times = 0
+
+    def __repr__(self) -> str:
+        self.times += 1
+        if self.times == 1:
+            raise KeyboardInterrupt
+        return "whole"
+
+
+async def test_an_interrupt_while_an_end_is_written_down_does_not_lose_it(tmp_path: Path) -> None:
+    async with make_box(tmp_path) as box:
+
+        @box.tool
+        async def give() -> Interrupted:
+            """Something that is hard to write down."""
+            return Interrupted()
+
+        call = Call("give")
+        with pytest.raises(KeyboardInterrupt):
+            await box.call(call)
+
+        async def has_ended() -> bool:
+            entry = await box.ledger.get(call.id)
+            assert entry is not None
+            return (entry.state, entry.value) == ("ok", "whole")
+
+        await eventually(has_ended)
+        assert (await box.store.opened()).owner.running == {}
 
 
 async def test_an_interrupt_at_any_moment_holds_nobody_up(

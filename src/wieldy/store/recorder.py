@@ -164,12 +164,13 @@ class LedgerRecorder:
         record: Record = run.record or Record(run.call)
         if outcome.status is _PENDING or record.repeated:
             return outcome
-        ending = _Ending(run, outcome, record)
         opened = self._store.in_use
         try:
+            ending = _Ending(run, outcome, record)
             ended = record.begun and opened is not None and opened.commit_here(ending)
         except BaseException:
-            self._store.insist(ending)
+            # Interrupted: it may be written already, and once more does no harm.
+            self.end_soon(run, outcome)
             raise
         if not ended:
             return await self._end(run, outcome, record, ending)
