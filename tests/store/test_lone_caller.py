@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import Connection
 
 from tests.store.child import eventually
-from wieldy import Call, Status, Toolbox
+from wieldy import Call, Handler, Outcome, Run, Status, Toolbox
+from wieldy.core.errors import NotRecorded
 from wieldy.store import commits as commits_module
 from wieldy.store import sqlite
 from wieldy.store.database import Job
@@ -249,6 +250,30 @@ def _commits_here(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+async def test_a_call_that_has_ended_does_not_start_any_more(
+    tmp_path: Path, commits: Commits
+) -> None:
+    """Its middleware answered by itself, and left the rest to a task."""
+    left: list[asyncio.Task[Outcome]] = []
+
+    async def leave(run: Run, proceed: Handler) -> Outcome:
+        if run.arguments["n"] < 100:
+            return await proceed(run)
+        left.append(asyncio.ensure_future(proceed(run)))
+        return Outcome(run.call, Status.OK, "made up")
+
+    async with make_box(tmp_path, middleware=[leave]) as box:
+        for n in range(100, 120):
+            await settle(box)
+            outcome = await box.call("double", {"n": n})
+            assert outcome.value == "made up"
+            entry = await box.ledger.get(outcome.call.id)
+            assert entry is not None
+            assert (outcome.status, entry.state, entry.started_at) == (Status.OK, "ok", None)
+        ends = await asyncio.gather(*left, return_exceptions=True)
+        assert {type(end) for end in ends} == {NotRecorded}
 
 
 class Interrupted:

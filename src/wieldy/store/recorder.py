@@ -51,7 +51,7 @@ _BRIEF = 50_000
 class Record:
     """What is known of a call's row while it runs."""
 
-    __slots__ = ("begun", "id", "is_new", "owner", "proposed_at", "repeated", "started_at")
+    __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
 
     def __init__(self, call: Call) -> None:
         # What has neither a key nor an id that anybody knows can't have been made before.
@@ -60,6 +60,7 @@ class Record:
         self.proposed_at = time.time()
         self.started_at: float | None = None
         self.begun = False
+        self.over = False
         self.owner: Owner | None = None
         self.repeated = False
 
@@ -119,7 +120,7 @@ class LedgerRecorder:
         def enter(run: Run) -> Awaitable[Outcome]:
             record: Record = run.record
             opened = store.in_use
-            if opened is None or record.begun:
+            if opened is None or record.begun or record.over:
                 return self._start(run, record, proceed)
             start = self._begin(run, record, opened.owner)
             if isinstance(start, Write) and opened.commit_here(start):
@@ -138,6 +139,9 @@ class LedgerRecorder:
     ) -> Outcome:
         # Somebody else's middleware may try twice: that is one call still.
         if not record.begun:
+            if record.over:
+                # Its middleware has answered by itself, and left the rest to a task.
+                raise NotRecorded(run.tool.name, "it has ended already")
             try:
                 opened = self._store.in_use or await self._store.opened()
                 if start is None or record.owner is not opened.owner:
@@ -362,6 +366,7 @@ class _Ending(Write):
 
     def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
         self._run, self._outcome, self._record = run, outcome, record
+        record.over = True
         written = written_outcome(outcome, run.secrets)
         state, value, content, error, metadata, seconds = written
         owner = None if record.owner is None else record.owner.id
