@@ -60,7 +60,7 @@ class Permits:
         and a rule made meanwhile counts.
         """
         guard = _Guard(self, tool)
-        needed = always or self.stored is not None or guard.judge is not None
+        needed = always or self.stored is not None or guard.known[1] is not None
         return guard.around if needed else None
 
     async def forbids(self, run: Run) -> str | None:
@@ -147,7 +147,8 @@ class _Guard:
     def __init__(self, permits: Permits, tool: Tool) -> None:
         self._permits = permits
         self._tool = tool
-        self._edition, self.judge = permits.edition, permits.judge(tool)
+        # An edition of the rules and who judges by it, as one: other threads look at them too.
+        self.known = permits.edition, permits.judge(tool)
 
     def around(self, proceed: Handler) -> Handler:
         """A handler that proceeds where that is permitted."""
@@ -159,7 +160,7 @@ class _Guard:
             if time.monotonic() >= stored.good_until:
                 return self._renew(stored, run, proceed)
             # Where no rule speaks of the tool there is nothing to decide.
-            if self._edition == rules.edition + stored.edition and self.judge is None:
+            if self.known == (rules.edition + stored.edition, None):
                 return proceed(run)
             return self._decide(run, proceed)
 
@@ -167,12 +168,9 @@ class _Guard:
 
     def _decide(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
         permits = self._permits
-        edition = permits.edition
-        if self._edition != edition:
-            # In this order: another thread that sees the edition must not see a judge before it.
-            self.judge = permits.judge(self._tool)
-            self._edition = edition
-        judge = self.judge
+        edition, judge = self.known
+        if edition != permits.edition:
+            self.known = edition, judge = permits.edition, permits.judge(self._tool)
         if judge is None:
             return proceed(run)
         permission, reason = judge(run)
