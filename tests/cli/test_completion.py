@@ -29,6 +29,7 @@ def completed(folder: Path, line: str) -> list[str]:
         ("wieldy describe ad", ["add"]),
         ("wieldy call add to", ["tools.py"]),
         ("wieldy appr", ["approve"]),
+        ("wieldy settle call_", []),
     ],
 )
 def test_words_are_completed(folder: Path, line: str, offered: list[str]) -> None:

@@ -33,6 +33,7 @@ from .options import (
     Store,
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
+from .recovery import End, run_recover, run_settle
 from .serve import Place, run_serve
 from .source import Own
 
@@ -235,6 +236,55 @@ def deny(
 ) -> None:
     """Refuse a call; it never runs."""
     raise typer.Exit(run_deny(Verdict(call_id, by), reason, store, as_json))
+
+
+@app.command()
+def recover(
+    sources: Sources = None,
+    call: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="Run this call again, whatever its tool is; you have looked it up.",
+            show_default=False,
+            autocompletion=completion.unknown_calls,
+        ),
+    ] = None,
+    by: By = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run again what a crash left open, where the tool is read-only or idempotent.
+
+    Approved calls that no process has started run too.
+    """
+    raise typer.Exit(run_recover(sources, call or (), by, store, as_json))
+
+
+@app.command()
+def settle(
+    call_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="The call's id, or how it begins.",
+            show_default=False,
+            autocompletion=completion.unknown_calls,
+        ),
+    ],
+    end: Annotated[End, typer.Argument(help="How it ended.", show_default=False)],
+    value: Annotated[
+        str | None, typer.Option(help="What it gave: JSON, or text.", show_default=False)
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="How you know, or why it failed.", show_default=False)
+    ] = None,
+    by: By = None,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a call did end whose process died; it does not run again."""
+    raise typer.Exit(run_settle(call_id, end, value, reason, by, store, as_json))
 
 
 @app.command()

@@ -59,6 +59,16 @@ def waiting_calls(context: typer.Context, incomplete: str) -> list[str]:
     return _fitting(_quietly(ids, []), incomplete)
 
 
+def unknown_calls(context: typer.Context, incomplete: str) -> list[str]:
+    """The calls whose end nobody knows."""
+
+    async def ids() -> list[str]:
+        async with _store(context) as box:
+            return [entry.call.id for entry in await box.ledger.list(status="unknown")]
+
+    return _fitting(_quietly(ids, []), incomplete)
+
+
 def recorded_calls(context: typer.Context, incomplete: str) -> list[str]:
     """The newest recorded calls that begin so."""
 

@@ -60,7 +60,7 @@ def run_log(store: str | None, asked: Filter, call_id: str | None, as_json: bool
         asked.check()
         async with kept(store) as box:
             if call_id is not None:
-                _show_whole(await _one(box.ledger, call_id), as_json)
+                _show_whole(await find_entry(box.ledger, call_id), as_json)
             else:
                 await _show_some(box.ledger, asked, as_json)
         return exits.OK
@@ -110,7 +110,7 @@ async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
         screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
 
 
-async def _one(ledger: "Ledger", call_id: str) -> Entry:
+async def find_entry(ledger: "Ledger", call_id: str) -> Entry:
     """The call of this id, or of the only id that begins so."""
     entry = await ledger.get(call_id)
     if entry is None:

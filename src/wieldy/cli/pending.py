@@ -47,7 +47,7 @@ def run_pending(store: str | None, as_json: bool) -> int:
     """Print the calls that wait; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with _desk(runner, None, store) as box:
+        with desk(runner, None, store) as box:
             waiting, approved = runner.run(_waiting(box))
             if as_json:
                 screen.put([parked_data(each, each.id in approved) for each in waiting])
@@ -68,7 +68,7 @@ def run_approve(
     """Approve a call, run it if a source has its tool, and print its outcome."""
 
     def work(runner: asyncio.Runner) -> int:
-        with _desk(runner, sources, store) as box:
+        with desk(runner, sources, store) as box:
             call_id, parked = runner.run(_find(box, verdict.call_id))
             outlet = Outlet(as_json)
             if parked is not None and parked.requests is not None:
@@ -95,7 +95,7 @@ def run_deny(verdict: Verdict, reason: str | None, store: str | None, as_json: b
     """Refuse a call; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with _desk(runner, None, store) as box:
+        with desk(runner, None, store) as box:
             call_id, _ = runner.run(_find(box, verdict.call_id))
             outcome = runner.run(box.deny(call_id, verdict.person, reason))
             if as_json:
@@ -109,9 +109,7 @@ def run_deny(verdict: Verdict, reason: str | None, store: str | None, as_json: b
 
 
 @contextmanager
-def _desk(
-    runner: asyncio.Runner, sources: list[str] | None, store: str | None
-) -> Iterator[Toolbox]:
+def desk(runner: asyncio.Runner, sources: list[str] | None, store: str | None) -> Iterator[Toolbox]:
     """The box to decide in: that of the sources, or one with the store and no tools."""
     if sources:
         with loaded(runner, sources, Own(store)) as found:

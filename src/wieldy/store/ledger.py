@@ -99,7 +99,7 @@ class Ledger:
         by: str | None = None,
         value: Any = None,
         reason: str | None = None,
-    ) -> Outcome:
+    ) -> Entry:
         """Say how a call of unknown end did end: `ok` or `error`, as a person found out."""
         if status not in _SETTLED:
             raise ValueError(f"a call is settled as ok or error, not {status!r}")
