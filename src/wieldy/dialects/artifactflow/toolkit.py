@@ -19,6 +19,8 @@ from .tool import (
     renewed,
 )
 
+_OK = Status.OK
+
 
 class AgentToolkit:
     """What one agent may use. `on_event` hears what happens to its calls."""
@@ -72,9 +74,11 @@ class AgentToolkit:
             outcome = await self._view.call(name, sent)
         finally:
             current_errand.reset(before)
-        if outcome.status is Status.PENDING:
-            return await self._interrupted(errand, outcome)
-        result = _result(outcome, tool, errand.result)
+        result = errand.result
+        if result is None or outcome.status is not _OK or result.data is not outcome.value:
+            if outcome.status is Status.PENDING:
+                return await self._interrupted(errand, outcome)
+            result = _result(outcome, tool)
         if self._callbacks:
             await _completed(errand, outcome, result)
         return result
