@@ -258,7 +258,9 @@ async def test_a_process_id_that_was_used_again_is_another_process(
     [
         ("mysql://host/name", "full", "a store is sqlite:///file.db or postgresql://"),
         ("store.db", "full", "a store is sqlite:///file.db or postgresql://"),
-        ("sqlite://", "full", "Name a file"),
+        ("sqlite://", "full", "Name a file: sqlite:///file.db"),
+        ("sqlite://store.db", "full", "after three slashes, as in sqlite:///file.db"),
+        ("sqlite://folder/store.db", "full", "after three slashes, as in sqlite:///file.db"),
         ("sqlite:///:memory:", "full", "Name a file"),
         ("sqlite:///a.db", "fast", "durability must be one of full, normal"),
     ],

@@ -84,4 +84,9 @@ def _check_file(url: str) -> None:
     scheme, _, rest = url.partition(":///")
     path = rest.partition("?")[0]
     if scheme == "sqlite" and path and path != ":memory:" and not Path(path).is_file():
-        raise SettingMissing(f"There is no store at {path}.")
+        said = f"There is no store at {path}."
+        if not Path(path).is_absolute():
+            said += (
+                f" That is {Path(path).absolute()}; from the root it has four slashes, sqlite:////…"
+            )
+        raise SettingMissing(said)

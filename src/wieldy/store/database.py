@@ -159,8 +159,13 @@ def parse_address(url: str, durability: str) -> URL:
     except ArgumentError:
         raise ValueError(_ADDRESSES) from None
     if parsed.drivername == "sqlite":
+        if parsed.host:
+            # With two slashes the file's name stands where a host would.
+            raise ValueError("a SQLite file comes after three slashes, as in sqlite:///file.db")
         if parsed.database in (None, "", ":memory:"):
-            raise ValueError("a store in memory would not outlive a crash. Name a file")
+            raise ValueError(
+                "a store in memory would not outlive a crash. Name a file: sqlite:///file.db"
+            )
         return parsed
     if parsed.drivername in ("postgresql", "postgres", "postgresql+asyncpg"):
         _require_asyncpg()
