@@ -96,7 +96,7 @@ def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: st
 def test_without_a_source_the_decision_is_recorded(command: Command, waiting: str) -> None:
     done = command("approve", waiting)
     assert (done.exit_code, done.stdout) == (0, "")
-    assert f"Approved {waiting}." in done.stderr
+    assert f"Approved {waiting}. No SOURCE was named to run it" in done.stderr
     assert f"wieldy approve {waiting} SOURCE" in done.stderr
     [still] = json.loads(command("pending", "--json").stdout)
     assert still["status"] == "approved"
@@ -106,6 +106,21 @@ def test_without_a_source_the_decision_is_recorded(command: Command, waiting: st
     assert late.exit_code == 2
     assert "was already approved" in late.stderr
     assert command("approve", waiting, "tools.py").stdout == "wiped a 1\n"
+
+
+def test_a_source_without_the_tool_leaves_the_call_approved(
+    command: Command, folder: Path, waiting: str
+) -> None:
+    empty = 'from wieldy import Toolbox\n\nbox = Toolbox(store="sqlite:///wieldy.db")\n'
+    (folder / "empty.py").write_text(empty)
+    done = command("approve", waiting, "empty.py")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert f"Approved {waiting}. wipe is not here as it was then" in done.stderr
+
+
+def test_the_help_names_no_source_that_approve_would_not_take(command: Command) -> None:
+    said = command("approve", "--help").stdout
+    assert "then tools.py" not in " ".join(said.replace("│", " ").split())
 
 
 def test_the_arguments_can_be_changed_or_replaced(command: Command) -> None:

@@ -31,6 +31,7 @@ from .options import (
     Sources,
     Status,
     Store,
+    ToolSources,
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
 from .recovery import End, run_recover, run_settle
@@ -208,7 +209,7 @@ def pending(store: Store = None, as_json: AsJson = False) -> None:
 @app.command()
 def approve(
     call_id: CallId,
-    sources: Sources = None,
+    sources: ToolSources = None,
     arg: Arguments = None,
     arguments: ArgumentText = None,
     by: By = None,
@@ -272,7 +273,9 @@ def settle(
             autocompletion=completion.unknown_calls,
         ),
     ],
-    end: Annotated[End, typer.Argument(help="How it ended.", show_default=False)],
+    end: Annotated[
+        End, typer.Argument(metavar="ok|error", help="How it ended.", show_default=False)
+    ],
     value: Annotated[
         str | None, typer.Option(help="What it gave: JSON, or text.", show_default=False)
     ] = None,

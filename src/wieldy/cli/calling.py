@@ -132,7 +132,8 @@ def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:
     if not found.kept:
         screen.fail(
             f"{outcome.call.tool} waits for a person. Nobody is here to ask, and no store keeps "
-            "the call until somebody decides: it did not run. Use --yes, or a store."
+            "the call until somebody decides: it did not run. Use --yes, or give it a store: "
+            'Toolbox(store="sqlite:///wieldy.db") in a Python source, --store with others.'
         )
         return exits.FAILED
     if not wish.as_json:

@@ -25,6 +25,15 @@ Sources = Annotated[
         autocompletion=completion.source_files,
     ),
 ]
+ToolSources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE",
+        help="What has the call's tool, such as tools.py. None is taken by itself.",
+        show_default=False,
+        autocompletion=completion.source_files,
+    ),
+]
 Name = Annotated[
     str,
     typer.Argument(

@@ -79,7 +79,7 @@ def run_approve(
                 items = box.approve_stream(call_id, verdict.person, arguments)
                 outcome = runner.run(outlet.follow(items))
             if outcome.status is Status.PENDING and "input" not in outcome.metadata:
-                _say_who_runs(outcome)
+                _say_who_runs(outcome, named=bool(sources))
                 if as_json:
                     outlet.finish(outcome)
                 return exits.OK
@@ -152,11 +152,12 @@ def _edited(box: Toolbox, parked: Parked | None, verdict: Verdict) -> dict[str, 
     return changed if verdict.text is not None else {**parked.arguments, **changed}
 
 
-def _say_who_runs(receipt: Outcome) -> None:
+def _say_who_runs(receipt: Outcome, named: bool) -> None:
     call = receipt.call
+    why = f"{call.tool} is not here as it was then" if named else "No SOURCE was named to run it"
     screen.say(
-        f"Approved {call.id}. {call.tool} is not here as it was then, so a process that has it "
-        f"runs the call: a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
+        f"Approved {call.id}. {why}, so a process that has the tool runs the call: "
+        f"a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
     )
 
 
