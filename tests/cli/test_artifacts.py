@@ -86,7 +86,7 @@ def test_history_and_difference(command: Command, kept: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("plam",), "plam"),
+        (("plam",), "No session has an artifact 'plam'. `wieldy artifacts` lists"),
         (("plan", "--version", "9"), "9"),
         (("plan", "--diff", "one"), "--diff takes a version or two"),
         (("--versions",), "are about one artifact"),

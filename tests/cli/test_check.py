@@ -65,6 +65,8 @@ def test_check_gives_json_for_programs(tools: str) -> None:
     [
         ("nowhere.py", "There is no file nowhere.py."),
         ("no_such_module:box", "no_such_module can't be loaded: ModuleNotFoundError"),
+        ("add", "No module named 'add'. A SOURCE is a file such as tools.py"),
+        ("city=Oslo", "An argument is given as --arg city=Oslo"),
         ("json:box", "json has no toolbox named 'box'. It has no Toolbox at all."),
         ("{tools}:plan", "Did you mean {tools}:plain?"),
     ],

@@ -44,7 +44,11 @@ def _row(head: Head) -> tuple[object, ...]:
 async def _session_of(artifacts: Any, id: str) -> str | None:
     """Where an artifact is, for who has not said; none comes before any session."""
     sessions = [head.session for head in await artifacts.everywhere(id, limit=4)]
-    if None in sessions or not sessions:
+    if not sessions:
+        raise ArtifactQuestion(
+            f"No session has an artifact {id!r}. `wieldy artifacts` lists what there is."
+        )
+    if None in sessions:
         return None
     if len(sessions) > 1:
         some = ", ".join(map(repr, sessions[:3]))

@@ -75,7 +75,17 @@ def _run(load: Callable[[], object], source: str) -> None:
             load()
     except (Exception, SystemExit) as error:
         # Other people's code: what it raises is shown, without our frames around it.
-        raise SourceError(f"{source} can't be loaded: {describe(error)}{_place(error)}") from error
+        hint = _place(error) or _hint(error, source)
+        raise SourceError(f"{source} can't be loaded: {describe(error)}{hint}") from error
+
+
+def _hint(error: BaseException, source: str) -> str:
+    """What else may have been meant by a name that is no module."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    if "=" in source:
+        return f". An argument is given as --arg {source}."
+    return ". A SOURCE is a file such as tools.py, a module or a URL; a tool is named before it."
 
 
 def _place(error: BaseException) -> str:
