@@ -123,6 +123,7 @@ def test_a_call_that_is_named_runs_again_whatever_its_tool_is(
     assert "nothing to pay" in wrong.stdout
     ended = command("recover", "shop.py", "--call", paid)
     assert (ended.exit_code, "paid 5" in ended.stdout) == (0, False)
+    assert "not run again: it is ok" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_a_person_says_how_a_call_ended(
     assert entry["metadata"]["settled_by"] == "ann"
     again = command("settle", paid, "ok")
     assert again.exit_code == 2
-    assert f"was already {end} by ann" in again.stderr
+    assert f"was already settled as {end} by ann" in again.stderr
 
 
 def test_settling_prints_the_entry_for_programs(command: Command, crashed: Crashed) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wieldy import CallDenied, Status, Toolbox
+from wieldy import CallDenied, CallNotFound, Status, Toolbox
 
 Execute = Callable[[str], str]
 LEFT_OPEN = "UPDATE wieldy_calls SET state = 'unknown', ended_at = NULL, value = NULL"
@@ -90,3 +90,18 @@ async def test_consent_does_not_lift_what_is_denied(
         assert outcome.status is Status.DENIED
         assert [entry.state for entry in await box.ledger.list()] == ["unknown"]
     assert ran == []
+
+
+async def test_an_id_that_is_not_recorded_is_said_with_where_to_look(url: str) -> None:
+    async with make_box(url, []) as box:
+        said = "No recorded call has the id 'call_x'. `ledger.list\\(\\)` lists them."
+        with pytest.raises(CallNotFound, match=said):
+            await box.recover(["call_x"], by="ann")
+        with pytest.raises(CallNotFound, match=said):
+            await box.ledger.settle("call_x", "ok", by="ann")
+
+
+async def test_one_id_that_is_not_in_a_list_is_refused(url: str) -> None:
+    async with make_box(url, []) as box:
+        with pytest.raises(TypeError, match=r"recover\(\['call_x'\]\)"):
+            await box.recover("call_x")

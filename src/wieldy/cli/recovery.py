@@ -82,7 +82,8 @@ def run_settle(
 
 
 def _row(outcome: Outcome) -> tuple[object, ...]:
-    said = outcome.metadata.get("not_recovered") or outcome.text
+    obstacle = outcome.metadata.get("not_recovered")
+    said = outcome.text if obstacle is None else f"not run again: {obstacle}"
     return outcome.call.id, outcome.call.tool, outcome.status.value, screen.line(said, 60)
 
 

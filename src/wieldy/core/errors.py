@@ -71,10 +71,11 @@ class NameTaken(DefinitionError):
 
 
 class CallNotFound(WieldyError, LookupError):
-    """No call with this id is or was parked here."""
+    """No call with this id is or was parked here, or, if `recorded`, is in the ledger."""
 
-    def __init__(self, call_id: str) -> None:
-        super().__init__(f"No parked call has the id {call_id!r}. `pending()` lists them.")
+    def __init__(self, call_id: str, recorded: bool = False) -> None:
+        kind, listing = ("recorded", "ledger.list()") if recorded else ("parked", "pending()")
+        super().__init__(f"No {kind} call has the id {call_id!r}. `{listing}` lists them.")
         self.call_id = call_id
 
 

@@ -107,10 +107,11 @@ class Ledger:
         values = {**outcome_columns(ended, ()), "ended_at": time.time()}
         row = await self._store.write(lambda c: transitions.settle(c, call_id, values))
         if row is None:
-            raise CallNotFound(call_id)
+            raise CallNotFound(call_id, recorded=True)
         entry = read_entry(row)
         if entry.ended_at != values["ended_at"]:
-            raise AlreadyDecided(call_id, entry.state, entry.metadata.get("settled_by"))
+            by = entry.metadata.get("settled_by")
+            raise AlreadyDecided(call_id, f"settled as {entry.state}" if by else entry.state, by)
         self._store.bell.ring(call_id)
         return entry
 

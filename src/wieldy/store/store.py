@@ -133,7 +133,7 @@ class Store:
         """
         row = await self.read(lambda connection: find(connection, call_id))
         if row is None:
-            raise CallNotFound(call_id)
+            raise CallNotFound(call_id, recorded=True)
         return read_shown(row) if shown else read_entry(row)
 
     async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
@@ -156,6 +156,9 @@ class Store:
         unknown: bool,
     ) -> list[Outcome]:
         """Run what a crash left open."""
+        if isinstance(calls, str):
+            # A text is a sequence of texts as well: each letter would be looked up.
+            raise TypeError(f"recover takes ids in a list: recover([{calls!r}])")
         named = None if calls is None else list(calls)
         return await recover(self, engine, registry, named, by, unknown)
 
