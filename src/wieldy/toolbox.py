@@ -76,6 +76,8 @@ class Toolbox(View):
             raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
         if approval_ttl is not None and not approval_ttl > 0:
             raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
+        if retention is not None and not isinstance(retention, Retention):
+            raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads!r}")
         registry = Registry(_review(lock, on_change))

@@ -439,3 +439,8 @@ async def test_an_expression_is_found_anywhere_by_what_restricts_and_whole_by_wh
     box = box_with(touch, permission="confirm")
     getattr(box.rules, verdict)("act", {"path": re.compile("rm -?\\w+")})
     assert await status(box, path=path) == expected
+
+
+def test_conditions_that_name_no_argument_are_refused() -> None:
+    with pytest.raises(TypeError, match="where names arguments"):
+        Toolbox().rules.deny("act", where="/etc/**")  # type: ignore[arg-type]

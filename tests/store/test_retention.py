@@ -288,3 +288,8 @@ async def test_vacuum_waits_for_a_lock_only_so_long(server: Server) -> None:
             await box.store.vacuum()
         await held
         await box.store.vacuum()
+
+
+def test_a_retention_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="retention takes a Retention"):
+        Toolbox(store="sqlite:///never.db", retention=30)  # type: ignore[arg-type]

@@ -62,6 +62,8 @@ class Rule:
         self.verdict = verdict
         self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern
+        if not isinstance(where or {}, Mapping):
+            raise TypeError(f"where names arguments, such as {{'path': '/etc/**'}}, not {where!r}")
         self.where = dict(where or {})
         self.reason = reason
         self.agent = agent
