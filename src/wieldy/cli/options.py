@@ -29,7 +29,7 @@ ToolSources = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="What has the call's tool, such as tools.py. None is taken by itself.",
+        help="Where the call's tool is, such as tools.py; without one the call does not run here.",
         show_default=False,
         autocompletion=completion.source_files,
     ),
