@@ -171,4 +171,4 @@ def test_a_call_that_ended_by_itself_is_not_settled(command: Command) -> None:
     command("call", "add", "--arg", "a=1")
     done = command("settle", "call_", "error")
     assert done.exit_code == 2
-    assert "was already ok" in done.stderr
+    assert "was already ok: only a call of unknown end is settled." in done.stderr

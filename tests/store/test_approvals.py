@@ -152,7 +152,7 @@ async def test_a_call_that_expired_while_nobody_was_there_is_not_pending(
     execute("UPDATE wieldy_calls SET expires_at = 1")
     async with make_box(url, wiper) as box:
         assert await box.pending() == []
-        with pytest.raises(AlreadyDecided):
+        with pytest.raises(AlreadyDecided, match="denied: nobody decided in time"):
             await box.approve(receipt.call.id)
 
 

@@ -324,4 +324,4 @@ def check_agreement(call: Call, decision: Decision) -> None:
     assert earlier is not None
     if earlier.approved != decision.approved:
         verdict = "approved" if earlier.approved else "denied"
-        raise AlreadyDecided(call.id, verdict, earlier.by)
+        raise AlreadyDecided(call.id, verdict, earlier.by, earlier.reason)

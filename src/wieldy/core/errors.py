@@ -82,12 +82,16 @@ class CallNotFound(WieldyError, LookupError):
 class AlreadyDecided(WieldyError):
     """The call was decided the other way before."""
 
-    def __init__(self, call_id: str, verdict: str, by: str | None) -> None:
+    def __init__(
+        self, call_id: str, verdict: str, by: str | None, reason: str | None = None
+    ) -> None:
         author = f" by {by}" if by else ""
-        super().__init__(f"Call {call_id} was already {verdict}{author}.")
+        why = f": {reason}" if reason else ""
+        super().__init__(f"Call {call_id} was already {verdict}{author}{why}.")
         self.call_id = call_id
         self.verdict = verdict
         self.by = by
+        self.reason = reason
 
 
 class AnswerNeeded(WieldyError, ValueError):

@@ -110,8 +110,7 @@ class Ledger:
             raise CallNotFound(call_id, recorded=True)
         entry = read_entry(row)
         if entry.ended_at != values["ended_at"]:
-            by = entry.metadata.get("settled_by")
-            raise AlreadyDecided(call_id, f"settled as {entry.state}" if by else entry.state, by)
+            raise _not_settled(entry)
         self._store.bell.ring(call_id)
         return entry
 
@@ -124,6 +123,14 @@ def _settlement(
         return Outcome(call, status, value, metadata=metadata)
     said = reason or "a person found that it had failed"
     return Outcome(call, status, value, ToolFailed(RuntimeError(said), said), metadata=metadata)
+
+
+def _not_settled(entry: Entry) -> AlreadyDecided:
+    if "settled_by" in entry.metadata:
+        by = entry.metadata["settled_by"]
+        return AlreadyDecided(entry.call.id, f"settled as {entry.state}", by)
+    reason = "only a call of unknown end is settled"
+    return AlreadyDecided(entry.call.id, entry.state, None, reason)
 
 
 def _check_status(status: Status | str | None) -> None:
