@@ -211,5 +211,8 @@ def _result(entry: Entry) -> str:
 def _took(entry: Entry) -> str:
     if entry.started_at is None or entry.ended_at is None:
         return ""
+    if "settled_by" in entry.metadata:
+        # Its end is when a person spoke, not when the function was done.
+        return ""
     seconds = max(0.0, entry.ended_at - entry.started_at)
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
