@@ -145,6 +145,76 @@ def test_a_file_that_another_process_writes_is_read_as_it_is_now(folder: Path) -
         assert [entry["tool"] for entry in ask(folder, "log")] == ["wipe", "wipe", "play"]
 
 
+async def listed(file: Path | str) -> list[str]:
+    """The tools of the recorded calls, as a box reads them."""
+    async with Toolbox(store=f"sqlite:///{file}?timeout=0.1") as box:
+        return [entry.call.tool for entry in await box.ledger.list()]
+
+
+async def test_a_link_to_a_file_that_another_process_writes_shows_what_is_there_now(
+    folder: Path,
+) -> None:
+    link = folder / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(folder / "wieldy.db")
+    with closing(sqlite3.connect(folder / "wieldy.db", isolation_level=None)) as other:
+        other.execute("UPDATE wieldy_calls SET tool = 'play' WHERE tool = 'work'")
+        other.execute("BEGIN IMMEDIATE")
+        assert await listed(link) == ["wipe", "wipe", "play"]
+
+
+@pytest.mark.parametrize("around", [0o755, 0o555], ids=["in a folder", "in a read-only folder"])
+def test_a_copy_with_its_log_is_read_and_nothing_is_put_beside_it(
+    folder: Path, around: int
+) -> None:
+    copy = folder / "copy"
+    copy.mkdir()
+    with closing(sqlite3.connect(folder / "wieldy.db", isolation_level=None)) as other:
+        other.execute("UPDATE wieldy_calls SET tool = 'play' WHERE tool = 'work'")
+        for name in ("wieldy.db", "wieldy.db-wal"):
+            (copy / name).write_bytes((folder / name).read_bytes())
+            (copy / name).chmod(0o444)
+    copy.chmod(around)
+    assert [entry["tool"] for entry in ask(copy, "log")] == ["wipe", "wipe", "play"]
+    assert sorted(file.name for file in copy.iterdir()) == ["wieldy.db", "wieldy.db-wal"]
+    copy.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.db", "a#b.db", "a%b.db", "a%3Fb.db", "a&mode=rw.db", "für.db", os.fsdecode(b"a\xff.db")],
+)
+async def test_a_file_of_any_name_is_written_and_read(folder: Path, name: str) -> None:
+    async with Toolbox(store=f"sqlite:///{folder}/{name}") as box:
+        box.add(lambda: "done", name="work")
+        (await box.call("work")).unwrap()
+    [entry] = ask(folder, "log", "--store", f"sqlite:///{folder}/{name}")
+    assert entry["status"] == "ok"
+    [made] = folder.glob("a*.db") if name.startswith("a") else folder.glob("f*.db")
+    with closing(sqlite3.connect(made, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert await listed(f"{folder}/{name}") == ["work"]
+
+
+async def test_a_path_that_begins_with_two_slashes_is_read(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "wieldy.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert await listed(f"/{folder}/wieldy.db") == ["wipe", "wipe", "work"]
+
+
+def test_a_folder_that_nobody_may_enter_is_said_to_be_one(folder: Path) -> None:
+    closed = folder / "closed"
+    closed.mkdir()
+    (folder / "wieldy.db").rename(closed / "wieldy.db")
+    closed.chmod(0)
+    kept_out = [*BOUND[:1], "--bounding-set=-dac_override,-dac_read_search"] if BOUND else []
+    done = run(folder, *kept_out, *COMMAND, "log", "--store", "sqlite:///closed/wieldy.db")
+    closed.chmod(0o755)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Check the folder and its permissions." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("disk", "said"),
     [(READ_ONLY_DISK, "its file can only be read"), (FULL_DISK, "has space left")],

@@ -81,12 +81,18 @@ def user() -> str:
 
 def _check_file(url: str) -> None:
     """Refuse a SQLite file that is not there: opening it would make an empty one."""
-    scheme, _, rest = url.partition(":///")
-    path = rest.partition("?")[0]
-    if scheme == "sqlite" and path and path != ":memory:" and not Path(path).is_file():
+    from sqlalchemy.engine import make_url  # noqa: PLC0415 - only where a store is used
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    try:
+        address = make_url(url)
+        path = Path((address.get_backend_name() == "sqlite" and address.database) or ":memory:")
+        there = str(path) == ":memory:" or path.is_file()
+    except (ArgumentError, PermissionError):
+        # What is wrong with it is said when it is opened.
+        return
+    if not there:
         said = f"There is no store at {path}."
-        if not Path(path).is_absolute():
-            said += (
-                f" That is {Path(path).absolute()}; from the root it has four slashes, sqlite:////…"
-            )
+        if not path.is_absolute():
+            said += f" That is {path.absolute()}; from the root it has four slashes, sqlite:////…"
         raise SettingMissing(said)

@@ -269,7 +269,10 @@ def _check_writable(connection: Any) -> None:
     SQLite would find out too, but first make a log beside it that whoever may write
     to the file can't write to.
     """
+    # The name of a file is not always text.
+    connection.text_factory = bytes
     _, _, path = connection.execute("PRAGMA database_list").fetchone()
+    connection.text_factory = str
     if os.path.exists(path) and not os.access(path, os.W_OK):
         raise sqlite3.OperationalError("attempt to write a readonly database")
 
