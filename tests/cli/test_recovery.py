@@ -126,6 +126,19 @@ def test_a_call_that_is_named_runs_again_whatever_its_tool_is(
     assert "not run again: it is ok" in ended.stdout
 
 
+@pytest.mark.parametrize("depth", [400, 20_000])
+def test_a_value_is_kept_however_deep_it_is(
+    command: Command, crashed: Crashed, depth: int
+) -> None:
+    paid, value = crashed("pay", "amount=5"), "[" * depth + "]" * depth
+    done = command("settle", paid, "ok", "--value", value, "--json")
+    assert done.exit_code == 0
+    entry = entry_of(command, paid)
+    assert entry == json.loads(done.stdout)
+    # As text, where it is too deep to be read as JSON.
+    assert entry["value"] == (json.loads(value) if depth == 400 else value)
+
+
 @pytest.mark.parametrize(
     ("end", "more", "value", "error"),
     [

@@ -100,5 +100,5 @@ def _read(text: str | None) -> Any:
     """What a person says that a call gave: JSON, or else text."""
     try:
         return None if text is None else json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -159,9 +159,13 @@ def _plain(data: Any) -> Any:
     """Data in terms that JSON has, also what other people's objects are."""
     try:
         plain = to_jsonable_python(data, fallback=repr, bytes_mode="base64")
-        # JSON has no number that is none: the words stand for it.
-        return json.loads(json.dumps(plain), parse_constant=str)
     except (ValueError, RecursionError):
+        # It goes deeper than that does, which JSON by itself may still do.
+        plain = data
+    try:
+        # JSON has no number that is none: the words stand for it.
+        return json.loads(json.dumps(plain, default=repr), parse_constant=str)
+    except (TypeError, ValueError, RecursionError):
         return repr(data)
 
 
