@@ -276,6 +276,37 @@ async def test_a_call_that_has_ended_does_not_start_any_more(
         assert {type(end) for end in ends} == {NotRecorded}
 
 
+async def test_a_call_that_ends_while_its_start_is_written_does_not_run(tmp_path: Path) -> None:
+    left: list[asyncio.Task[Outcome]] = []
+    answered = asyncio.Event()
+
+    async def proceeding(run: Run, proceed: Handler) -> Outcome:
+        return await proceed(run)
+
+    async def leave(run: Run, proceed: Handler) -> Outcome:
+        left.append(asyncio.create_task(proceeding(run, proceed)))
+        while run.record.started_at is None:
+            await asyncio.sleep(0)
+        answered.set()
+        return Outcome(run.call, Status.OK, "made up")
+
+    ran: list[int] = []
+    async with make_box(tmp_path, middleware=[leave]) as box:
+        box.add(ran.append, name="note", validation="describe", input_schema={"type": "object"})
+        await box.ledger.list()
+        with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            call = asyncio.create_task(box.call("note", {"object": 1}))
+            await answered.wait()
+            other.execute("ROLLBACK")
+        outcome = await call
+        [end] = await asyncio.gather(*left, return_exceptions=True)
+        entry = await box.ledger.get(outcome.call.id)
+    assert entry is not None
+    assert (outcome.value, entry.state, entry.value) == ("made up", "ok", "made up")
+    assert (type(end), ran) == (NotRecorded, [])
+
+
 class Interrupted:
     """A value that is interrupted when it is first written down."""
 

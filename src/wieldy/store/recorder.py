@@ -139,9 +139,7 @@ class LedgerRecorder:
     ) -> Outcome:
         # Somebody else's middleware may try twice: that is one call still.
         if not record.begun:
-            if record.over:
-                # Its middleware has answered by itself, and left the rest to a task.
-                raise NotRecorded(run.tool.name, "it has ended already")
+            _refuse_what_is_over(run, record)
             try:
                 opened = self._store.in_use or await self._store.opened()
                 if start is None or record.owner is not opened.owner:
@@ -161,6 +159,7 @@ class LedgerRecorder:
                 record.repeated = True
                 return await self._first_outcome(run, first)
             record.begun = True
+            _refuse_what_is_over(run, record)
         return await proceed(run)
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
@@ -303,6 +302,12 @@ class LedgerRecorder:
         outcome = entry.outcome()
         outcome.metadata["repeated"] = True
         return outcome
+
+
+def _refuse_what_is_over(run: Run, record: Record) -> None:
+    """Raise if a call has ended: its middleware answered by itself, and left the rest to a task."""
+    if record.over:
+        raise NotRecorded(run.tool.name, "it has ended already")
 
 
 def _refuse_itself(run: Run, first: str) -> None:
