@@ -57,6 +57,9 @@ def test_a_handle_from_the_log_is_followed_wherever_it_leads(command: Command, k
     assert command("artifacts", "artifact://plan@1").stdout == "one\ntwo\n"
     assert command("artifacts", "artifact://plan@1", "--version", "2").stdout == "one\nthree\n"
     assert command("artifacts", "artifact://note@1").stdout == "\\x1b[2Jhello\n"
+    for reference in ("plan", "artifact://plan@1"):
+        wrong = command("artifacts", reference, "--version", "0")
+        assert (wrong.exit_code, "has no version 0" in wrong.stderr) == (2, True)
     assert len(command("artifacts", "note", "--versions").stdout.splitlines()) == 2
 
 

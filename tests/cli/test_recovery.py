@@ -127,9 +127,7 @@ def test_a_call_that_is_named_runs_again_whatever_its_tool_is(
 
 
 @pytest.mark.parametrize("depth", [400, 20_000])
-def test_a_value_is_kept_however_deep_it_is(
-    command: Command, crashed: Crashed, depth: int
-) -> None:
+def test_a_value_is_kept_however_deep_it_is(command: Command, crashed: Crashed, depth: int) -> None:
     paid, value = crashed("pay", "amount=5"), "[" * depth + "]" * depth
     done = command("settle", paid, "ok", "--value", value, "--json")
     assert done.exit_code == 0

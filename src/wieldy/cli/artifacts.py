@@ -122,7 +122,8 @@ def run_artifacts(
             elif difference is not None:
                 await _show_difference(artifacts, id, difference, where, as_json)
             else:
-                await _show_one(artifacts, id, version or named, where, as_json)
+                chosen = named if version is None else version
+                await _show_one(artifacts, id, chosen, where, as_json)
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(read()))
