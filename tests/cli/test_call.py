@@ -28,6 +28,22 @@ def start(folder: Path) -> Iterator[Start]:
         terminal.close()
 
 
+LOUD = '''
+import subprocess, sys
+from wieldy import Toolbox
+
+box = Toolbox(store="sqlite:///wieldy.db")
+
+
+@box.tool(permission="confirm")
+def shout() -> str:
+    """Shout."""
+    sys.__stdout__.write("by itself\\n")
+    subprocess.run(["echo", "by its program"], check=True)
+    return "done"
+'''
+
+
 def test_the_result_is_on_stdout_and_nothing_else(command: Command) -> None:
     done = command("call", "add", "--arg", "a=1")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "3.0\n", "")
@@ -230,3 +246,14 @@ def test_on_a_terminal_the_person_answers_what_a_tool_asks(start: Start) -> None
     terminal.type("\n")
     terminal.wait_for("{'nights': 3} in Oslo")
     assert terminal.ends_with() == 0
+
+
+def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path) -> None:
+    (folder / "loud.py").write_text(LOUD)
+    for command in (["call", "shout", "loud.py"], ["approve", "call_", "loud.py"]):
+        done = wieldy(*command, "--output", "json", cwd=folder)
+        assert json.loads(done.stdout)["tool"] == "shout"
+    assert json.loads(done.stdout)["value"] == "done"
+    assert {"by itself", "by its program"} <= set(done.stderr.splitlines())
+    shown = wieldy("call", "shout", "loud.py", "--yes", cwd=folder)
+    assert (shown.returncode, shown.stdout) == (0, "done\n")

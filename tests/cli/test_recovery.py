@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Command
-from tests.cli.terminal import SECONDS, WIELDY
+from tests.cli.terminal import SECONDS, WIELDY, wieldy
 
 SHOP = '''
 """Tools that stand still while there is a file named hold."""
 
 import asyncio
+import subprocess
 from pathlib import Path
 
 from wieldy import Toolbox
@@ -35,6 +36,7 @@ async def pause() -> None:
 async def look(item: str) -> str:
     """Look something up."""
     print("printed by the tool")
+    subprocess.run(["echo", "printed by its program"], check=True)
     await pause()
     return f"{item}: 12"
 
@@ -107,6 +109,15 @@ def test_what_may_run_again_does_and_the_rest_is_said(command: Command, crashed:
     again = command("recover", "shop.py", "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, [])
     assert "No call was left open" in command("recover", "shop.py").stderr
+
+
+def test_what_a_program_of_a_tool_prints_is_not_among_the_results(
+    folder: Path, crashed: Crashed
+) -> None:
+    looked = crashed("look", "item=tea")
+    done = wieldy("recover", "shop.py", "--json", cwd=folder)
+    assert [outcome["call_id"] for outcome in json.loads(done.stdout)] == [looked]
+    assert "printed by its program" in done.stderr.splitlines()
 
 
 def test_a_call_that_is_named_runs_again_whatever_its_tool_is(

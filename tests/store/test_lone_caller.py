@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -283,10 +284,15 @@ async def test_a_call_that_ends_while_its_start_is_written_does_not_run(tmp_path
     async def proceeding(run: Run, proceed: Handler) -> Outcome:
         return await proceed(run)
 
+    def begun(run: Run) -> Callable[[], Awaitable[bool]]:
+        async def has_begun() -> bool:
+            return run.record.started_at is not None
+
+        return has_begun
+
     async def leave(run: Run, proceed: Handler) -> Outcome:
         left.append(asyncio.create_task(proceeding(run, proceed)))
-        while run.record.started_at is None:
-            await asyncio.sleep(0)
+        await eventually(begun(run))
         answered.set()
         return Outcome(run.call, Status.OK, "made up")
 

@@ -1,8 +1,10 @@
 """What a running call shows: text on stdout as it comes, progress on stderr, the outcome last."""
 
 import contextlib
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
@@ -18,25 +20,49 @@ from .record import outcome_data
 _SHORT = 40
 
 
+@contextlib.contextmanager
+def own_stdout() -> Iterator[TextIO]:
+    """Standard output for us alone: what tools, and their programs, print goes to stderr."""
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            number, other = out.fileno(), sys.stderr.fileno()
+        except OSError:
+            # It is no file, so that no program can write to it.
+            yield out
+            return
+        out.flush()
+        with open(os.dup(number), "w", encoding=out.encoding, errors=out.errors) as own:
+            os.dup2(other, number)
+            try:
+                yield own
+            finally:
+                out.flush()
+                os.dup2(own.fileno(), number)
+
+
 class Outlet:
     """Where one call is shown; for a program only its outcome is."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
-        self._out = sys.stdout
+        self._out: TextIO = sys.stdout
         self._shown = False
         self._open_line = False
         self._meter = _Meter()
 
     async def follow(self, items: AsyncIterator[Block | Progress | Outcome]) -> Outcome:
         """Show what comes until the outcome does, and give that."""
-        # What a tool prints by itself must not stand in its result.
-        with contextlib.redirect_stdout(sys.stderr), contextlib.closing(self._meter):
-            async for item in items:
-                if isinstance(item, Outcome):
-                    return item
-                if not self._as_json:
-                    self._show(item)
+        usual = self._out
+        try:
+            with own_stdout() as self._out, contextlib.closing(self._meter):
+                async for item in items:
+                    if isinstance(item, Outcome):
+                        return item
+                    if not self._as_json:
+                        self._show(item)
+        finally:
+            self._out = usual
         raise AssertionError("a stream ends with its outcome")
 
     def finish(self, outcome: Outcome) -> int:

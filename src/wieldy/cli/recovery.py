@@ -1,9 +1,7 @@
 """`wieldy recover` and `settle`: the calls whose process died before they had ended."""
 
 import asyncio
-import contextlib
 import json
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
@@ -13,6 +11,7 @@ from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
 from .log import find_entry
+from .outlet import own_stdout
 from .pending import desk
 from .record import entry_data, outcome_data
 
@@ -37,8 +36,7 @@ def run_recover(
 
     async def recover(box: Toolbox) -> list[Outcome]:
         named = [(await find_entry(box.ledger, each)).call.id for each in chosen]
-        # What a tool prints by itself must not stand among the results.
-        with contextlib.redirect_stdout(sys.stderr):
+        with own_stdout():
             return await box.recover(named or None, by or environment.user())
 
     def work(runner: asyncio.Runner) -> int:
