@@ -22,7 +22,7 @@ from wieldy.store.database import Job
 from wieldy.store.prepared import Write
 
 Commits = list[str]
-START_AND_END = ["Put", "_Ending"]
+START_AND_END = ["Put", "Ending"]
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
-from wieldy.core.call import NO_SCOPE, Call, Outcome, Status
-from wieldy.core.canonical import digest
+from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import (
     CallNotFound,
     CallUnknown,
@@ -19,24 +18,19 @@ from wieldy.core.errors import (
     StoreUnavailable,
     ToolFailed,
 )
-from wieldy.core.problem import mentions_secret
 from wieldy.core.run import Handler, Run
 
 from . import transitions
 from .database import Operation
 from .owner import Owner
-from .prepared import Values, Write, insertion
+from .prepared import Write
+from .record import Ending, Record, asked, starting
 from .rows import (
-    argument_columns,
-    call_columns,
     decision_columns,
     from_column,
     outcome_columns,
     to_column,
-    written_arguments,
-    written_outcome,
 )
-from .tables import calls
 from .waiting import Repeated
 
 if TYPE_CHECKING:
@@ -44,35 +38,6 @@ if TYPE_CHECKING:
 
 
 _PENDING = Status.PENDING
-# Longer text takes long to write, too.
-_BRIEF = 50_000
-
-
-class Record:
-    """What is known of a call's row while it runs."""
-
-    __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
-
-    def __init__(self, call: Call) -> None:
-        # What has neither a key nor an id that anybody knows can't have been made before.
-        self.id, unknown = call.named()
-        self.is_new = unknown and call.idempotency_key is None
-        self.proposed_at = time.time()
-        self.started_at: float | None = None
-        self.begun = False
-        self.over = False
-        self.owner: Owner | None = None
-        self.repeated = False
-
-    def leave(self) -> None:
-        """It does not run any more, and its row says so."""
-        if self.owner is not None:
-            self.owner.end(self)
-
-    def give_up(self) -> None:
-        """It does not run any more, and nobody can write that."""
-        if self.owner is not None:
-            self.owner.give_up(self)
 
 
 class LedgerRecorder:
@@ -169,7 +134,7 @@ class LedgerRecorder:
             return outcome
         opened = self._store.in_use
         try:
-            ending = _Ending(run, outcome, record)
+            ending = Ending(run, outcome, record)
             ended = record.begun and opened is not None and opened.commit_here(ending)
         except BaseException:
             # Interrupted: it may be written already, and once more does no harm.
@@ -180,9 +145,9 @@ class LedgerRecorder:
         self._ended(record)
         return outcome
 
-    async def _end(self, run: Run, outcome: Outcome, record: Record, ending: "_Ending") -> Outcome:
+    async def _end(self, run: Run, outcome: Outcome, record: Record, ending: Ending) -> Outcome:
         """The same where it takes longer, or where the call never started."""
-        operation = ending if record.started_at is not None else ending.otherwise
+        operation = ending.operation
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller has waited for that once. An approved
             # call stays approved: it may be run when the rules can be read.
@@ -196,7 +161,7 @@ class LedgerRecorder:
             return _unrecorded(outcome, record, str(error))
         except StoreError as error:
             outcome = _unrecorded(outcome, record, str(error))
-            self._store.insist(_ending(run, _without_value(outcome), record))
+            self._store.insist(Ending(run, _without_value(outcome), record).operation)
             return outcome
         except BaseException:
             # Cancelled or interrupted: nobody hears whether it got through. Once more does no harm.
@@ -215,7 +180,7 @@ class LedgerRecorder:
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """The same where nothing can be awaited."""
-        self._store.insist(_ending(run, outcome, run.record or Record(run.call)))
+        self._store.insist(Ending(run, outcome, run.record or Record(run.call)).operation)
 
     def late(self, run: Run, outcome: Outcome) -> None:
         """Note how a function ended that its call had left behind."""
@@ -244,7 +209,7 @@ class LedgerRecorder:
         record.started_at = record.started_at or now
         if (run.call.decision or self._reruns) and self._resumes(run):
             return self._resuming(run, record, owner)
-        start = _starting(run, record, owner)
+        start = starting(run, record, owner)
         if covered:
             return start
 
@@ -319,107 +284,6 @@ def _refuse_itself(run: Run, first: str) -> None:
         around = around.parent
 
 
-def asked(run: Run) -> str:
-    """A digest of the arguments without their secrets, to know a repeated call by."""
-    return digest(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
-
-
-def _starting(run: Run, record: Record, owner: Owner) -> transitions.Put:
-    """The operation that writes that a call starts."""
-    call, tool = run.call, run.tool
-    arguments, partial = written_arguments(run.arguments, run.secrets)
-    begun = (record.proposed_at, record.started_at, owner.id)
-    row: Values = (record.id, tool.name, "started", tool.fingerprint, arguments, partial, *begun)
-    start, brief = transitions.START, len(arguments) < _BRIEF
-    if (
-        call.scope is not NO_SCOPE
-        or run.eventful
-        or call.provider_id is not None
-        or call.idempotency_key is not None
-    ):
-        more = _circumstances(run)
-        start, row = insertion(calls, (*start.names, *more)), (*row, *more.values())
-    return transitions.Put(start, row, brief)
-
-
-def _circumstances(run: Run) -> dict[str, str]:
-    """What only some calls say when they start."""
-    call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
-    said = {
-        "asked": None if call.idempotency_key is None else asked(run),
-        "agent": scope.agent,
-        "session": scope.session,
-        "parent": scope.parent,
-        "provider_id": call.provider_id,
-        "idempotency_key": call.idempotency_key,
-        "repairs": to_column(repairs, run.secrets) if repairs else None,
-    }
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _ending(run: Run, outcome: Outcome, record: Record) -> Operation[bool]:
-    """The operation that writes how a call ended; whether its row says so then."""
-    ending = _Ending(run, outcome, record)
-    return ending if record.started_at is not None else ending.otherwise
-
-
-class _Ending(Write):
-    """How a call ended, also one that has no row yet."""
-
-    __slots__ = ("_outcome", "_record", "_run")
-    done = True
-
-    def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
-        self._run, self._outcome, self._record = run, outcome, record
-        record.over = True
-        written = written_outcome(outcome, run.secrets)
-        state, value, content, error, metadata, seconds = written
-        owner = None if record.owner is None else record.owner.id
-        begun = (time.time(), record.id, owner, record.started_at)
-        if content is None and error is None and metadata is None:
-            self.statement, self.values = transitions.FINISH, (state, value, seconds, *begun)
-        else:
-            self.statement, self.values = transitions.FINISH_FULLY, (*written, *begun)
-        self.brief = value is None or len(value) < _BRIEF
-
-    def otherwise(self, connection: Connection) -> bool:
-        run, begun = self._run, self._record.started_at
-        written = dict(zip(self.statement.names, self.values, strict=True))
-        ended = {name: written.get(name) for name in transitions.END}
-        there = None if begun is None else transitions.find(connection, run.call.id)
-        if there is not None:
-            return bool(there.ended_at == ended["ended_at"])
-        if begun is None and run.call.decision is not None:
-            transitions.refuse_approved(connection, run.call.id, ended)
-        row = {**call_columns(run.call), **self._asked(), **ended}
-        if row["state"] != "ok":
-            # It uses up its key only if it has a value.
-            row["idempotency_key"] = None
-        entered = None if isinstance(self._outcome.error, NotRecorded) else begun
-        transitions.put({**row, "started_at": entered})(connection)
-        return True
-
-    def settled(self) -> None:
-        self._record.leave()
-
-    def refused(self) -> None:
-        self._record.give_up()
-
-    def _asked(self) -> dict[str, Any]:
-        """What was asked for, in a row that was not written when it started."""
-        run = self._run
-        row = {"proposed_at": self._record.proposed_at}
-        tool = getattr(run, "tool", None)
-        if tool is None:
-            return row
-        row.update(tool=tool.name, fingerprint=tool.fingerprint)
-        # What was sent to a tool with secrets, and not understood, may hold one anywhere.
-        if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
-            sent = run.call.arguments if run.accepted is None else run.accepted
-            row.update(argument_columns(_parsed(sent), run.secrets))
-        return row
-
-
 def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
     """What the caller gets for a call whose end is not in the ledger."""
     if record.started_at is None:
@@ -434,10 +298,3 @@ def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
 def _without_value(outcome: Outcome) -> Outcome:
     """What is left of an outcome that the database refuses."""
     return Outcome(outcome.call, outcome.status, error=outcome.error, seconds=outcome.seconds)
-
-
-def _parsed(sent: Any) -> Any:
-    try:
-        return from_column(sent) if isinstance(sent, str) else sent
-    except ValueError:
-        return sent
