@@ -81,12 +81,11 @@ class Toolbox(View):
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads!r}")
         registry = Registry(_review(lock, on_change))
-        self._store = None if store is None else _store(store, registry, durability, retention)
-        kept = self._store
+        kept = None if store is None else _store(store, registry, durability, retention)
+        self._store = kept
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
-        if spill is None and kept is not None:
-            spill = kept.artifacts.spill
+        spill = kept.artifacts.spill if spill is None and kept is not None else spill
         self.rules = Rules(changed=lambda: planner.forget())
         self.groups = Groups(registry)
         permits = Permits(

@@ -32,6 +32,8 @@ from .options import (
     Status,
     Store,
     ToolSources,
+    UnknownCall,
+    UnknownCalls,
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
 from .recovery import End, run_recover, run_settle
@@ -242,15 +244,7 @@ def deny(
 @app.command()
 def recover(
     sources: Sources = None,
-    call: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="Run this call again, whatever its tool is; you have looked it up.",
-            show_default=False,
-            autocompletion=completion.unknown_calls,
-        ),
-    ] = None,
+    chosen: UnknownCalls = None,
     by: By = None,
     store: Store = None,
     as_json: AsJson = False,
@@ -259,20 +253,12 @@ def recover(
 
     Approved calls that no process has started run too.
     """
-    raise typer.Exit(run_recover(sources, call or (), by, store, as_json))
+    raise typer.Exit(run_recover(sources, chosen or (), by, store, as_json))
 
 
 @app.command()
 def settle(
-    call_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID",
-            help="The call's id, or how it begins.",
-            show_default=False,
-            autocompletion=completion.unknown_calls,
-        ),
-    ],
+    call_id: UnknownCall,
     end: Annotated[
         End, typer.Argument(metavar="ok|error", help="How it ended.", show_default=False)
     ],

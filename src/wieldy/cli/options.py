@@ -49,6 +49,25 @@ CallId = Annotated[
         autocompletion=completion.waiting_calls,
     ),
 ]
+UnknownCall = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The call's id, or how it begins.",
+        show_default=False,
+        autocompletion=completion.unknown_calls,
+    ),
+]
+UnknownCalls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--call",
+        metavar="ID",
+        help="Run this call again, whatever its tool is; you have looked it up.",
+        show_default=False,
+        autocompletion=completion.unknown_calls,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Output = Annotated[
     Form,
