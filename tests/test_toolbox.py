@@ -10,6 +10,7 @@ import pytest
 
 import wieldy
 from wieldy import DefinitionError, Outcome, Permission, Status, Text, Toolbox
+from wieldy.mcp.lock import Lock
 
 
 def add(a: int, b: int = 2) -> int:
@@ -46,6 +47,15 @@ def test_the_decorator_takes_the_options_of_add_and_of_limits() -> None:
     assert tool is not None
     assert (tool.tags, tool.permission.value, tool.limits.timeout) == (("math",), "confirm", 5)
     assert tool.function is plus
+
+
+def test_what_is_empty_is_still_the_one_that_was_given() -> None:
+    box = Toolbox()
+
+    given = (box, box.view(tags="none"), box.rules, box.mcp, Lock.of(box))
+
+    assert [len(each) for each in given] == [0, 0, 0, 0, 0]
+    assert [each or "another" for each in given] == list(given)
 
 
 def test_a_mark_made_before_there_is_a_box_counts_when_it_is_added() -> None:

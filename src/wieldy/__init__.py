@@ -45,10 +45,11 @@ from wieldy.core.errors import (
     WieldyError,
 )
 from wieldy.core.limits import Limits
+from wieldy.core.options import tool
 from wieldy.core.reshape import Argument
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.secret import Secret
-from wieldy.core.tool import Permission, Tool, tool
+from wieldy.core.tool import Permission, Tool
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View

@@ -16,7 +16,15 @@ from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError
 from wieldy.core.hold import Review
 from wieldy.core.limits import Limits
-from wieldy.core.options import ToolOptions, public_methods, with_limits
+from wieldy.core.option_check import check_options
+from wieldy.core.options import (
+    TOOL_OPTIONS,
+    ToolOptions,
+    marked_options,
+    public_methods,
+    with_limits,
+    with_names,
+)
 from wieldy.core.permission import Approver, Permits
 from wieldy.core.plan import Planner
 from wieldy.core.portable import export_state, restore_state
@@ -25,7 +33,7 @@ from wieldy.core.rules import Rules
 from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.search import Index
 from wieldy.core.size import Spill
-from wieldy.core.tool import VALIDATIONS, Permission, Tool, marked_options
+from wieldy.core.tool import VALIDATIONS, Permission, Tool
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
 from wieldy.view import Arguments, View
@@ -121,11 +129,8 @@ class Toolbox(View):
         **options: Unpack[ToolOptions],
     ) -> Tool:
         """Register anything callable, or a `Tool`; gives the tool that now has the name."""
-        given: dict[str, Any] = {**options}
-        if name is not None:
-            given["name"] = name
-        if description is not None:
-            given["description"] = description
+        check_options(Toolbox.add, options, TOOL_OPTIONS)
+        given = with_names(options, name, description)
         if isinstance(function, Tool):
             on_conflict = given.pop("on_conflict", "raise")
             tool = function.replace(**with_limits(given, function.limits)) if given else function
@@ -158,6 +163,7 @@ class Toolbox(View):
         **options: Unpack[ToolOptions],
     ) -> F | Callable[[F], F]:
         """Register the function below; it stays what it was."""
+        check_options(Toolbox.tool, options, TOOL_OPTIONS)
 
         def register(function: F) -> F:
             self.add(function, name, description, **options)
@@ -169,6 +175,7 @@ class Toolbox(View):
         self, instance: object, prefix: str | None = None, **options: Unpack[ToolOptions]
     ) -> list[Tool]:
         """Register an instance's public methods, named `prefix_method` where a prefix is given."""
+        check_options(Toolbox.add_object, options, TOOL_OPTIONS)
         if type(instance).__module__ == "builtins":
             raise DefinitionError(repr(instance), "an object of a class of yours is needed")
         added = []
@@ -194,8 +201,9 @@ class Toolbox(View):
         `wieldy.openapi.tools.OpenAPIOptions` says what the other keywords are.
         """
         # The extra is loaded by whoever has a document, and by nobody else.
-        from wieldy.openapi.tools import read_tools  # noqa: PLC0415
+        from wieldy.openapi.tools import OpenAPIOptions, read_tools  # noqa: PLC0415
 
+        check_options(Toolbox.add_openapi, options, OpenAPIOptions.__annotations__)
         tools, client = await read_tools(source, base_url, tags, allow, deny, options)
         self._closers.append(client.close)
         return self._registry.add_all(tools, options.get("on_conflict", "raise"))

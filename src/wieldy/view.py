@@ -195,6 +195,10 @@ class View:
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __bool__(self) -> bool:
+        # Whoever writes `box or default` means one that was given, also while it is empty.
+        return True
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
 

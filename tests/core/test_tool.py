@@ -166,14 +166,6 @@ def test_marks_count_on_methods_of_every_kind_and_in_either_order() -> None:
     assert box.add(functools.partial(Kit().method)).name == "one"
 
 
-def test_mark_for_a_missing_option_fails_where_it_is_added() -> None:
-    @tool(colour="red")
-    def marked() -> None: ...
-
-    with pytest.raises(TypeError, match="colour"):
-        Toolbox().add(marked)
-
-
 def test_a_schema_can_be_worked_out_when_it_is_first_needed() -> None:
     asked: list[str] = []
 

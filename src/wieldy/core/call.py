@@ -9,6 +9,7 @@ from typing import Any
 
 from .block import Block, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
+from .option_check import check_options
 
 _LONGEST_ID = 500
 
@@ -180,6 +181,7 @@ class Call:
     def replace(self, **changes: Any) -> "Call":
         """The same call, same id, with some facts changed."""
         facts = {name: getattr(self, name) for name in self.__slots__[1:]}
+        check_options(Call.replace, changes, (*facts, "id"))
         return Call(**{"id": self.id, **facts, **changes})
 
     def __reduce__(self) -> tuple[Any, ...]:

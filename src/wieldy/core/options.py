@@ -1,13 +1,19 @@
 """What can be said about a tool when it is added, as keywords."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
 
 from .limits import Limits
-from .names import near
+from .option_check import check_options
 from .tool import Permission
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__wieldy_tool__"
 
 
 class LimitOptions(TypedDict, total=False):
@@ -44,16 +50,62 @@ class ToolOptions(LimitOptions, total=False):
     on_conflict: str
 
 
+TOOL_OPTIONS = frozenset(ToolOptions.__annotations__)
 _LIMIT_NAMES = frozenset(field.name for field in fields(Limits))
-_OPTION_NAMES = frozenset((*ToolOptions.__annotations__, *_LIMIT_NAMES, "name", "description"))
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    function: None = None,
+    /,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> Callable[[F], F]: ...
+def tool(
+    function: F | None = None,
+    /,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Unpack[ToolOptions],
+) -> F | Callable[[F], F]:
+    """Note on a function how it should be registered; the function itself is unchanged.
+
+    The options are those of `Toolbox.add` and of `Limits`. They count when the
+    function is added to a toolbox, also as a method through `add_object`.
+    """
+    check_options(tool, options, TOOL_OPTIONS)
+    noted = with_names(options, name, description)
+
+    def mark(marked: F) -> F:
+        # A static or class method is looked up as the function inside.
+        setattr(getattr(marked, "__func__", marked), _MARK, noted)
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+def marked_options(function: Any) -> dict[str, Any]:
+    """What `@tool` noted on a function, its method or what a partial wraps."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return dict(getattr(function, _MARK, {}))
+
+
+def with_names(options: ToolOptions, name: str | None, description: str | None) -> dict[str, Any]:
+    """The options with the name and the description, where these are given."""
+    given: dict[str, Any] = {**options}
+    if name is not None:
+        given["name"] = name
+    if description is not None:
+        given["description"] = description
+    return given
 
 
 def with_limits(options: dict[str, Any], before: Limits | None) -> dict[str, Any]:
     """The options with single limits gathered into one `Limits`."""
-    for unknown in options.keys() - _OPTION_NAMES:
-        hint = near(unknown, _OPTION_NAMES, limit=1)
-        guess = f" Did you mean {hint[0]!r}?" if hint else ""
-        raise TypeError(f"There is no option {unknown!r} for a tool.{guess}")
     single = {name: options[name] for name in options if name in _LIMIT_NAMES}
     rest = {name: value for name, value in options.items() if name not in _LIMIT_NAMES}
     if single:

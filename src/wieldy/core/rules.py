@@ -193,6 +193,10 @@ class Rules:
     def __len__(self) -> int:
         return len(self._rules)
 
+    def __bool__(self) -> bool:
+        # Whoever writes `rules or default` means one that was given, also while it is empty.
+        return True
+
     def _add(self, rule: Rule) -> Rule:
         self._rules.append(rule)
         self._tell()

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeVar, overload
+from typing import Any
 
 from . import schema as schema_of
 from .canonical import digest
@@ -12,17 +12,15 @@ from .docstring import read_docstring
 from .errors import DefinitionError
 from .hold import Hold
 from .limits import NO_LIMITS, Limits
+from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
 from .secret import preset_secrets
 from .signature import Signature, local_names, read_outside, read_signature
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
 VALIDATIONS = ("repair", "strict", "describe")
-_MARK = "__wieldy_tool__"
 
 
 class Permission(StrEnum):
@@ -117,6 +115,7 @@ class Tool:
         facts.update(
             zip(("description", "input_schema", "output_schema"), self._given, strict=True)
         )
+        check_options(Tool.replace, changes, facts)
         facts.update(changes)
         other = Tool(facts.pop("function"), **facts)
         object.__setattr__(other, "_names", other._names or self._names)
@@ -224,32 +223,6 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
-
-
-@overload
-def tool(function: F, /) -> F: ...
-@overload
-def tool(**options: Any) -> Callable[[F], F]: ...
-def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
-    """Note on a function how it should be registered; the function itself is unchanged.
-
-    The options are those of `Toolbox.add` and of `Limits`. They count when the
-    function is added to a toolbox, also as a method through `add_object`.
-    """
-
-    def mark(marked: F) -> F:
-        # A static or class method is looked up as the function inside.
-        setattr(getattr(marked, "__func__", marked), _MARK, options)
-        return marked
-
-    return mark if function is None else mark(function)
-
-
-def marked_options(function: Any) -> dict[str, Any]:
-    """What `@tool` noted on a function, its method or what a partial wraps."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return dict(getattr(function, _MARK, {}))
 
 
 def own_name(function: Any) -> str:

@@ -9,7 +9,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.middleware import Middleware
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
-from typing_extensions import Unpack
 
 from .access import Access
 from .door import MAX_BODY, Guard
@@ -42,8 +41,8 @@ class Endpoint:
     def __init__(
         self,
         box: Box | BoxServer,
-        tokens: Mapping[str, str] | None = None,
-        **options: Unpack[WebOptions],
+        tokens: Mapping[str, str] | None,
+        options: WebOptions,
     ) -> None:
         self.server = server(box, **of_server(options))
         self.server.check_callers(tokens or ())

@@ -141,6 +141,10 @@ class Lock:
     def __len__(self) -> int:
         return len(self.tools)
 
+    def __bool__(self) -> bool:
+        # Whoever writes `lock or default` means one that was given, also while it is empty.
+        return True
+
     def __repr__(self) -> str:
         return f"Lock({len(self)} tools)"
 

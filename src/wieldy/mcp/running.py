@@ -16,6 +16,8 @@ from mcp.server.stdio import stdio_server
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
+from wieldy.core.option_check import check_options
+
 from .endpoint import PATH, Endpoint, WebOptions, of_server
 from .offer import Box
 from .serving import BoxServer, server
@@ -45,6 +47,7 @@ async def serve(
     this machine only unless `host` says otherwise. On SIGTERM calls that run may
     end within `grace` seconds and new ones are refused. Then the box is closed.
     """
+    check_options(serve, options, WebOptions.__annotations__)
     if port is None:
         own = of_server(options)
         others = sorted(options.keys() - own.keys()) + ["tokens"] * (tokens is not None)
@@ -55,7 +58,7 @@ async def serve(
         async with opened(made.box):
             await serve_stdio(made, grace)
         return
-    endpoint = Endpoint(box, tokens, **options)
+    endpoint = Endpoint(box, tokens, options)
     app = Starlette(
         routes=endpoint.routes, middleware=endpoint.middleware, lifespan=endpoint.lifespan
     )

@@ -251,6 +251,10 @@ class Servers(Mapping[str, Server]):
     def __len__(self) -> int:
         return len(self._servers)
 
+    def __bool__(self) -> bool:
+        # Whoever writes `servers or default` means one that was given, also while it is empty.
+        return True
+
     # A mapping compares by what is in it; this one is itself.
     __hash__ = object.__hash__
 

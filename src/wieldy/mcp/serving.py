@@ -22,6 +22,7 @@ from mcp_types import (
 from typing_extensions import Unpack
 
 from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.option_check import check_options
 from wieldy.wire.definitions import definitions
 
 from .asking import Asking
@@ -60,11 +61,12 @@ class ServerOptions(TypedDict, total=False):
 
 def server(box: "Box | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
     """An MCP server over a box. It is the SDK's own kind, and takes further handlers."""
+    check_options(server, options, ServerOptions.__annotations__)
     if not isinstance(box, BoxServer):
-        return BoxServer(box, options)
-    known = sorted(options.keys() & ServerOptions.__annotations__.keys())
-    if known:
-        raise ValueError(f"The server is made already: pass {', '.join(known)} to server().")
+        return BoxServer(box, **options)
+    if options:
+        given = ", ".join(sorted(options))
+        raise ValueError(f"The server is made already: pass {given} to server().")
     return box
 
 
@@ -83,7 +85,8 @@ def current_request() -> Request:
 class BoxServer(Server[Any]):
     """The tools of a box for MCP clients; each call goes through the box's engine."""
 
-    def __init__(self, box: Box, options: ServerOptions) -> None:
+    def __init__(self, box: Box, **options: Unpack[ServerOptions]) -> None:
+        check_options(BoxServer, options, ServerOptions.__annotations__)
         super().__init__(
             options.get("name", "wieldy"),
             version=version("wieldy"),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
+from wieldy.core.option_check import check_options
 from wieldy.mcp.endpoint import Endpoint, WebOptions
 from wieldy.mcp.offer import Box
 from wieldy.mcp.running import GRACE, Ready, listen
@@ -21,7 +22,8 @@ def app(
     `tokens` are bearer tokens by the name of their owner. Whoever runs the
     application closes the box.
     """
-    return _composed(Endpoint(box, tokens, **options))
+    check_options(app, options, WebOptions.__annotations__)
+    return _composed(Endpoint(box, tokens, options))
 
 
 async def run(
@@ -35,7 +37,8 @@ async def run(
     **options: Unpack[WebOptions],
 ) -> None:
     """Serve the application until the process is told to stop, and then close the box."""
-    endpoint = Endpoint(box, tokens, **options)
+    check_options(run, options, WebOptions.__annotations__)
+    endpoint = Endpoint(box, tokens, options)
     await listen(_composed(endpoint), endpoint, host=host, port=port, grace=grace, ready=ready)
 
 
