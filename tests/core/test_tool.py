@@ -74,7 +74,7 @@ def test_facts_are_kept_in_plain_forms() -> None:
     assert made.tags == ("b", "a")
     assert Tool(add, tags="one").tags == ("one",)
     assert made.permission is Permission.CONFIRM
-    assert made.traits == {"read_only": False, "idempotent": False, "destructive": False}
+    assert made.traits == {"read_only": None, "idempotent": None, "destructive": None}
     assert (made.retryable, Tool(add, idempotent=True).retryable) == (False, True)
     assert repr(made) == "Tool('add')"
 
@@ -190,3 +190,13 @@ def test_a_schema_that_is_worked_out_must_describe_an_object() -> None:
     tool = Tool(add, input_schema=lambda: {"type": "array"})
     with pytest.raises(DefinitionError, match="input_schema must be a dict"):
         _ = tool.input_schema
+
+
+def test_a_trait_that_nobody_spoke_of_is_none_and_counts_as_false_in_the_fingerprint() -> None:
+    silent = Tool(add)
+    denied = Tool(add, read_only=False, idempotent=False, destructive=False)
+
+    assert silent.traits == dict.fromkeys(("read_only", "idempotent", "destructive"))
+    assert silent.retryable is False
+    assert silent.fingerprint == denied.fingerprint
+    assert silent.fingerprint != Tool(add, destructive=True).fingerprint

@@ -7,6 +7,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
 from tests.mcp.clients import MODES, Mode, text_of
+from tests.mcp.conftest import raw
 from wieldy import Secret, Toolbox
 from wieldy.mcp import server
 
@@ -79,3 +80,31 @@ async def test_a_secret_in_a_value_is_covered_for_clients() -> None:
     assert "do-not-show" not in answer.model_dump_json()
     assert answer.structured_content is not None
     assert answer.structured_content["other"] == "shown"
+
+
+HINTS = {
+    "count": None,
+    "erase": {"destructiveHint": True, "readOnlyHint": False},
+    "peek": {"readOnlyHint": True, "destructiveHint": False},
+}
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_what_a_server_says_of_its_tools_is_passed_on_as_it_said_it(trusted: bool) -> None:
+    async with Toolbox() as gateway:
+        await gateway.add_mcp(raw("earlier"), trusted=trusted)
+        told = {tool["name"]: tool.get("annotations") for tool in gateway.schemas("mcp")}
+        peek = gateway.get("peek")
+
+    assert told == HINTS
+    assert peek is not None
+    assert peek.read_only is (True if trusted else None), "only a trusted server is believed"
+
+
+async def test_what_is_said_here_of_a_tool_counts_before_what_its_server_says() -> None:
+    async with Toolbox() as gateway:
+        [tool] = await gateway.add_mcp(raw("earlier"), allow="peek")
+        gateway.add(tool, destructive=True, read_only=False, on_conflict="override")
+        [told] = gateway.schemas("mcp")
+
+    assert told["annotations"] == {"readOnlyHint": False, "destructiveHint": True}

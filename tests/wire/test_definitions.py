@@ -14,7 +14,7 @@ PARAMETERS = {
     "additionalProperties": False,
 }
 OPENAPI = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}, "required": ["a"]}
-HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": False}
+HINTS = {"readOnlyHint": True}
 
 
 @pytest.fixture
@@ -116,3 +116,25 @@ def test_mcp_keeps_the_dialect_that_a_schema_names() -> None:
 
     assert box.schemas("mcp")[0]["inputSchema"]["$schema"] == dialect
     assert "$schema" not in box.schemas("openai")[0]["function"]["parameters"]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({}, None),
+        ({"read_only": None, "destructive": None}, None),
+        ({"destructive": False}, {"destructiveHint": False}),
+        (
+            {"idempotent": True, "destructive": True},
+            {"destructiveHint": True, "idempotentHint": True},
+        ),
+        ({"read_only": False}, {"readOnlyHint": False}),
+    ],
+)
+def test_mcp_clients_are_given_no_hint_that_nobody_gave(
+    said: dict[str, bool | None], told: dict[str, bool] | None
+) -> None:
+    box = Toolbox()
+    box.add(lambda: 1, "one", **said)  # type: ignore[arg-type]
+
+    assert box.schemas("mcp")[0].get("annotations") == told

@@ -42,9 +42,9 @@ class ToolOptions(LimitOptions, total=False):
     postprocess: Callable[[Any], Any] | None
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
-    read_only: bool
-    idempotent: bool
-    destructive: bool
+    read_only: bool | None
+    idempotent: bool | None
+    destructive: bool | None
     validation: str | None
     source: str
     on_conflict: str

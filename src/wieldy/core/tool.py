@@ -37,6 +37,10 @@ class Tool:
     A tool is never changed after it is made; `replace` and `derive` give new
     ones. What is read from the function (description, schemas, fingerprint) is
     read when it is first asked for.
+
+    A trait (`read_only`, `idempotent`, `destructive`) is None where nobody said.
+    `hints` are what the server of the tool says of it, in MCP's words: they are passed
+    on to clients and decide nothing here.
     """
 
     __slots__ = (
@@ -46,6 +50,7 @@ class Tool:
         "destructive",
         "function",
         "group",
+        "hints",
         "hold",
         "idempotent",
         "limits",
@@ -74,9 +79,10 @@ class Tool:
         postprocess: Callable[[Any], Any] | None = None,
         input_schema: GivenSchema | None = None,
         output_schema: GivenSchema | None = None,
-        read_only: bool = False,
-        idempotent: bool = False,
-        destructive: bool = False,
+        read_only: bool | None = None,
+        idempotent: bool | None = None,
+        destructive: bool | None = None,
+        hints: Mapping[str, Any] | None = None,
         validation: str | None = None,
         source: str = "python",
         shape: Reshape | None = None,
@@ -95,6 +101,7 @@ class Tool:
         self.read_only = read_only
         self.idempotent = idempotent
         self.destructive = destructive
+        self.hints = dict(hints or {})
         self.validation = validation
         self.source = source
         self.shape = shape
@@ -180,8 +187,8 @@ class Tool:
         return schema
 
     @property
-    def traits(self) -> dict[str, bool]:
-        """What running the tool does to the world."""
+    def traits(self) -> dict[str, bool | None]:
+        """What running the tool does to the world; None where nobody said."""
         return {
             "read_only": self.read_only,
             "idempotent": self.idempotent,
@@ -191,7 +198,7 @@ class Tool:
     @property
     def retryable(self) -> bool:
         """Whether running it twice is as good as once."""
-        return self.read_only or self.idempotent
+        return bool(self.read_only or self.idempotent)
 
     @property
     def fingerprint(self) -> str:
@@ -354,8 +361,22 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
     return plain
 
 
+def definition_digest(
+    name: str,
+    description: str,
+    input_schema: Mapping[str, Any],
+    output_schema: Mapping[str, Any] | None,
+    traits: Mapping[str, bool | None],
+) -> str:
+    """The fingerprint of a definition. A trait that nobody spoke of counts as one denied."""
+    said = {trait: bool(value) for trait, value in traits.items()}
+    return digest([name, description, input_schema, output_schema, said])
+
+
 def _fingerprint(tool: Tool) -> str:
-    return digest([tool.name, tool.description, tool.input_schema, tool.output_schema, tool.traits])
+    return definition_digest(
+        tool.name, tool.description, tool.input_schema, tool.output_schema, tool.traits
+    )
 
 
 def _read_secrets(tool: Tool) -> tuple[str, ...]:

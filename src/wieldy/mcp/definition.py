@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from wieldy.core.canonical import canonical, digest
-from wieldy.core.tool import Tool
+from wieldy.core.canonical import canonical
+from wieldy.core.tool import Tool, definition_digest
 
 from .visible import visible_json
 
@@ -33,14 +33,15 @@ class Definition(BaseModel):
             description=tool.description.split("\n"),
             input_schema=_plain(tool.input_schema),
             output_schema=_plain(tool.output_schema),
-            traits=tool.traits,
+            # The file says of each trait whether it holds; a trait that nobody spoke of does not.
+            traits={trait: bool(holds) for trait, holds in tool.traits.items()},
         )
         return found.model_copy(update={"fingerprint": found.expected(tool.name)})
 
     def expected(self, name: str) -> str:
         """The fingerprint that a tool of this name has if it says what is kept here."""
         text = "\n".join(self.description)
-        return digest([name, text, self.input_schema, self.output_schema, self.traits])
+        return definition_digest(name, text, self.input_schema, self.output_schema, self.traits)
 
     def same(self, other: "Definition | None") -> bool:
         """Whether another says the same and is from the same place."""

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypedDict
 
 import jsonschema_rs
 import mcp_types as types
@@ -50,6 +50,14 @@ class Terms:
         if not callable(self.tags):
             return self.tags
         return self.tags(definition.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+
+class _Traits(TypedDict):
+    """What running a tool does to the world; None where nobody said."""
+
+    read_only: bool | None
+    idempotent: bool | None
+    destructive: bool | None
 
 
 class Shelf:
@@ -132,17 +140,13 @@ class Shelf:
 
     def _made(self, definition: types.Tool) -> Tool:
         said = definition.annotations or types.ToolAnnotations()
-        destructive = said.destructive_hint is True
-        # A server's word may raise caution; only a trusted one's may lower it.
-        lowered = self._terms.trusted
-        read_only = lowered and said.read_only_hint is True and not destructive
-        idempotent = lowered and said.idempotent_hint is True
+        traits = _traits(said, self._terms.trusted)
+        safe = bool(traits["read_only"] or traits["idempotent"])
         if not definition.name:
             raise DefinitionError("", "it has no name")
         output, check = self._output(definition)
-        proxy = Proxy(
-            self._asks, definition.name, read_only or idempotent, check, self._terms.headers
-        )
+        proxy = Proxy(self._asks, definition.name, safe, check, self._terms.headers)
+        limits = self._terms.limits
         return Tool(
             proxy.function(),
             name=definition.name,
@@ -150,12 +154,11 @@ class Shelf:
             tags=self._terms.tags_of(definition),
             permission=self._terms.permission,
             # Results are kept only of what changes nothing.
-            limits=self._terms.limits if read_only else replace(self._terms.limits, cache=None),
+            limits=limits if traits["read_only"] else replace(limits, cache=None),
             input_schema=definition.input_schema,
             output_schema=output,
-            read_only=read_only,
-            idempotent=idempotent,
-            destructive=destructive,
+            **traits,
+            hints=said.model_dump(by_alias=True, mode="json", exclude_none=True),
             source=f"mcp:{self._server}",
         )
 
@@ -186,6 +189,23 @@ class Shelf:
         for name in self._terms.allow or ():
             if name not in listed and not any(mark in name for mark in "*?["):
                 _log.warning("%s has no tool %r, which is on the allow list", self._server, name)
+
+
+def _traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
+    """The traits that a server's word gives its tool.
+
+    It may raise caution; only a trusted server's may lower it. A tool said to be both
+    read-only and destructive counts as destructive.
+    """
+    destructive = said.destructive_hint
+    if not trusted:
+        return {"read_only": None, "idempotent": None, "destructive": destructive or None}
+    read_only = None if said.read_only_hint and destructive else said.read_only_hint
+    return {
+        "read_only": read_only,
+        "idempotent": said.idempotent_hint,
+        "destructive": destructive,
+    }
 
 
 def _any_matches(patterns: Iterable[str], name: str) -> bool:

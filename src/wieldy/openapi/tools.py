@@ -138,8 +138,9 @@ def _tool(
         tags=(*tags, *operation.tags),
         input_schema=endpoint.input_schema,
         output_schema=partial(output_schema, operation),
-        read_only=method in ("GET", "HEAD"),
-        idempotent=method in _IDEMPOTENT,
-        destructive=method == "DELETE",
+        # HTTP says this much of its methods, and nothing of what a POST does.
+        read_only=method in ("GET", "HEAD") or None,
+        idempotent=method in _IDEMPOTENT or None,
+        destructive=method == "DELETE" or None,
         **facts,
     )

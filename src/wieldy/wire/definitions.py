@@ -106,12 +106,10 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
         "name": provider_name(tool.name),
         "description": tool.description,
         "inputSchema": lowered.schema,
-        "annotations": {
-            "readOnlyHint": tool.read_only,
-            "destructiveHint": tool.destructive,
-            "idempotentHint": tool.idempotent,
-        },
     }
+    annotations = _annotations(tool)
+    if annotations:
+        definition["annotations"] = annotations
     output = tool.output_schema
     # MCP's structured content is an object; other results travel as text.
     if output is not None and output.get("type") == "object":
@@ -119,6 +117,20 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     return definition
 
 
+def _annotations(tool: Tool) -> dict[str, Any]:
+    """What the tool's server said of it, and what was said here; nothing that nobody said.
+
+    To a client, a hint that is absent and one that is false are not the same.
+    """
+    said = {_HINTS[trait]: holds for trait, holds in tool.traits.items() if holds is not None}
+    return {**tool.hints, **said}
+
+
+_HINTS = {
+    "read_only": "readOnlyHint",
+    "destructive": "destructiveHint",
+    "idempotent": "idempotentHint",
+}
 _DESCRIBE: dict[str, Callable[[Tool, Lowered, bool], Definition]] = {
     "openai": _openai,
     "openai-responses": _openai_responses,

@@ -27,6 +27,13 @@ TREE = {
 }
 REMOTE = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/secret.json"}}}
 FILE = {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}
+# What FastMCP says of a function that gives a number.
+COUNTED = {
+    "type": "object",
+    "properties": {"result": {"type": "integer"}},
+    "required": ["result"],
+    "x-fastmcp-wrap-result": True,
+}
 
 
 def tool(name: str, schema: dict[str, Any] = OPEN, **more: Any) -> dict[str, Any]:
@@ -45,6 +52,11 @@ TOOLS = {
         tool("far", outputSchema=REMOTE), tool("echo"),
     ],
     "misshapen": [tool("echo", {"type": "string"})],
+    "earlier": [
+        tool("count", outputSchema=COUNTED),
+        tool("erase", annotations={"destructiveHint": True, "readOnlyHint": False}),
+        tool("peek", annotations={"readOnlyHint": True, "destructiveHint": False}),
+    ],
 }  # fmt: skip
 
 
@@ -113,6 +125,8 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
             return {"result": text("there is more")}
         case "schemas", "result":
             return {"result": result(params["arguments"])}
+        case "earlier", "count":
+            return {"result": {**text("3"), "structuredContent": {"result": 3}}}
         case "large", _:
             return {"result": text("x" * int(params["arguments"]["size"]))}
         case "kinds", _:
