@@ -96,8 +96,10 @@ def test_the_end_of_the_message_completes_open_calls_and_says_why(box: Toolbox) 
         {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}
     )
 
-    assert completed.call.arguments == '{"a": 1'  # type: ignore[attr-defined]
-    assert finished.reason == "max_tokens"  # type: ignore[attr-defined]
+    assert completed.type == "call_completed"
+    assert completed.call.arguments == '{"a": 1'
+    assert finished.type == "finished"
+    assert finished.reason == "max_tokens"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def test_calls_in_one_chunk_and_thoughts_beside_text(box: Toolbox) -> None:
     ]
 
     assert [event.type for event in events] == [
-        "text", "call_started", "call_completed", "call_started", "call_completed", "finished",
+        "thinking", "text",
+        "call_started", "call_completed", "call_started", "call_completed", "finished",
     ]  # fmt: skip
     assert [each.arguments for each in reader.calls] == [{"a": 1}, {"a": 2}]
 

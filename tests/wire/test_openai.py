@@ -8,7 +8,13 @@ from wieldy import Call, Outcome, Status, Toolbox
 from wieldy.core.block import Audio, Image, Resource, Text
 from wieldy.core.errors import CallDenied, CallError, CallInterrupted, CallTimeout
 from wieldy.wire import openai
-from wieldy.wire.assembly import ArgumentsDelta, CallCompleted, CallStarted, Finished, TextDelta
+from wieldy.wire.stream_events import (
+    ArgumentsDelta,
+    CallCompleted,
+    CallStarted,
+    Finished,
+    TextDelta,
+)
 
 
 @pytest.fixture
@@ -154,7 +160,9 @@ def test_the_events_of_a_stream_come_in_order(box: Toolbox) -> None:
         TextDelta, CallStarted, ArgumentsDelta, ArgumentsDelta, CallCompleted, Finished,
     ]  # fmt: skip
     assert repr(events[2]) == "ArgumentsDelta(index=0, delta='{\"a\"')"
-    assert events[-1].reason == "tool_calls"  # type: ignore[attr-defined]
+    finished = events[-1]
+    assert finished.type == "finished"
+    assert finished.reason == "tool_calls"
 
 
 @pytest.mark.parametrize(

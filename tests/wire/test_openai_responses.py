@@ -84,7 +84,8 @@ def test_a_response_that_was_cut_says_why(box: Toolbox) -> None:
 
     [finished] = reader.feed(event("incomplete", response=response))
 
-    assert finished.reason == "max_output_tokens"  # type: ignore[attr-defined]
+    assert finished.type == "finished"
+    assert finished.reason == "max_output_tokens"
 
 
 @pytest.mark.parametrize(

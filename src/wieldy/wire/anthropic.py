@@ -5,14 +5,25 @@ from typing import Any
 
 from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
+from wieldy.core.conversion import parse_json
+from wieldy.core.names import provider_name
 
 from .answers import as_image, blocks, failed, in_order, in_words
-from .assembly import Assembly, Event, Finished, TextDelta
+from .assembly import Assembly
+from .assistant_message import Pieces, add_counts, plain_copy, read_counts
 from .foreign import field, listed, number, text
-from .incoming import Tools, make_call
+from .incoming import Tools, find_name, make_call
+from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+
+__all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
 Message = dict[str, Any]
 _CALL = "tool_use"
+# The kinds of content whose text is shown while it comes.
+_SHOWN: dict[str, type[TextDelta] | type[ThinkingDelta]] = {
+    "text": TextDelta,
+    "thinking": ThinkingDelta,
+}
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -37,22 +48,37 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
 
 
 class StreamReader:
-    """Reads the events of one streamed message, raw or as the SDK's helper gives them."""
+    """Reads the events of one streamed message, raw or as the SDK's helper gives them.
+
+    After the last event, `message` is what to append to the conversation, `calls` are
+    the calls to run, and `usage` says what the request took.
+    """
 
     def __init__(self, box: Tools) -> None:
         self._calls = Assembly(box)
         self._inputs: dict[int | None, Any] = {}
         self._last: int | None = None
+        self._blocks: list[_Block] = []
+        self._by_index: dict[int, _Block] = {}
+        self._used: dict[str, Any] = {}
+        self.usage: Usage | None = None
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are whole, in order."""
         return self._calls.calls
 
+    @property
+    def message(self) -> Message:
+        """The assistant's message as it was sent, thinking and its signatures included."""
+        return {"role": "assistant", "content": [block.value() for block in self._blocks]}
+
     def feed(self, event: Any) -> list[Event]:
         """What one event says. Events of other kinds, or of another shape, say nothing."""
         kind = text(field(event, "type"))
         index = number(field(event, "index"))
+        if kind == "message_start":
+            return self._count_tokens(field(field(event, "message"), "usage"))
         if kind == "content_block_start":
             return self._start(index, field(event, "content_block"))
         if kind == "content_block_delta":
@@ -60,8 +86,9 @@ class StreamReader:
         if kind == "content_block_stop":
             return self._stop(index)
         if kind == "message_delta":
+            counted = self._count_tokens(field(event, "usage"))
             reason = text(field(field(event, "delta"), "stop_reason"))
-            return [*self.close(), Finished(reason)] if reason else []
+            return [*self.close(), *counted, Finished(reason)] if reason else counted
         return self.close() if kind == "message_stop" else []
 
     def close(self) -> list[Event]:
@@ -70,9 +97,15 @@ class StreamReader:
 
     def _start(self, index: int | None, block: Any) -> list[Event]:
         kind = text(field(block, "type"))
-        if kind == "text":
-            begun = text(field(block, "text"))
-            return [TextDelta(begun)] if begun else []
+        if not kind:
+            return []
+        begun = _Block(plain_copy(block))
+        self._blocks.append(begun)
+        if index is not None:
+            self._by_index[index] = begun
+        if kind in _SHOWN:
+            words = text(field(block, kind))
+            return [_SHOWN[kind](words)] if words else []
         if kind != _CALL:
             return []
         # Without an index a block is the one that began last.
@@ -83,10 +116,16 @@ class StreamReader:
         return [*events, *self._calls.start(("block", index), name, provider_id)]
 
     def _delta(self, index: int | None, delta: Any) -> list[Event]:
+        last = self._blocks[-1] if self._blocks else None
+        block = last if index is None else self._by_index.get(index)
         kind = text(field(delta, "type"))
-        if kind == "text_delta":
-            more = text(field(delta, "text"))
-            return [TextDelta(more)] if more else []
+        if block is None or not kind:
+            return []
+        block.add(kind, delta)
+        if kind in ("text_delta", "thinking_delta"):
+            name = kind.removesuffix("_delta")
+            more = text(field(delta, name))
+            return [_SHOWN[name](more)] if more else []
         if kind != "input_json_delta":
             return []
         growing = self._calls.find(("block", self._last if index is None else index))
@@ -99,6 +138,73 @@ class StreamReader:
         if growing is None or index not in self._inputs:
             return []
         return self._calls.complete(growing, self._inputs.pop(index))
+
+    def _count_tokens(self, usage: Any) -> list[Event]:
+        """The figures so far; the beginning says what came in, the end what went out."""
+        sent = plain_copy(usage)
+        if not isinstance(sent, dict):
+            return []
+        self._used.update({name: value for name, value in sent.items() if value is not None})
+        counts = read_counts(
+            self._used,
+            fresh=("input_tokens",),
+            written=("cache_creation_input_tokens",),
+            cached_tokens=("cache_read_input_tokens",),
+            output_tokens=("output_tokens",),
+            thinking_tokens=("output_tokens_details.thinking_tokens",),
+        )
+        fresh, written = counts.pop("fresh"), counts.pop("written")
+        came_in = add_counts(fresh, written, counts["cached_tokens"])
+        self.usage = Usage(came_in, **counts, raw=dict(self._used))
+        return [self.usage]
+
+
+class _Block:
+    """One content block that grows."""
+
+    def __init__(self, begun: Any) -> None:
+        self._begun: dict[str, Any] = begun if isinstance(begun, dict) else {}
+        self._grown = Pieces()
+        self._input: list[str] = []
+        self._citations: list[Any] = []
+
+    def add(self, kind: str, delta: Any) -> None:
+        """Take in what a delta of this kind says."""
+        if kind == "input_json_delta":
+            self._input.append(text(field(delta, "partial_json")))
+        elif kind == "citations_delta":
+            self._citations.append(plain_copy(field(delta, "citation")))
+        else:
+            sent = plain_copy(delta)
+            sent.pop("type", None)
+            self._grown.add(sent)
+
+    def value(self) -> dict[str, Any]:
+        """The block as it goes back."""
+        whole = dict(self._begun)
+        for name, more in self._grown.value().items():
+            before = whole.get(name)
+            grows = isinstance(before, str) and isinstance(more, str)
+            whole[name] = before + more if grows else more
+        if self._citations:
+            whole["citations"] = [*(whole.get("citations") or ()), *self._citations]
+        if any(self._input):
+            whole["input"] = _read_input("".join(self._input))
+        return whole
+
+
+def tool_name(name: str, box: Tools) -> str:
+    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    return find_name(box, name)
+
+
+def _read_input(sent: str) -> Any:
+    """The arguments as the object that the API wants back; an object that is cut is empty."""
+    try:
+        value = parse_json(sent)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:

@@ -1,92 +1,19 @@
-"""Put calls together from the pieces of a stream, and tell what happens as events."""
+"""Put calls together from the pieces of a stream."""
 
 from collections.abc import Hashable
-from typing import Any, ClassVar
+from typing import Any
 
 from wieldy.core.call import Call
 from wieldy.core.conversion import parse_json
 
-from .incoming import Tools, make_call
-
-
-class Event:
-    """Something that happened in a stream. `type` tells the kinds apart."""
-
-    __slots__: tuple[str, ...] = ()
-    type: ClassVar[str]
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__name__}({shown})"
-
-
-class TextDelta(Event):
-    """More of the visible text."""
-
-    __slots__ = ("text",)
-    type = "text"
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-
-class CallStarted(Event):
-    """The model began a call; `index` counts the calls of this stream."""
-
-    __slots__ = ("index", "name")
-    type = "call_started"
-
-    def __init__(self, index: int, name: str) -> None:
-        self.index = index
-        self.name = name
-
-
-class ArgumentsDelta(Event):
-    """More of a call's arguments. `text` is all of them so far, put together when asked for."""
-
-    __slots__ = ("_count", "_pieces", "delta", "index")
-    type = "arguments"
-
-    def __init__(self, index: int, delta: str, pieces: list[str]) -> None:
-        self.index = index
-        self.delta = delta
-        self._pieces = pieces
-        self._count = len(pieces)
-
-    @property
-    def text(self) -> str:
-        """The arguments up to and with this piece."""
-        return "".join(self._pieces[: self._count])
-
-    def __repr__(self) -> str:
-        return f"ArgumentsDelta(index={self.index}, delta={self.delta!r})"
-
-
-class CallCompleted(Event):
-    """A call is whole and can run."""
-
-    __slots__ = ("call", "index")
-    type = "call_completed"
-
-    def __init__(self, index: int, call: Call) -> None:
-        self.index = index
-        self.call = call
-
-
-class Finished(Event):
-    """The model is done; `reason` is the provider's own word for why."""
-
-    __slots__ = ("reason",)
-    type = "finished"
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+from .incoming import Tools, find_name, make_call
+from .stream_events import ArgumentsDelta, CallCompleted, CallStarted, Event
 
 
 class Growing:
     """A call that is still being sent."""
 
-    __slots__ = ("call", "index", "name", "pieces", "provider_id", "told")
+    __slots__ = ("call", "index", "name", "pieces", "provider_id", "sent", "told")
 
     def __init__(self, index: int, name: str, provider_id: str) -> None:
         self.index = index
@@ -95,6 +22,8 @@ class Growing:
         self.pieces: list[str] = []
         self.told = False
         self.call: Call | None = None
+        # Arguments that came piece by piece and not as text.
+        self.sent: dict[str, Any] | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -121,6 +50,11 @@ class Assembly:
     def calls(self) -> list[Call]:
         """The calls that are whole, in the order they were begun."""
         return [each.call for each in self._growing if each.call is not None]
+
+    @property
+    def made(self) -> list[Growing]:
+        """What the calls that are whole were made of."""
+        return [each for each in self._growing if each.call is not None]
 
     def find(self, key: Hashable) -> Growing | None:
         """The call of a key, or, without a key, the one that was begun last."""
@@ -167,4 +101,4 @@ class Assembly:
         if growing.told or not (growing.name or final):
             return []
         growing.told = True
-        return [CallStarted(growing.index, growing.name)]
+        return [CallStarted(growing.index, find_name(self._tools, growing.name))]

@@ -11,15 +11,21 @@ from wieldy.core.errors import ToolNotFound
 from wieldy.core.tool import Tool
 
 from .answers import blocks, encodable, failed, in_order, in_words
-from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .assembly import Assembly, Growing
+from .assistant_message import add_counts, plain_copy, read_counts
 from .foreign import field, listed, text
-from .incoming import Tools, make_call
+from .incoming import Tools, find_name, make_call
 from .partial import PartialArguments
+from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
 from .target import gemini_name
+
+__all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
 Content = dict[str, Any]
 _CHANGED_NAME = re.compile(r"_[0-9-].*_[0-9a-f]{8}\Z")
 _HASH_LENGTH = 8
+# How arguments are sent piece by piece; they go back whole.
+_IN_PIECES = {"partial_args", "partialArgs", "will_continue", "willContinue"}
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
@@ -46,38 +52,80 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Cont
 
 
 class StreamReader:
-    """Reads the chunks of one streamed response. Calls come whole, or in pieces by path."""
+    """Reads the chunks of one streamed response. Calls come whole, or in pieces by path.
+
+    After the last chunk, `message` is what to append to the contents, `calls` are
+    the calls to run, and `usage` says what the request took.
+    """
 
     def __init__(self, box: Tools) -> None:
         self._calls = Assembly(_Named(box))
         self._partial: dict[int, PartialArguments] = {}
         self._open: Growing | None = None
         self._count = 0
+        self._parts: list[_Part] = []
+        self.usage: Usage | None = None
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are whole, in order."""
         return self._calls.calls
 
+    @property
+    def message(self) -> Content:
+        """The model's content as it was sent, with its thought signatures."""
+        return {"role": "model", "parts": [part.value() for part in self._parts]}
+
     def feed(self, chunk: Any) -> list[Event]:
         """What one chunk says. A chunk of another shape says nothing."""
         events: list[Event] = []
         for part in _parts(chunk):
-            call = field(part, "function_call", "functionCall")
-            words = text(field(part, "text"))
-            if call is not None:
-                events += self._call(call)
-            elif words and field(part, "thought") is not True:
-                events.append(TextDelta(words))
+            events += self._part(part)
         candidate = next(iter(listed(field(chunk, "candidates"))), None)
         reason = text(field(candidate, "finish_reason", "finishReason"))
-        return [*events, *self.close(), Finished(reason)] if reason else events
+        counted = self._count_tokens(field(chunk, "usage_metadata", "usageMetadata"))
+        if reason:
+            return [*events, *self.close(), *counted, Finished(reason)]
+        return [*events, *counted]
+
+    def _part(self, part: Any) -> list[Event]:
+        call = field(part, "function_call", "functionCall")
+        words = text(field(part, "text"))
+        if call is not None:
+            return self._call(call, part)
+        self._keep(part)
+        if not words:
+            return []
+        return [ThinkingDelta(words) if field(part, "thought") is True else TextDelta(words)]
+
+    def _keep(self, part: Any) -> None:
+        """Keep a part for the message; text that only goes on is joined to what it goes on from."""
+        sent = plain_copy(part)
+        if not isinstance(sent, dict) or not sent:
+            return
+        last = self._parts[-1] if self._parts else None
+        if last is None or not last.takes(sent):
+            self._parts.append(_Part(sent))
+
+    def _count_tokens(self, usage: Any) -> list[Event]:
+        if usage is None:
+            return []
+        counts = read_counts(
+            usage,
+            input_tokens=("prompt_token_count", "promptTokenCount"),
+            shown=("candidates_token_count", "candidatesTokenCount"),
+            cached_tokens=("cached_content_token_count", "cachedContentTokenCount"),
+            thinking_tokens=("thoughts_token_count", "thoughtsTokenCount"),
+        )
+        given = add_counts(counts.pop("shown"), counts["thinking_tokens"])
+        self.usage = Usage(output_tokens=given, **counts, raw=plain_copy(usage))
+        return [self.usage]
 
     def close(self) -> list[Event]:
         """Complete what is still open, for a stream that was cut."""
         return [] if self._open is None else self._ended(self._open)
 
-    def _call(self, call: Any) -> list[Event]:
+    def _call(self, call: Any, part: Any) -> list[Event]:
         name = text(field(call, "name"))
         events: list[Event] = []
         if name or self._open is None:
@@ -85,6 +133,7 @@ class StreamReader:
             self._count += 1
             events += self._calls.start(self._count, name, text(field(call, "id")))
             self._open = self._calls.find(self._count)
+            self._parts.append(_Part(plain_copy(part), self._open))
         growing = self._open
         assert growing is not None
         for piece in listed(field(call, "partial_args", "partialArgs")):
@@ -100,8 +149,41 @@ class StreamReader:
         if partial is not None:
             growing.pieces = []
             whole = sent if isinstance(sent, Mapping) else {}
-            return self._calls.complete(growing, {**partial.value(), **whole})
+            growing.sent = {**partial.value(), **whole}
+            return self._calls.complete(growing, growing.sent)
         return self._calls.complete(growing, sent or {})
+
+
+class _Part:
+    """One part of the model's content: text that may grow, or a call."""
+
+    def __init__(self, sent: dict[str, Any], growing: Growing | None = None) -> None:
+        self._sent = sent
+        self._growing = growing
+        self._texts = [text(sent.get("text"))]
+
+    def takes(self, sent: dict[str, Any]) -> bool:
+        """Join text that goes on; a signature belongs to the part that it came with."""
+        kinds = {"text", "thought"}
+        if not (self._sent.keys() <= kinds and sent.keys() <= kinds and "text" in sent):
+            return False
+        if self._growing is not None or "text" not in self._sent:
+            return False
+        if bool(self._sent.get("thought")) != bool(sent.get("thought")):
+            return False
+        self._texts.append(text(sent["text"]))
+        return True
+
+    def value(self) -> dict[str, Any]:
+        """The part as it goes back."""
+        if len(self._texts) > 1:
+            return {**self._sent, "text": "".join(self._texts)}
+        call = None if self._growing is None else self._growing.sent
+        if call is None:
+            return self._sent
+        key = "functionCall" if "functionCall" in self._sent else "function_call"
+        told = {name: value for name, value in self._sent[key].items() if name not in _IN_PIECES}
+        return {**self._sent, key: {**told, "args": call}}
 
 
 class _Named:
@@ -121,6 +203,16 @@ class _Named:
         return next(
             (each for each in (tool, *listed) if each and gemini_name(each.name) == name), None
         )
+
+
+def provider_name(name: str) -> str:
+    """The name under which Gemini sees a tool."""
+    return gemini_name(name)
+
+
+def tool_name(name: str, box: Tools) -> str:
+    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    return find_name(_Named(box), name)
 
 
 def _parts(message: Any) -> list[Any]:

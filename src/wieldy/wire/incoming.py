@@ -26,6 +26,12 @@ def make_call(tools: Tools, name: str, arguments: Any, provider_id: str | None =
     return Call(name if tool is None else tool.name, read, provider_id=provider_id or None)
 
 
+def find_name(tools: Tools, name: str) -> str:
+    """A tool's own name for its name as a provider sees it; without such a tool the same name."""
+    tool = tools.get(name)
+    return name if tool is None else tool.name
+
+
 def _read(arguments: Any) -> dict[str, Any] | str:
     if isinstance(arguments, Mapping):
         return dict(arguments)

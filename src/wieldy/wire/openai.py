@@ -1,15 +1,21 @@
 """OpenAI chat completions: calls out of messages and chunks, answers as messages."""
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wieldy.core.block import Audio, Block
 from wieldy.core.call import Call, Outcome
+from wieldy.core.names import provider_name
 
 from .answers import as_image, blocks, data_url, in_order, in_words
-from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .assembly import Assembly, Growing
+from .assistant_message import Pieces, plain_copy, read_counts
 from .foreign import field, listed, number, text
-from .incoming import Tools, make_call
+from .incoming import Tools, find_name, make_call
+from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+
+__all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
 Message = dict[str, Any]
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
@@ -53,15 +59,32 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
 
 
 class StreamReader:
-    """Reads the chunks of one streamed completion. Only the first choice is read."""
+    """Reads the chunks of one streamed completion. Only the first choice is read.
+
+    After the last chunk, `message` is what to append to the conversation, `calls` are
+    the calls to run, and `usage` says what the request took.
+    """
 
     def __init__(self, box: Tools) -> None:
         self._calls = Assembly(box)
+        self._message = Pieces()
+        self._items: dict[int, tuple[Growing, Pieces]] = {}
+        self.usage: Usage | None = None
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are whole, in order: after the last chunk, or after `close`."""
         return self._calls.calls
+
+    @property
+    def message(self) -> Message:
+        """The assistant's message as it was sent, with fields that we do not know."""
+        whole = {"role": "assistant", "content": None, **self._message.value()}
+        if self._items:
+            whole["tool_calls"] = [_whole_item(*each) for each in self._items.values()]
+        elif whole["content"] is None:
+            whole["content"] = ""
+        return whole
 
     def feed(self, chunk: Any) -> list[Event]:
         """What one chunk says. A chunk of another shape says nothing."""
@@ -69,7 +92,7 @@ class StreamReader:
         for choice in listed(field(chunk, "choices")):
             if number(field(choice, "index")) in (None, 0):
                 events += self._choice(choice)
-        return events
+        return [*events, *self._count_tokens(field(chunk, "usage"))]
 
     def close(self) -> list[Event]:
         """Complete what is still open, for a stream that ends without a finish reason."""
@@ -77,12 +100,36 @@ class StreamReader:
 
     def _choice(self, choice: Any) -> list[Event]:
         delta = field(choice, "delta")
-        content = text(field(delta, "content"))
-        events: list[Event] = [TextDelta(content)] if content else []
+        events = self._words(delta)
         for item in listed(field(delta, "tool_calls")):
             events += self._piece(item)
         reason = text(field(choice, "finish_reason"))
         return [*events, *self._calls.finish(), Finished(reason)] if reason else events
+
+    def _words(self, delta: Any) -> list[Event]:
+        sent = plain_copy(delta)
+        if not isinstance(sent, dict):
+            return []
+        sent.pop("tool_calls", None)
+        self._message.add(sent)
+        # Servers that show the thinking do so under one of these names, or under both.
+        thought = text(field(delta, "reasoning_content", "reasoning"))
+        content = text(field(delta, "content"))
+        events: list[Event] = [ThinkingDelta(thought)] if thought else []
+        return [*events, TextDelta(content)] if content else events
+
+    def _count_tokens(self, usage: Any) -> list[Event]:
+        if usage is None:
+            return []
+        counts = read_counts(
+            usage,
+            input_tokens=("prompt_tokens",),
+            output_tokens=("completion_tokens",),
+            cached_tokens=("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),
+            thinking_tokens=("completion_tokens_details.reasoning_tokens",),
+        )
+        self.usage = Usage(**counts, raw=plain_copy(usage))
+        return [self.usage]
 
     def _piece(self, item: Any) -> list[Event]:
         name, arguments = _function(item)
@@ -96,9 +143,27 @@ class StreamReader:
         else:
             events += self._calls.name(growing, name, provider_id)
         assert growing is not None
+        _, kept = self._items.setdefault(growing.index, (growing, Pieces()))
+        kept.add(plain_copy(item))
         if isinstance(arguments, str):
             return [*events, *self._calls.grow(growing, arguments)]
         return [*events, *self._calls.complete(growing, arguments)] if arguments else events
+
+
+def tool_name(name: str, box: Tools) -> str:
+    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    return find_name(box, name)
+
+
+def _whole_item(growing: Growing, kept: Pieces) -> dict[str, Any]:
+    """A call as it goes back: its arguments are the text that was sent."""
+    item = kept.value()
+    item.pop("index", None)
+    body = item.get("function")
+    if isinstance(body, dict):
+        sent = "".join(growing.pieces) if growing.pieces else body.get("arguments") or "{}"
+        body["arguments"] = sent if isinstance(sent, str) else json.dumps(sent)
+    return {"type": "function", **item}
 
 
 def _is_another(

@@ -5,14 +5,24 @@ from typing import Any
 
 from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
+from wieldy.core.names import provider_name
 
 from .answers import as_image, blocks, data_url, in_order, in_words
-from .assembly import Assembly, Event, Finished, Growing, TextDelta
+from .assembly import Assembly, Growing
+from .assistant_message import plain_copy, read_counts
 from .foreign import field, listed, number, text
-from .incoming import Tools, make_call
+from .incoming import Tools, find_name, make_call
+from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+
+__all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
 Item = dict[str, Any]
 _CALL = "function_call"
+_SHOWN: dict[str, type[TextDelta] | type[ThinkingDelta]] = {
+    "response.output_text.delta": TextDelta,
+    "response.reasoning_summary_text.delta": ThinkingDelta,
+    "response.reasoning_text.delta": ThinkingDelta,
+}
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -44,23 +54,37 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
 
 
 class StreamReader:
-    """Reads the events of one streamed response."""
+    """Reads the events of one streamed response.
+
+    After the last event, `message` has the items to add to the input, `calls` are
+    the calls to run, and `usage` says what the request took.
+    """
 
     def __init__(self, box: Tools) -> None:
         self._calls = Assembly(box)
         self._ended: set[int] = set()
+        self._items: list[Item] = []
+        self.usage: Usage | None = None
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are whole, in order."""
         return self._calls.calls
 
+    @property
+    def message(self) -> list[Item]:
+        """The output items as they were sent, reasoning included: extend the input with them."""
+        sent = {_call_id(item) for item in self._items}
+        # A stream that was cut has not sent every call as an item of its own.
+        cut = [each for each in self._calls.made if each.provider_id not in sent]
+        return [*map(dict, self._items), *map(_call_item, cut)]
+
     def feed(self, event: Any) -> list[Event]:
         """What one event says. Events of other kinds, or of another shape, say nothing."""
         kind = text(field(event, "type"))
-        if kind == "response.output_text.delta":
+        if kind in _SHOWN:
             delta = text(field(event, "delta"))
-            return [TextDelta(delta)] if delta else []
+            return [_SHOWN[kind](delta)] if delta else []
         if kind == "response.output_item.added":
             return self._added(event)
         if kind == "response.output_item.done":
@@ -70,13 +94,29 @@ class StreamReader:
             return [] if growing is None else self._calls.grow(growing, text(field(event, "delta")))
         if kind == "response.function_call_arguments.done":
             return self._whole(event, event)
-        if kind in _ENDS:
-            return [*self._calls.finish(), Finished(_reason(event, kind))]
-        return []
+        return self._end(event, kind) if kind in _ENDS else []
 
     def close(self) -> list[Event]:
         """Complete what is still open, for a stream that was cut."""
         return self._calls.finish()
+
+    def _end(self, event: Any, kind: str) -> list[Event]:
+        response = field(event, "response")
+        whole = [plain_copy(item) for item in listed(field(response, "output"))]
+        # The end repeats all items; a stream of a lesser server may send them only there.
+        self._items = [item for item in whole if isinstance(item, dict)] or self._items
+        usage = field(response, "usage")
+        if usage is not None:
+            counts = read_counts(
+                usage,
+                input_tokens=("input_tokens",),
+                output_tokens=("output_tokens",),
+                cached_tokens=("input_tokens_details.cached_tokens",),
+                thinking_tokens=("output_tokens_details.reasoning_tokens",),
+            )
+            self.usage = Usage(**counts, raw=plain_copy(usage))
+        counted: list[Event] = [] if usage is None or self.usage is None else [self.usage]
+        return [*self._calls.finish(), *counted, Finished(_reason(event, kind))]
 
     def _added(self, event: Any) -> list[Event]:
         item = field(event, "item")
@@ -86,6 +126,9 @@ class StreamReader:
 
     def _done(self, event: Any) -> list[Event]:
         item = field(event, "item")
+        sent = plain_copy(item)
+        if isinstance(sent, dict) and sent:
+            self._items.append(sent)
         if text(field(item, "type")) != _CALL:
             return []
         growing = self._meant(event)
@@ -118,6 +161,21 @@ class StreamReader:
         key = _key(event)
         found = self._calls.find(key)
         return found if found is not None or key is not None else self._calls.find(None)
+
+
+def _call_item(growing: Growing) -> Item:
+    """A call as an item, made of what came of it."""
+    return {
+        "type": _CALL,
+        "call_id": growing.provider_id,
+        "name": growing.name,
+        "arguments": "".join(growing.pieces) or "{}",
+    }
+
+
+def tool_name(name: str, box: Tools) -> str:
+    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    return find_name(box, name)
 
 
 def _key(event: Any) -> int | str | None:

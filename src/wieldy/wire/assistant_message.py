@@ -1,0 +1,102 @@
+"""The model's own message, put together from a stream so that it can be sent back as it was."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .foreign import field, number
+
+# What names a piece is said once or again; all other text is a part of something longer.
+_NAMING = frozenset({"format", "id", "index", "name", "role", "type"})
+
+
+def plain_copy(thing: Any) -> Any:
+    """Data of a provider as plain JSON values, from dicts or from an SDK's objects.
+
+    Fields that we do not know are kept; fields of an SDK's object that are None are not,
+    because they stand for what the provider did not send.
+    """
+    dump = getattr(thing, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(thing, Mapping):
+        return {str(name): plain_copy(value) for name, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [plain_copy(item) for item in thing]
+    if isinstance(thing, str | int | float | bool | None):
+        return thing
+    held = getattr(thing, "__dict__", None)
+    return (
+        str(thing) if held is None else {n: plain_copy(v) for n, v in held.items() if v is not None}
+    )
+
+
+class Pieces:
+    """An object of which a stream sends parts: its texts grow, its lists grow by index."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._parts: dict[str, Pieces] = {}
+        self._lists: dict[str, list[Pieces]] = {}
+        self._by_index: dict[tuple[str, int], Pieces] = {}
+        self._others: dict[str, Any] = {}
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        """Take in one part, plain data."""
+        for name, value in part.items():
+            self._add_field(name, value)
+
+    def _add_field(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and name not in _NAMING:
+            self._texts.setdefault(name, []).append(value)
+        elif isinstance(value, dict):
+            self._parts.setdefault(name, Pieces()).add(value)
+        elif isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            for item in value:
+                self._find_item(name, item).add(item)
+        elif value is not None or name not in self._others:
+            self._others[name] = value
+
+    def _find_item(self, name: str, item: Mapping[str, Any]) -> "Pieces":
+        """The item that a part belongs to: the one of its index, or a new one."""
+        index = number(item.get("index"))
+        found = None if index is None else self._by_index.get((name, index))
+        if found is None:
+            found = Pieces()
+            self._lists.setdefault(name, []).append(found)
+            if index is not None:
+                self._by_index[name, index] = found
+        return found
+
+    def value(self) -> dict[str, Any]:
+        """The object as far as it has come."""
+        whole = dict(self._others)
+        for name, texts in self._texts.items():
+            # A field that was null at first and text later is text.
+            whole[name] = "".join(texts)
+        for name, part in self._parts.items():
+            whole[name] = part.value()
+        for name, items in self._lists.items():
+            whole[name] = [item.value() for item in items]
+        return whole
+
+
+def read_counts(usage: Any, **names: tuple[str, ...]) -> dict[str, int | None]:
+    """Figures of a usage object, each by the dotted paths under which it may stand."""
+    return {each: _first_number(usage, paths) for each, paths in names.items()}
+
+
+def add_counts(*counts: int | None) -> int | None:
+    """The sum of the figures that were given, or None if none was."""
+    given = [count for count in counts if count is not None]
+    return sum(given) if given else None
+
+
+def _first_number(usage: Any, paths: tuple[str, ...]) -> int | None:
+    for path in paths:
+        found = usage
+        for step in path.split("."):
+            found = field(found, step)
+        count = number(found)
+        if count is not None:
+            return count
+    return None
