@@ -13,6 +13,7 @@ from wieldy.core.registry import Registry
 from wieldy.core.run import Extras
 from wieldy.core.search import Index
 from wieldy.core.selection import Selection
+from wieldy.core.signature import is_same_function
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool
 
@@ -166,6 +167,10 @@ class View:
         """Every tool of this view, also those of inactive groups and those held back."""
         chosen = self._selection
         return [each for each in self._registry.tools() if chosen is None or chosen.shows(each)]
+
+    def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
+        """The tools of this view that run this function, active or not, in order."""
+        return [tool for tool in self.all_tools() if is_same_function(tool.function, function)]
 
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""

@@ -1,7 +1,7 @@
 """Content blocks, and how any value becomes one."""
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from wieldy import Audio, Block, Image, Outcome, Progress, Resource, Status, Text, Toolbox
-from wieldy.core.block import join_text, to_blocks, to_text
+from wieldy.core.block import Showable, join_text, to_blocks, to_text
 
 DATA = base64.b64encode(b"\x00\x01").decode()
 
@@ -161,3 +161,22 @@ async def test_a_value_that_can_not_be_iterated_is_still_an_outcome() -> None:
     assert isinstance(items[-1], Outcome)
     assert items[-1].status is Status.OK
     assert items[-1].text != ""
+
+
+async def test_a_value_that_repeats_what_came_before_shows_only_what_is_new() -> None:
+    class Repeating(Showable):
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
+            return (Text(self.text.removeprefix(join_text(shown))),)
+
+    def count() -> Iterator[Repeating]:
+        yield from (Repeating("1"), Repeating("12"), Repeating("123"))
+
+    box = Toolbox()
+    box.add(count)
+
+    assert [getattr(item, "text", None) async for item in box.stream("count")] == [
+        "1", "2", "3", "123",
+    ]  # fmt: skip

@@ -193,3 +193,35 @@ def test_whoever_watches_hears_of_each_change_until_it_ends() -> None:
     box.add(lambda: 1, name="b")
 
     assert heard == ["a", None, None, "a"]
+
+
+async def test_what_is_changed_on_a_group_takes_effect_and_is_told() -> None:
+    box = Toolbox()
+    group = box.groups.create("extra", "More.")
+    box.add(greet, group="extra")
+    told: list[str | None] = []
+    box.watch(told.append)
+
+    group.active = True
+    group.notes = "Be careful."
+
+    assert (await box.call("greet")).ok
+    assert told == [None, None]
+    with pytest.raises(AttributeError, match="name"):
+        group.name = "other"
+    with pytest.raises(AttributeError, match="basic"):
+        next(iter(box.groups)).active = False
+
+
+def test_a_function_is_found_under_all_its_names() -> None:
+    class Shop:
+        def open(self) -> str:
+            return "open"
+
+    box, shop = Toolbox(), Shop()
+    box.add(shop.open)
+    box.add(shop.open, name="unlock")
+    box.add(Shop().open, name="other")
+
+    assert [tool.name for tool in box.tools_of(shop.open)] == ["open", "unlock"]
+    assert box.tools_of(greet) == []

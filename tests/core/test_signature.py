@@ -11,6 +11,7 @@ from typing_extensions import TypedDict, Unpack
 
 from tests.core import later
 from wieldy import Context, DefinitionError, Status, Tool, Toolbox
+from wieldy.core.signature import unwrap_partial
 
 
 def function(a: int, b: int = 2) -> list[int]:
@@ -472,3 +473,11 @@ async def test_bare_schema_goes_with_a_function_of_any_arguments() -> None:
         "give",
         {"n": 1, "key": "k"},
     ]
+
+
+def test_partials_of_partials_are_unwrapped_to_the_function_and_what_is_bound() -> None:
+    inner = functools.partial(function, 1, b=2)
+    outer = functools.partial(inner, b=3)
+
+    assert unwrap_partial(outer) == (function, (1,), {"b": 3})
+    assert unwrap_partial(function) == (function, (), {})

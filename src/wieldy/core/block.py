@@ -18,8 +18,11 @@ class Showable:
     def __init_subclass__(cls) -> None:
         FINAL.add(cls)
 
-    def to_blocks(self) -> "tuple[Block, ...]":
-        """The blocks that show this value."""
+    def to_blocks(self, shown: "Sequence[Block]" = ()) -> "tuple[Block, ...]":
+        """The blocks that show this value after those that its call has shown before.
+
+        A value that repeats what came before it gives only what is new.
+        """
         raise NotImplementedError
 
 
@@ -29,7 +32,7 @@ class Block(Showable):
     __slots__ = ()
     type: ClassVar[str]
 
-    def to_blocks(self) -> "tuple[Block, ...]":
+    def to_blocks(self, shown: "Sequence[Block]" = ()) -> "tuple[Block, ...]":
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,12 +183,12 @@ def read_block(shape: Mapping[str, Any]) -> Block:
     return Text(shape["text"])
 
 
-def to_blocks(value: Any) -> tuple[Block, ...]:
-    """Turn whatever a tool produced into blocks. Nothing gives nothing."""
+def to_blocks(value: Any, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
+    """Turn whatever a tool produced into blocks, after those `shown`. Nothing gives nothing."""
     if value is None:
         return ()
     if isinstance(value, Showable):
-        return value.to_blocks()
+        return value.to_blocks(shown)
     # Exactly these: a class of its own may do anything when it is iterated.
     if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)

@@ -1,6 +1,5 @@
 """What can be said about a tool when it is added, as keywords."""
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -10,6 +9,7 @@ from typing_extensions import Unpack
 
 from .limits import Limits
 from .option_check import check_options
+from .signature import unwrap_partial
 from .tool import Permission
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,9 +89,7 @@ def tool(
 
 def marked_options(function: Any) -> dict[str, Any]:
     """What `@tool` noted on a function, its method or what a partial wraps."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return dict(getattr(function, _MARK, {}))
+    return dict(getattr(unwrap_partial(function)[0], _MARK, {}))
 
 
 def with_names(options: ToolOptions, name: str | None, description: str | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .hold import Review
@@ -13,15 +14,45 @@ CONFLICTS = ("raise", "override", "skip", "rename")
 
 
 class Group:
-    """A named set of tools that is switched on and off together."""
+    """A named set of tools that is switched on and off together.
 
-    __slots__ = ("active", "description", "name", "notes")
+    What is changed on the group of a toolbox takes effect at once, and whoever watches
+    the toolbox is told.
+    """
 
-    def __init__(self, name: str, description: str, active: bool, notes: str | None) -> None:
+    __slots__ = ("_changed", "active", "description", "name", "notes")
+    _changed: Callable[[], None] | None
+
+    def __init__(self, name: str, active: bool, description: str, notes: str | None = None) -> None:
+        object.__setattr__(self, "_changed", None)
         self.name = name
-        self.description = description
         self.active = active
+        self.description = description
         self.notes = notes
+
+    def __setattr__(self, fact: str, value: Any) -> None:
+        if self._changed is not None and (fact == "name" or self.name == BASIC):
+            raise AttributeError(f"The {fact} of the group {self.name!r} can't be changed.")
+        super().__setattr__(fact, value)
+        if self._changed is not None:
+            self._changed()
+
+    def keep(self, changed: Callable[[], None] | None) -> None:
+        """Belong to a registry, which is told of each change, or with None to none any more."""
+        object.__setattr__(self, "_changed", changed)
+
+    def switch(self, active: bool) -> None:
+        """Switch on or off without telling; the registry tells of several at once."""
+        object.__setattr__(self, "active", active)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and self._facts == other._facts
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _facts(self) -> tuple[Any, ...]:
+        return (self.name, self.active, self.description, self.notes)
 
     def __repr__(self) -> str:
         return f"Group({self.name!r}, {'active' if self.active else 'inactive'})"
@@ -37,7 +68,8 @@ class Registry:
         self._review = review
         self._tools: dict[str, Tool] = {}
         self._shown: dict[str, str] = {}
-        self._groups = {BASIC: Group(BASIC, "Always available.", True, None)}
+        self._groups = {BASIC: Group(BASIC, True, "Always available.")}
+        self._groups[BASIC].keep(self._tell_many)
         self._lock = threading.RLock()
         self._watchers: list[Callable[[str | None], None]] = []
 
@@ -133,12 +165,13 @@ class Registry:
             if group.name in self._groups:
                 raise ValueError(f"There is a group {group.name!r} already.")
             self._groups[group.name] = group
+            group.keep(self._tell_many)
         self._tell(None)
 
     def switch(self, name: str, active: bool) -> None:
         """Switch a group on or off."""
         with self._lock:
-            self._known_group(name).active = active
+            self._known_group(name).switch(active)
         self._tell(None)
 
     def switch_to(self, active: Collection[str]) -> None:
@@ -147,13 +180,13 @@ class Registry:
             for name in active:
                 self._known_group(name)
             for group in self._groups.values():
-                group.active = group.name == BASIC or group.name in active
+                group.switch(group.name == BASIC or group.name in active)
         self._tell(None)
 
     def remove_group(self, name: str) -> None:
         """Take a group out, and its tools with it."""
         with self._lock:
-            self._known_group(name)
+            self._known_group(name).keep(None)
             del self._groups[name]
             for tool in [tool for tool in self._tools.values() if tool.group == name]:
                 self._drop(tool.name)
@@ -189,6 +222,9 @@ class Registry:
         del self._tools[name]
         self._shown.pop(provider_name(name), None)
 
+    def _tell_many(self) -> None:
+        self._tell(None)
+
     def _tell(self, name: str | None) -> None:
         for told in tuple(self._watchers):
             told(name)
@@ -206,7 +242,7 @@ class Groups:
         """Make a group. `notes` tell a model how to use its tools."""
         if not isinstance(name, str) or not name:
             raise ValueError("A group needs a name.")
-        group = Group(name, description, active, notes)
+        group = Group(name, active, description, notes)
         self._registry.add_group(group)
         return group
 

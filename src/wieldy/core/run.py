@@ -195,7 +195,7 @@ class Run:
                 item = Progress(item.done, item.total, message)
             return self._push(item)
         waiting = None
-        for block in to_blocks(item):
+        for block in to_blocks(item, self.blocks or ()):
             if self.blocks is None:
                 self.blocks = []
                 self.eventful = True

@@ -111,31 +111,42 @@ def read_outside(function: Callable[..., Any], presets: Collection[str]) -> Sign
 
 def is_async(function: Any) -> bool:
     """Whether calling it gives something to await or to iterate with `async for`."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    called = function if inspect.isroutine(function) else type(function).__call__
+    inner = unwrap_partial(function)[0]
+    called = inner if inspect.isroutine(inner) else type(inner).__call__
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def unwrap_partial(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What a partial, or a partial of one, calls in the end, and what it passes by place and name.
+
+    Of equal names the outermost counts. Any other function comes back as it is.
+    """
+    first: tuple[Any, ...] = ()
+    named: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        first = (*function.args, *first)
+        named = {**function.keywords, **named}
+        function = function.func
+    return function, first, named
+
+
+def is_same_function(one: Any, other: Any) -> bool:
+    """Whether two callables are one function; a method is made anew each time it is looked up."""
+    if inspect.ismethod(one) and inspect.ismethod(other):
+        return one.__self__ is other.__self__ and one.__func__ is other.__func__
+    return one is other
 
 
 def bound_keywords(function: Any) -> dict[str, Any]:
     """What a partial, or a partial of one, passes by keyword; the outermost counts."""
-    bound: dict[str, Any] = {}
-    while isinstance(function, functools.partial):
-        bound = {**function.keywords, **bound}
-        function = function.func
-    return bound
+    return unwrap_partial(function)[2]
 
 
 def known_values(function: Any) -> dict[str, Any]:
     """What the function gets for parameters that nobody passes: bound by a partial, or defaults."""
-    bound_first: tuple[Any, ...] = ()
-    bound: dict[str, Any] = {}
-    while isinstance(function, functools.partial):
-        bound_first = (*function.args, *bound_first)
-        bound = {**function.keywords, **bound}
-        function = function.func
+    inner, bound_first, bound = unwrap_partial(function)
     try:
-        arguments = inspect.signature(function).bind_partial(*bound_first, **bound)
+        arguments = inspect.signature(inner).bind_partial(*bound_first, **bound)
     except (TypeError, ValueError):
         return bound
     arguments.apply_defaults()
@@ -189,7 +200,7 @@ def _innermost(function: Any) -> Any:
     """The plain function whose annotations count."""
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         partial = isinstance(function, functools.partial)
-        function = function.func if partial else inspect.unwrap(function)
+        function = unwrap_partial(function)[0] if partial else inspect.unwrap(function)
     if inspect.isclass(function):
         return function.__init__
     if not inspect.isroutine(function):

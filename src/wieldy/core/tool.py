@@ -15,7 +15,7 @@ from .limits import NO_LIMITS, Limits
 from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
 from .secret import preset_secrets
-from .signature import Signature, local_names, read_outside, read_signature
+from .signature import Signature, local_names, read_outside, read_signature, unwrap_partial
 
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
@@ -234,10 +234,9 @@ class Tool:
 
 def own_name(function: Any) -> str:
     """What a function is called; an object is called after its class."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) else type(function).__name__
+    inner = unwrap_partial(function)[0]
+    name = getattr(inner, "__name__", None)
+    return name if isinstance(name, str) else type(inner).__name__
 
 
 def _permission(name: str, permission: Permission | str) -> Permission:
@@ -312,8 +311,7 @@ def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
 
 def _documented(function: Any) -> Any:
     """What carries the docstring: the inner function, or for an object its `__call__` or class."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    function = unwrap_partial(function)[0]
     if inspect.isroutine(function) or inspect.isclass(function):
         return function
     call = type(function).__call__

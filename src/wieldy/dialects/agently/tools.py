@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_or
 from wieldy.core.call import Outcome
 from wieldy.core.errors import ToolFailed, ToolNotFound
 from wieldy.core.schema import output_schema
-from wieldy.core.signature import bound_keywords
+from wieldy.core.signature import bound_keywords, unwrap_partial
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox
@@ -210,9 +210,7 @@ def _listed(names: Names | None) -> list[str]:
 
 def _name_and_inner(func: Any) -> tuple[str, Any]:
     """The function's name, and what carries its docstring."""
-    inner = func
-    while isinstance(inner, functools.partial):
-        inner = inner.func
+    inner = unwrap_partial(func)[0]
     if not callable(inner):
         raise TypeError(f"a function is needed, not {type(func).__name__}")
     return own_name(inner), inner

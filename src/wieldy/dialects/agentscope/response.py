@@ -1,6 +1,6 @@
 """What a tool answers, whole or chunk by chunk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from os import urandom
@@ -43,7 +43,7 @@ class ToolResponse(Showable):
     is_interrupted: bool = False
     id: str = field(default_factory=_timestamp)
 
-    def to_blocks(self) -> tuple[Block, ...]:
+    def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
         """The response as blocks, for callers who know nothing of responses."""
         return tuple(Chunks().blocks(self))
 

@@ -1,7 +1,6 @@
 """Tool objects with a name and a `call`, kept in a toolbox and called through it."""
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,6 +14,7 @@ from wieldy.core.errors import (
     ToolNotFound,
 )
 from wieldy.core.limits import Limits
+from wieldy.core.schema import fill_defaults
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
@@ -157,13 +157,13 @@ def _entrance(tool_obj: Any, schema: Mapping[str, Any] | None) -> Callable[..., 
     if inspect.iscoroutinefunction(tool_obj.call):
 
         async def call_async(**arguments: Any) -> Any:
-            return await tool_obj.call(_with_defaults(schema, arguments))
+            return await tool_obj.call(fill_defaults(schema, arguments))
 
         entrance: Callable[..., Any] = call_async
     else:
 
         def call(**arguments: Any) -> Any:
-            return tool_obj.call(_with_defaults(schema, arguments))
+            return tool_obj.call(fill_defaults(schema, arguments))
 
         entrance = call
     entrance.__dict__["tool_obj"] = tool_obj
@@ -195,20 +195,6 @@ def _without_needless(schema: Mapping[str, Any]) -> dict[str, Any]:
             name for name in declared["required"] if "default" not in _part(properties, name)
         ]
     return declared
-
-
-def _with_defaults(schema: Mapping[str, Any] | None, arguments: Any) -> Any:
-    """The arguments with what the schema gives where nothing was sent, at every depth."""
-    if not schema or not isinstance(arguments, dict):
-        return arguments
-    properties = schema.get("properties") or {}
-    filled = {
-        name: json.loads(json.dumps(part["default"]))
-        for name, part in properties.items()
-        if name not in arguments and isinstance(part, Mapping) and "default" in part
-    }
-    known = {name: _with_defaults(_part(properties, name), arguments[name]) for name in arguments}
-    return {**known, **filled}
 
 
 def _part(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
