@@ -1,6 +1,8 @@
 """What holds for every text: any chunking, any dialect, and nothing lost."""
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,6 +50,12 @@ PIECES = [
     "]]>",
     "<a/>",
     '{"name":"f","arguments":{"a":"x"}}',
+    '{"name":"f","arguments":{"a":"',
+    "{'name':'f','arguments':{'a':'",
+    '"}}',
+    "'}}",
+    '\\"',
+    "\\<",
     "{",
     "}",
     "[",
@@ -266,6 +274,41 @@ def test_a_rendered_call_is_read_back(
 def test_a_call_as_json_is_read_back_without_a_schema(name: str, arguments: dict[str, Any]) -> None:
     [call] = TextCallParser("hermes").parse(render_call(name, arguments, "hermes"))
     assert (call.tool, call.arguments) == (name, arguments)
+
+
+@given(names, st.dictionaries(st.text(max_size=8) | texts, values | texts, max_size=4))
+def test_a_call_as_json_holds_no_tag_but_its_own(name: str, arguments: dict[str, Any]) -> None:
+    text = render_call(name, arguments, "hermes")
+    assert text.count("<") == 2
+
+
+def _over_lines(call: Any) -> str:
+    """JSON with its line breaks as they are, which is not quite JSON."""
+    text = json.dumps(call, ensure_ascii=False, indent=1)
+    return re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[0], text)
+
+
+quotes = st.sampled_from([json.dumps, _over_lines, repr])
+AROUND = [("", "\n"), ("words ", ""), ("```json\n", "\n```\n"), ("<tool_calls>", "</tool_calls>")]
+
+
+@given(texts, quotes, st.sampled_from(AROUND), st.sampled_from(["hermes", "auto"]), cuts)
+def test_text_in_a_string_of_json_is_nothing_but_text(
+    quoted: str,
+    written: Callable[[Any], str],
+    around: tuple[str, str],
+    dialect: str,
+    sizes: list[int],
+) -> None:
+    assume(quoted.isprintable() or written is not repr)  # Python escapes others in its own way
+    before, after = around
+    call = written({"name": "say", "arguments": {"text": quoted}})
+    text = f"{before}<tool_call>{call}</tool_call>{after}"
+
+    events = _chunked(text, sizes, dialect)
+
+    [made] = [event.call for event in events if event.call is not None]
+    assert (made.tool, made.arguments) == ("say", {"text": quoted})
 
 
 plain_words = st.text(safe, max_size=30).filter(lambda text: "<" not in text)

@@ -31,6 +31,11 @@ def scalar_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _without_tags(json_text: str) -> str:
+    """The same JSON without a character that could open or close a tag for another reader."""
+    return json_text.replace("<", "\\u003c")
+
+
 def _xml(name: str, arguments: Mapping[str, Any]) -> str:
     if all(_is_tag(key) for key in arguments):
         lines = [f"    <{key}>{_content(value)}</{key}>" for key, value in arguments.items()]
@@ -51,7 +56,7 @@ def _content(value: Any, depth: int = 0) -> str:
 
 
 def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
-    call = scalar_text({"name": name, "arguments": dict(arguments)})
+    call = _without_tags(scalar_text({"name": name, "arguments": dict(arguments)}))
     return f"<tool_call>\n{call}\n</tool_call>"
 
 

@@ -8,23 +8,27 @@ from wieldy.core.call import Call
 from .lifting import lift
 from .text_blocks import End, Ending, Lookup, made_call, undecided, waits_for_line_end
 from .text_fences import FENCE_IN_BLOCK, closes
-from .text_values import read_json
+from .text_values import read_json, read_json_values
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
 # Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
 _OPEN = r"(?P<open><tool_call(?=[\s>]))"
-_STRUCTURE = rf'(?P<quote>")|{_CLOSE}|{_OPEN}'
-_STRING = rf'(?P<quote>")|(?P<escape>\\[\s\S])|{_CLOSE}'
-_PATTERNS = {
-    (fenced, in_string): re.compile(
-        pattern + (f"|{FENCE_IN_BLOCK}" if fenced else ""), re.IGNORECASE
+# Models also write strings as Python does. The apostrophe of a word, as in don't, starts none.
+_QUOTE = r"""(?P<quote>"|(?<!\w\w)')"""
+_STRUCTURE = f"{_QUOTE}|{_CLOSE}|{_OPEN}"
+_TOKEN = re.compile(_STRUCTURE, re.IGNORECASE)
+_FENCED_TOKEN = re.compile(f"{_STRUCTURE}|{FENCE_IN_BLOCK}", re.IGNORECASE)
+_SEEN_BEFORE_QUOTE = 2
+# The inside of a string up to its quote, or to a tag of calls.
+_INSIDE = {
+    quote: re.compile(
+        rf"[^{quote}\\<]*+(?:(?:\\(?:(?=<)|[\s\S])|<(?!/?tool_call))[^{quote}\\<]*+)*+",
+        re.IGNORECASE,
     )
-    for in_string, pattern in ((False, _STRUCTURE), (True, _STRING))
-    for fenced in (False, True)
+    for quote in ('"', "'")
 }
-# A string of JSON holds no line break. A closing tag before one ends the block, quotes or not.
-_REAL_CLOSE = re.compile(r"[ \t]{0,16}(?:\r?\n|\Z|<tool_call)", re.IGNORECASE)
-_MAYBE_REAL_CLOSE = re.compile(r"[ \t]{0,16}(?:\r|<\w{0,8})?\Z")
+_TAGS = ("<tool_call", "</tool_call")
+_AFTER_STRING = re.compile(r"\s*+(?P<next>[\s\S]|\Z)")
 _ARGUMENTS = ("arguments", "parameters", "args")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _LOOSE = re.compile(
@@ -34,35 +38,34 @@ _LOOSE = re.compile(
     r"|\b(?P<word>True|False|None)\b",
     re.DOTALL,
 )
+_IN_SINGLE = re.compile(r'\\.|"', re.DOTALL)
 
 
 class JsonBlock:
-    """A `<tool_call>` with JSON in it. A closing tag inside a string of it is text."""
+    """A `<tool_call>` with JSON in it.
+
+    Whatever stands in a string is text: closing tags, calls, the lines of a fence. A
+    string ends at its quote and nowhere else, so that nobody who is quoted can make calls.
+    One that was never closed ends at the quote that opens another string. Then quotes can't
+    be told apart any more, and all the rest is text.
+    """
 
     def __init__(self, position: int, fence: str | None) -> None:
         self.position = position
         self._fence = fence
-        self._in_string = False
+        self._token = _FENCED_TOKEN if fence else _TOKEN
+        self._quote: str | None = None  # the one that ends the open string
+        self._quoting = False  # whether the last string holds a tag of calls
+        self._lost = False
 
     def find_end(self, window: str, final: bool) -> End | None:
-        fenced = self._fence is not None
-        while True:
-            token = _PATTERNS[fenced, self._in_string].search(window, self.position)
-            if token is None:
-                break
-            if _is_cut(window, token, self._in_string, final):
-                self.position = token.start()
-                return None
-            end = self._end_at(window, token)
-            if end is not None:
-                return end
-            self.position = token.end()
-        if final:
-            return End(len(window), Ending.LOST if self._in_string else Ending.ENDED)
-        # A lone backslash escapes what comes next.
-        last = len(window) - (self._in_string and window.endswith("\\"))
-        self.position = min(undecided(window, self.position, fenced), max(last, self.position))
-        return None
+        end = None if self._lost else self._search(window, final)
+        if self._lost:
+            self.position = len(window)
+        if end is not None or not final:
+            return end
+        lost = self._lost or self._quote is not None
+        return End(len(window), Ending.LOST if lost else Ending.ENDED)
 
     def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
         end = raw.rindex("<") if ending is Ending.CLOSED else len(raw)
@@ -70,42 +73,76 @@ class JsonBlock:
         made = [call for call in calls if call is not None]
         return made if len(made) == len(calls) else []
 
-    def _end_at(self, window: str, token: re.Match[str]) -> End | None:
-        match token.lastgroup:
-            case "quote":
-                self._in_string = not self._in_string
-            case "close" if not self._in_string or _REAL_CLOSE.match(window, token.end()):
-                return End(token.end(), Ending.CLOSED)
-            case "open":
-                return End(token.start(), Ending.CUT)
-            case "fence" if closes(token["fence"], self._fence or ""):
-                return End(token.start(), Ending.CUT)
+    def _search(self, window: str, final: bool) -> End | None:
+        while self._is_outside(window, final):
+            token = self._token.search(window, self.position)
+            if token is None:
+                self._keep_undecided(window)
+                break
+            match token.lastgroup:
+                case "quote":
+                    self._quote = token[0]
+                case "close":
+                    return End(token.end(), Ending.CLOSED)
+                case "open":
+                    return End(token.start(), Ending.CUT)
+                case "fence":
+                    if waits_for_line_end(window, token, final):
+                        self.position = token.start()
+                        break
+                    if closes(token["fence"], self._fence or ""):
+                        return End(token.start(), Ending.CUT)
+            self.position = token.end()
         return None
 
+    def _is_outside(self, window: str, final: bool) -> bool:
+        """Go to the end of the open string, if there is one; False if more text is needed."""
+        if self._quote is not None and not self._leave_string(window, self._quote):
+            return False
+        if self._quoting:
+            after = _AFTER_STRING.match(window, self.position)
+            found = "" if after is None else after["next"]
+            if not found and not final:
+                self._keep_undecided(window)
+                return False
+            self._quoting, self._lost = False, found not in ",:]}"
+        return not self._lost
 
-def _is_cut(window: str, token: re.Match[str], in_string: bool, final: bool) -> bool:
-    """Whether what follows the token, and is not there yet, decides what the token is."""
-    if final:
+    def _leave_string(self, window: str, quote: str) -> bool:
+        while True:
+            inside = _INSIDE[quote].match(window, self.position)
+            end = self.position if inside is None else inside.end()
+            if not window.startswith("<", end):
+                break
+            self._quoting = True
+            self.position = end + 1
+        if window.startswith(quote, end):
+            self.position, self._quote = end + 1, None
+            return True
+        self.position = _half_tag(window, self.position, end)
         return False
-    if token.lastgroup == "fence":
-        return waits_for_line_end(window, token, final)
-    if token.lastgroup == "close" and in_string:
-        return _MAYBE_REAL_CLOSE.match(window, token.end()) is not None
-    return False
+
+    def _keep_undecided(self, window: str) -> None:
+        cut = undecided(window, self.position, self._fence is not None)
+        self.position = max(self.position, min(cut, len(window) - _SEEN_BEFORE_QUOTE))
+
+
+def _half_tag(window: str, start: int, end: int) -> int:
+    """Where a tag of calls starts that the end of the window may have cut; else `end`."""
+    at = window.rfind("<", max(start, len(window) - len(_TAGS[1])))
+    half = window[at:].lower()
+    return at if at >= 0 and any(tag.startswith(half) for tag in _TAGS) else end
 
 
 def _items(text: str) -> list[Any]:
     """The values in the text: one, several in a list, or one after the other."""
     for form in (text, _strict(text)):
         try:
-            value = read_json(form)
+            values = read_json_values(form)
         except ValueError:
             continue
-        return value if isinstance(value, list) else [value]
-    try:
-        return [read_json(line) for line in text.splitlines() if line.strip()]
-    except ValueError:
-        return []
+        return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    return []
 
 
 def _made(item: Any, lookup: Lookup) -> Call | None:
@@ -141,12 +178,12 @@ def _strict(text: str) -> str:
 
 def _corrected(found: re.Match[str]) -> str:
     if found["closed"]:
-        inner = re.sub(r"\\(.)", _unquoted, found["single"], flags=re.DOTALL)
-        return '"' + re.sub(r'(?<!\\)"', r"\"", inner) + '"'
+        return '"' + _IN_SINGLE.sub(_requoted, found["single"]) + '"'
     if found["comma"]:
         return ""
     return _LITERALS[found["word"]] if found["word"] else found[0]
 
 
-def _unquoted(escape: re.Match[str]) -> str:
-    return "'" if escape[1] == "'" else escape[0]
+def _requoted(found: re.Match[str]) -> str:
+    """An escape or a quote inside of single quotes, as it is written inside of double ones."""
+    return {"\\'": "'", '"': '\\"'}.get(found[0], found[0])

@@ -109,11 +109,25 @@ def declared_name(name: str, schema: Schema) -> str:
 def read_json(text: str) -> Any:
     """Read JSON; `ValueError` if it is none. Numbers beyond float, and NaN, stay text."""
     try:
-        return json.loads(
-            text, strict=False, parse_float=_finite, parse_int=_integer, parse_constant=str
-        )
+        return _DECODER.decode(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def read_json_values(text: str) -> list[Any]:
+    """Read JSON values that stand one after the other; `ValueError` if anything else does."""
+    values: list[Any] = []
+    at = 0
+    try:
+        while at < len(text):
+            if text[at].isspace():
+                at += 1
+                continue
+            value, at = _DECODER.raw_decode(text, at)
+            values.append(value)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return values
 
 
 def _listed(schema: Any, root: Schema) -> list[Any]:
@@ -167,3 +181,8 @@ def _integer(text: str) -> int | str:
         return int(text)
     except ValueError:  # more digits than Python converts
         return text
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=_finite, parse_int=_integer, parse_constant=str
+)
