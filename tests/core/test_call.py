@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,25 @@ def test_a_copy_is_the_same_call(copied: Callable[[Call], Call]) -> None:
     assert twin.id == call.id
     assert (twin.tool, twin.arguments, twin.provider_id) == ("act", {"n": 1}, "theirs")
     assert (twin.scope.agent, twin.decision, twin.idempotency_key) == (None, None, "key")
+
+
+def test_no_id_is_the_beginning_of_another() -> None:
+    made = [Call("act").id for _ in range(1200)]
+    assert len(set(made)) == 1200
+    assert {len(call_id) for call_id in made} == {len("call_0123456789ab_000000000001")}
+    assert sorted(made) == made
+
+
+def test_ids_stay_of_one_length_when_the_counter_has_run_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_module, "_DIGITS", 1)
+    ids = call_module._Ids()
+    with ThreadPoolExecutor(8) as threads:
+        given = threads.map(lambda _: ids.give(Call("act"))[0], range(2000))
+    made = list(given)
+    assert len(set(made)) == 2000
+    assert {len(call_id) for call_id in made} == {len("call_0123456789ab_1")}
 
 
 def test_whoever_asks_for_an_id_while_one_is_made_gets_it_at_once(bounded: None) -> None:

@@ -135,14 +135,3 @@ async def test_a_damaged_row_is_given_as_unknown(url: str, execute: Execute) -> 
         execute("UPDATE wieldy_calls SET metadata = '{'")
         entry = await anext(box.ledger.follow(last=1))
         assert entry.state == "unknown"
-
-
-async def test_ids_are_found_by_how_they_begin(url: str) -> None:
-    async with Toolbox(store=url) as box:
-        box.add(add)
-        made = [(await box.call("add", {"a": number})).call.id for number in range(3)]
-        assert list(await box.ledger.ids()) == made[::-1]
-        assert list(await box.ledger.ids(made[1])) == [made[1]]
-        assert list(await box.ledger.ids("call_", limit=2)) == made[:0:-1]
-        for odd in ("%", "_all", "CALL_", "nothing", "\\"):
-            assert await box.ledger.ids(odd) == ()

@@ -125,7 +125,8 @@ def test_what_would_be_written_is_refused_and_nothing_runs(folder: Path) -> None
     said = "its file can only be read"
     what_to_do = "Check who may write to it and to its folder."
 
-    for command in (["approve", "call_", "tools.py"], ["deny", "call_"]):
+    [waiting] = [parked["call_id"] for parked in ask(folder, "pending")]
+    for command in (["approve", waiting, "tools.py"], ["deny", waiting]):
         code, message = refused(folder, *command)
         assert (code, said in message, what_to_do in message) == (2, True, True)
     for arguments in (["work", "--arg", "n=1"], ["wipe", "--arg", "path=/c"]):

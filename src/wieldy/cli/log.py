@@ -1,7 +1,6 @@
 """`wieldy log`: the record of calls, as it is or as it grows."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from wieldy.store.entry import Entry
 from wieldy.store.rows import STATES
 
 from . import exits, screen
+from .call_ids import find_entry
 from .environment import kept
 from .moments import read_moment
 from .record import entry_data
@@ -108,29 +108,6 @@ async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
         screen.say("No call is recorded that fits.")
     if len(found) > len(shown):
         screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
-
-
-async def find_entry(ledger: "Ledger", call_id: str) -> Entry:
-    """The call of this id, or of the only id that begins so."""
-    entry = await ledger.get(call_id)
-    if entry is None:
-        begun, known = await ledger.ids(call_id, limit=3), await ledger.ids(limit=1000)
-        found = matching(call_id, begun, known, "wieldy log")
-        entry = await ledger.get(found)
-    if entry is None:
-        raise LogError(f"There is no call {call_id!r}.")
-    return entry
-
-
-def matching(given: str, found: Sequence[str], known: Sequence[str], where: str) -> str:
-    """The one id that is meant; raises with near ids if it is none, or more than one."""
-    if len(found) == 1 and given:
-        return found[0]
-    if found:
-        raise LogError(f"More than one id begins with {given!r}, such as {', '.join(found[:3])}.")
-    hint = near(given, known)
-    there = f"Did you mean {' or '.join(hint)}?" if hint else f"`{where}` lists what there is."
-    raise LogError(f"There is no call {given!r}. {there}")
 
 
 def _row(entry: Entry) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from wieldy.toolbox import Toolbox
 from . import environment, exits, screen
 from .answering import given_answers
 from .arguments import ArgumentError, read_arguments
-from .log import matching
+from .call_ids import find_entry
 from .module import SourceError
 from .outlet import Outlet
 from .record import parked_data
@@ -128,16 +128,10 @@ def desk(runner: asyncio.Runner, sources: list[str] | None, store: str | None) -
 
 
 async def _find(box: Toolbox, given: str) -> tuple[str, Parked | None]:
-    """The call that is meant, by its id or by the only one that begins so."""
+    """The call that is meant; None where it was decided before, which the box will say."""
+    call_id = (await find_entry(box.ledger, given, "wieldy pending")).call.id
     waiting = {parked.id: parked for parked in await box.pending()}
-    if given in waiting:
-        return given, waiting[given]
-    if await box.ledger.get(given) is not None:
-        # Decided before: the answer is for the box to give.
-        return given, None
-    found = [call_id for call_id in waiting if call_id.startswith(given)]
-    call_id = matching(given, found, list(waiting), "wieldy pending")
-    return call_id, waiting[call_id]
+    return call_id, waiting.get(call_id)
 
 
 def _edited(box: Toolbox, parked: Parked | None, verdict: Verdict) -> dict[str, object]:

@@ -10,7 +10,7 @@ from wieldy.core.call import Outcome
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
-from .log import find_entry
+from .call_ids import find_entry
 from .outlet import own_stdout
 from .pending import desk
 from .record import entry_data, outcome_data

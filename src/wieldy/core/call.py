@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
-from itertools import count
 from typing import Any
 
 from .block import Block, join_text, to_blocks
@@ -12,6 +11,7 @@ from .errors import CallError, CallPending, InputNeeded, ToolFailed
 from .option_check import check_options
 
 _LONGEST_ID = 500
+_DIGITS = 12
 
 
 class Status(StrEnum):
@@ -106,25 +106,38 @@ class Decision:
 
 
 class _Ids:
-    """Ids: a prefix drawn once per process, and a counter."""
+    """Ids: a prefix drawn at random, and a counter of fixed width.
+
+    All are of one length, so that none is the beginning of another.
+    """
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
         """Draw anew; a forked child would otherwise go on with its parent's ids."""
-        self._prefix = f"call_{os.urandom(6).hex()}_"
-        self._counter = count(1)
         # Whoever holds it may be interrupted by a signal, whose handler asks for an id too.
         self._lock = threading.RLock()
+        self._draw()
 
     def give(self, call: "Call") -> tuple[str, bool]:
         """The call's id, and whether it has got it just now. From any thread."""
-        made = f"{self._prefix}{next(self._counter)}"
+        made = next(self._made, None)
+        while made is None:
+            # Of the threads that have come to the end, one draws anew and the others go on.
+            with self._lock:
+                made = next(self._made, None)
+                if made is None:
+                    self._draw()
         with self._lock:
             new = call._id is None
             call._id = call._id or made
             return call._id, new
+
+    def _draw(self) -> None:
+        # One iterator makes the whole id: a thread can't pair an old prefix with a new counter.
+        form = f"call_{os.urandom(6).hex()}_%0{_DIGITS}d"
+        self._made = map(form.__mod__, range(1, 10**_DIGITS))
 
 
 _ids = _Ids()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from .entry import Entry, read_entry_or_say
-from .tables import IS_RUNNING, IS_WAITING, OPEN, calls
+from .tables import IS_RUNNING, IS_WAITING, NEWEST_FIRST, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -61,7 +61,7 @@ class Following:
 
     async def entries(self, last: int, state: str | None) -> AsyncIterator[Entry]:
         """The newest calls in a state, the oldest of them first, and then all that changes."""
-        newest = select(calls).order_by(calls.c.proposed_at.desc(), calls.c.id.desc()).limit(last)
+        newest = select(calls).order_by(*NEWEST_FIRST).limit(last)
         if state is not None:
             newest = newest.where(calls.c.state == state)
         for row in await self._store.read(lambda connection: self._begin(connection, newest)):

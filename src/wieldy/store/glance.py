@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from wieldy.core.errors import StoreTooNew, StoreUnavailable
 
 from .database import Operation
-from .migrations import STEPS
+from .migrations import READABLE, STEPS
 from .tables import version
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def _read(path: Path, unused: _Marks | None, operation: Operation[T], why: Store
         step = connection.scalar(select(func.max(version.c.number))) or 0
         if step > len(STEPS):
             raise StoreTooNew(step, len(STEPS))
-        if step < len(STEPS):
+        if step < READABLE:
             reason = f"{why.reason}, and has to be brought up to date before it is read"
             raise StoreUnavailable(reason, why.next_step)
         return operation(connection)

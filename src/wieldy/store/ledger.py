@@ -1,7 +1,7 @@
 """The record of calls, as people and programs read it."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 from . import transitions
 from .entry import Entry, read_entry, read_entry_or_say, read_shown
 from .following import Following
+from .id_ranges import ids_beginning
 from .rows import STATES, outcome_columns
-from .tables import IS_RUNNING, IS_WAITING, OPEN, calls
+from .tables import IS_RUNNING, IS_WAITING, NEWEST_FIRST, OPEN, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -47,7 +48,7 @@ class Ledger:
         What a damaged row held is unknown, and stands as that in its place.
         """
         _check_status(status)
-        query = select(calls).order_by(calls.c.proposed_at.desc(), calls.c.id.desc()).limit(limit)
+        query = select(calls).order_by(*NEWEST_FIRST).limit(limit)
         for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
             query = query if value is None else query.where(column == str(value))
         if status in OPEN:
@@ -65,12 +66,19 @@ class Ledger:
         return [read_entry_or_say(row) for row in await self._store.read(read)]
 
     async def ids(self, prefix: str = "", limit: int | None = 50) -> tuple[str, ...]:
-        """The ids of recorded calls that begin with this text, the newest call first."""
-        begins = calls.c.id.startswith(prefix, autoescape=True)
-        query = select(calls.c.id).where(begins).order_by(calls.c.proposed_at.desc()).limit(limit)
-        found = await self._store.read(lambda connection: connection.scalars(query).all())
-        # One kind of database takes small and capital letters for the same here.
-        return tuple(call_id for call_id in found if call_id.startswith(prefix))
+        """The ids of recorded calls that begin with this text, the newest call first.
+
+        With a prefix they are in the reverse order of the ids, which is that of time
+        among the calls of one process.
+        """
+
+        def find(connection: Connection) -> Sequence[str]:
+            if prefix:
+                return ids_beginning(connection, prefix, limit)
+            newest = select(calls.c.id).order_by(*NEWEST_FIRST)
+            return connection.scalars(newest.limit(limit)).all()
+
+        return tuple(await self._store.read(find))
 
     async def follow(
         self,

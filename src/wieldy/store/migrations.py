@@ -45,6 +45,13 @@ def _seconds(connection: Connection) -> None:
     _add_column(connection, tables.calls, "seconds DOUBLE PRECISION")
 
 
+def _lookups(connection: Connection) -> None:
+    """Keep ids in the order of their characters, so that a beginning is found by the index."""
+    if connection.dialect.name == "postgresql":
+        changed = 'ALTER TABLE wieldy_calls ALTER COLUMN id TYPE TEXT COLLATE "C"'
+        connection.execute(text(changed))
+
+
 def _add_column(connection: Connection, table: Table, column: str) -> None:
     """Give a table a column that it has already if it was made by this version."""
     there = {known["name"] for known in inspect(connection).get_columns(table.name)}
@@ -52,7 +59,16 @@ def _add_column(connection: Connection, table: Table, column: str) -> None:
         connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column}"))
 
 
-STEPS: list[Callable[[Connection], None]] = [_calls, _artifacts, _kept, _running, _seconds]
+STEPS: list[Callable[[Connection], None]] = [
+    _calls,
+    _artifacts,
+    _kept,
+    _running,
+    _seconds,
+    _lookups,
+]
+# A file of this step is read as it is: later ones have changed how quickly rows are found.
+READABLE = 5
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 

@@ -12,7 +12,7 @@ from .kept_tables import chores, messages, rules, sessions
 from .owner import clock
 from .retention import Retention
 from .standing import is_over
-from .tables import OPEN, calls, metadata
+from .tables import NEWEST_FIRST, OPEN, calls, metadata
 
 _ENDED = calls.c.state.not_in(OPEN)
 _MOST_ROWS = 500
@@ -127,8 +127,7 @@ def _old_calls(connection: Connection, seconds: float) -> int:
 
 def _surplus_calls(most: int) -> Operation[int]:
     found: list[Any] = []
-    newest_first = (calls.c.proposed_at.desc(), calls.c.id.desc())
-    query = select(calls.c.proposed_at, calls.c.id).order_by(*newest_first)
+    query = select(calls.c.proposed_at, calls.c.id).order_by(*NEWEST_FIRST)
 
     def remove(connection: Connection) -> int:
         if not found:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy import Text as SqlText
+from sqlalchemy.types import TypeEngine
 
 metadata = MetaData()
 _PACKED = "\x01\x02"
@@ -36,6 +37,15 @@ class Free(TypeDecorator[str]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         return None if value is None else unpack(value)
+
+
+class FreeKey(Free):
+    """The same, in the order of its characters, as SQLite has it: a beginning is a range."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return SqlText(collation="C" if dialect.name == "postgresql" else None)
 
 
 def pack(text: str) -> str:
@@ -91,7 +101,7 @@ owners = Table(
 calls = Table(
     "wieldy_calls",
     metadata,
-    Column("id", Free, primary_key=True),
+    Column("id", FreeKey, primary_key=True),
     Column("tool", Free, nullable=False),
     Column("state", String(12), nullable=False),
     Column("fingerprint", String(64)),
@@ -136,6 +146,7 @@ def _index(name: str, *columns: str, where: str, unique: bool = False) -> None:
     Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
 
 
+NEWEST_FIRST = (calls.c.proposed_at.desc(), calls.c.id.desc())
 OPEN = ("pending", "approved", "started", "unknown")
 # A call that starts and ends is written twice, and not in this index: those that run are
 # found by their time. SQLite would make a table of an IN each time that it looks at it.

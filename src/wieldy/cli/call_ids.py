@@ -1,0 +1,55 @@
+"""Which call is meant by an id on the command line, or by how one begins."""
+
+import re
+from typing import TYPE_CHECKING
+
+from wieldy.core.errors import WieldyError
+from wieldy.core.names import near
+from wieldy.store.entry import Entry
+
+if TYPE_CHECKING:
+    from wieldy.store.ledger import Ledger
+
+# Ids of today are all of one length. Those of before had a counter without zeros before it,
+# so that one could be the beginning of another.
+_OWN = re.compile("call_[0-9a-f]{12}_[0-9]{12}")
+_BEFORE = re.compile("call_[0-9a-f]{12}_[1-9][0-9]*")
+_NEAR_AMONG = 1000
+
+
+class CallIdError(WieldyError):
+    """An id that names no call, or the beginning of several."""
+
+
+async def find_entry(ledger: "Ledger", given: str, listing: str = "wieldy log") -> Entry:
+    """The call of this id, or of the only id in the ledger that begins so.
+
+    `listing` is the command that shows the ids that may be meant.
+    """
+    if not given:
+        raise CallIdError(f"An id is missing. `{listing}` lists the calls.")
+    entry = await ledger.get(given)
+    if entry is not None:
+        return entry
+    begun = await ledger.ids(given, limit=4)
+    if len(begun) > 1:
+        raise CallIdError(
+            f"More than one id begins with {given!r}, such as {', '.join(begun[:3])}."
+        )
+    if begun and _is_abbreviation(given, begun[0]):
+        entry = await ledger.get(begun[0])
+    if entry is None:
+        hint = begun or near(given, await ledger.ids(limit=_NEAR_AMONG))
+        there = f"Did you mean {' or '.join(hint)}?" if hint else f"`{listing}` lists the calls."
+        raise CallIdError(f"There is no call {given!r}. {there}")
+    return entry
+
+
+def _is_abbreviation(given: str, call_id: str) -> bool:
+    """Whether the text stands for this id, and can't be another whole one."""
+    if _BEFORE.fullmatch(given):
+        return False
+    if _OWN.fullmatch(call_id) or _BEFORE.fullmatch(call_id):
+        return True
+    # A program that numbers its calls has an order-1 and an order-12.
+    return not (given[-1].isnumeric() and call_id[len(given)].isnumeric())
