@@ -112,6 +112,18 @@ async def test_a_rule_may_use_the_name_that_providers_see() -> None:
     assert (await box.call("touch it!")).status is Status.DENIED
 
 
+async def test_a_rule_against_a_name_holds_for_whatever_a_collision_renamed() -> None:
+    box = box_with(touch, permission="confirm")
+    renamed = [box.add(touch, name="act", permission="confirm", on_conflict="rename").name]
+    renamed.append(box.add(touch, name="act_2", permission="confirm", on_conflict="rename").name)
+    assert renamed == ["act_2", "act_2_2"]
+    box.rules.allow("act")
+    assert {(await box.call(name)).status for name in renamed} == {Status.PENDING}
+    box.rules.deny("act")
+    box.rules.deny("act_2")
+    assert {(await box.call(name)).status for name in renamed} == {Status.DENIED}
+
+
 @pytest.mark.parametrize(
     ("pattern", "path", "matches"),
     [

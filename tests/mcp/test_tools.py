@@ -8,6 +8,7 @@ import pytest
 
 from tests.mcp.conftest import SHOP, raw
 from wieldy import Audio, Image, Limits, RemoteFailure, Resource, Status, Text, Toolbox
+from wieldy.mcp import server
 
 
 async def test_only_what_is_allowed_and_not_denied_comes_in(box: Toolbox) -> None:
@@ -39,6 +40,41 @@ async def test_a_rule_against_a_name_holds_for_a_renamed_tool_and_one_for_it_doe
     box.rules.deny("add")
     assert (await box.call("shop__add", {"a": 1})).status is Status.DENIED
     assert (await box.call("add", {"a": 1})).status is Status.DENIED
+
+
+@pytest.mark.parametrize("server", ["shop", "a__b", "__", "a__", "wipe__shop"])
+@pytest.mark.parametrize("taken", [(), ("add",), ("add", "{}__add"), ("add", "{}__add_2")])
+async def test_a_denied_name_holds_whatever_the_server_is_called_and_however_it_was_renamed(
+    box: Toolbox, server: str, taken: tuple[str, ...]
+) -> None:
+    for name in taken:
+        box.add(lambda a: "mine", name=name.format(server))
+    await box.add_mcp(SHOP, name=server, allow=["add"], permission="confirm")
+    theirs = box.names[-1]
+    box.rules.allow("add")
+    expected = Status.PENDING if taken else Status.OK
+    assert (await box.call(theirs, {"a": 1})).status is expected
+    box.rules.deny("add")
+    assert (await box.call(theirs, {"a": 1})).status is Status.DENIED
+
+
+async def test_two_underscores_in_a_server_s_own_name_mean_nothing(box: Toolbox) -> None:
+    @box.tool(name="shop__add")
+    def mine(a: int) -> str:
+        return "mine"
+
+    await box.add_mcp(server(box), name="box", on_conflict="rename")
+    box.rules.deny("add")
+    assert [(await box.call(name, {"a": 1})).status.value for name in box.names] == ["ok", "ok"]
+
+
+async def test_a_derived_tool_of_a_server_is_denied_by_the_server_s_name(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow=["add"])
+    [tool] = box
+    box.add(tool.derive(name="plus"))
+    box.rules.deny("add")
+    assert (await box.call("plus", {"a": 1})).status is Status.DENIED
+    assert tool.replace(original_names=()).fingerprint == tool.fingerprint
 
 
 async def test_the_earlier_tool_keeps_its_name(box: Toolbox) -> None:

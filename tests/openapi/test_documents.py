@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.openapi.api import Api, document, operation
-from wieldy import DocumentError, NameTaken, Permission, Toolbox
+from wieldy import DocumentError, NameTaken, Permission, Status, Toolbox
 from wieldy.openapi.yaml_reader import read_yaml
 
 SMALL = document({"/x": {"get": operation(summary="Get x.", tags=["things"])}})
@@ -176,6 +176,17 @@ async def test_names_are_legal_unique_and_do_not_depend_on_the_order(box: Toolbo
     assert len(set(names)) == len(ids)
     assert all(len(name) <= 64 and name.replace("_", "").isalnum() for name in names)
     assert sorted(names) == sorted(tool.name for tool in turned)
+
+
+async def test_a_denied_operation_id_holds_however_the_tool_had_to_be_named(box: Toolbox) -> None:
+    paths = {f"/p{n}": {"get": operation(operationId="users.wipe")} for n in range(2)}
+    for prefix in (None, "api"):
+        await box.add_openapi(document(paths), prefix=prefix, base_url="https://api.example")
+    assert len(box.names) == 4 and "users_wipe" not in box.names
+    for name in ("users.wipe", "users_wipe"):
+        rule = box.rules.deny(name)
+        assert {(await box.call(each)).status for each in box.names} == {Status.DENIED}
+        box.rules.remove(rule)
 
 
 async def test_methods_say_what_an_operation_does_to_the_world(box: Toolbox) -> None:

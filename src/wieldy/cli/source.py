@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wieldy.core.errors import StoreError, WieldyError, describe
-from wieldy.core.names import provider_name
 from wieldy.core.rules import concerning
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -180,7 +179,7 @@ def _adopt_group(box: Toolbox, view: View, name: str) -> None:
 def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
     # In a pattern, a name stands for itself only if nothing in it is a wildcard.
     exactly = re.sub(r"([*?[])", r"[\1]", name)
-    for rule in concerning(view.rules, (tool.name, provider_name(tool.name))):
+    for rule in concerning(view.rules, tool):
         more = {} if rule.reason is None else {"reason": rule.reason}
         scope = {"agent": rule.agent, "session": rule.session}
         getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)

@@ -11,7 +11,6 @@ from .approvals import Approvals, Parked, receipt
 from .call import Decision, Outcome, Status
 from .canonical import digest
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
-from .names import provider_name
 from .rules import Rule, Rules, StoredRules, Verdict, concerning
 from .run import Handler, Layer, Run
 from .secret import redact, redact_data
@@ -260,7 +259,6 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
         reason = "the tool is switched off" if own else "only read-only tools may run"
         return lambda run: (settled, reason)
     heeded = _heeded(tool, mode)
-    names, elsewhere = _names(tool)
     verdicts = [
         (
             None if rule.always else rule.holds_for,
@@ -268,9 +266,8 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
             _VERDICTS[rule.verdict],
             rule.reason or f"the rule {rule}",
         )
-        for rule in concerning(rules, (*names, *elsewhere))
+        for rule in concerning(rules, tool)
         if rule.verdict in heeded
-        and (rule.verdict is not Verdict.ALLOW or rule.concerns(names))
         and (rule.fingerprints is None or tool.fingerprint in rule.fingerprints)
     ]
     if not verdicts and settled is _AUTO:
@@ -299,15 +296,6 @@ def _heeded(tool: Tool, mode: str) -> tuple[Verdict, ...]:
     if tool.hold is not None:
         return (Verdict.DENY,)
     return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else tuple(Verdict)
-
-
-def _names(tool: Tool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a tool is called here, and what a server calls it that had to be renamed.
-
-    Who forbids a name means that tool wherever it stands; who allows one means this one.
-    """
-    own = tool.name.partition("__")[2] if tool.source.startswith("mcp:") else ""
-    return (tool.name, provider_name(tool.name)), (own,) if own else ()
 
 
 def _settled(tool: Tool, mode: str) -> Permission:

@@ -99,7 +99,7 @@ class Registry:
                 if on_conflict == "raise":
                     raise NameTaken(tool.name, holder)
                 if on_conflict == "rename":
-                    tool = tool.replace(name=self._free_name(tool.name))
+                    tool = self._renamed(tool)
             tool = self._reviewed(tool)
             if on_conflict == "override" and holder not in (None, tool.name):
                 self._drop(holder)
@@ -211,6 +211,11 @@ class Registry:
         if name in self._tools:
             return name
         return self._shown.get(provider_name(name)) or self._shown.get(name)
+
+    def _renamed(self, tool: Tool) -> Tool:
+        """The tool under a free name; a rule against the name that it came with still holds."""
+        known = (*tool.original_names, tool.name)
+        return tool.replace(name=self._free_name(tool.name), original_names=known)
 
     def _free_name(self, name: str) -> str:
         number = 2

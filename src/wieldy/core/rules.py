@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from .call import Scope, check_id
 from .matching import PLAIN, Matcher, compile_matcher, holds, readings
+from .names import provider_name
+from .tool import Tool
 
 
 class Verdict(Enum):
@@ -75,9 +77,14 @@ class Rule:
             (name.split("."), compile_matcher(matcher)) for name, matcher in self.where.items()
         ]
 
-    def concerns(self, names: Iterable[str]) -> bool:
-        """Whether the rule can speak about a tool known by these names."""
-        return any(self._name(name) for name in names)
+    def concerns(self, tool: Tool) -> bool:
+        """Whether the rule can speak about this tool.
+
+        A rule that restricts means a tool also by the name that its server or its
+        maker gave it; a rule that allows means it by its name here alone.
+        """
+        names = (tool.name, *tool.original_names) if self._restricts else (tool.name,)
+        return any(self._name(name) or self._name(provider_name(name)) for name in names)
 
     @property
     def always(self) -> bool:
@@ -207,9 +214,8 @@ class Rules:
         self._changed()
 
 
-def concerning(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
+def concerning(rules: Iterable[Rule], tool: Tool) -> list[Rule]:
     """The rules that can speak about a tool, those that count first in front."""
-    known = tuple(names)
     order = list(Verdict)
-    found = [rule for rule in rules if rule.concerns(known)]
+    found = [rule for rule in rules if rule.concerns(tool)]
     return sorted(found, key=lambda rule: order.index(rule.verdict))

@@ -41,6 +41,10 @@ class Tool:
     A trait (`read_only`, `idempotent`, `destructive`) is None where nobody said.
     `hints` are what the server of the tool says of it, in MCP's words: they are passed
     on to clients and decide nothing here.
+
+    `original_names` are what a server, a document or its maker calls a tool that may
+    have another name here. Rules that restrict hold for them too; they are no part of
+    the definition, and of the fingerprint.
     """
 
     __slots__ = (
@@ -55,6 +59,7 @@ class Tool:
         "idempotent",
         "limits",
         "name",
+        "original_names",
         "permission",
         "postprocess",
         "presets",
@@ -87,6 +92,7 @@ class Tool:
         source: str = "python",
         shape: Reshape | None = None,
         hold: Hold | None = None,
+        original_names: Iterable[str] = (),
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -106,6 +112,7 @@ class Tool:
         self.source = source
         self.shape = shape
         self.hold = hold
+        self.original_names = tuple(original_names)
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}

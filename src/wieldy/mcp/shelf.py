@@ -150,6 +150,7 @@ class Shelf:
         return Tool(
             proxy.function(),
             name=definition.name,
+            original_names=(definition.name,),
             description=definition.description or definition.title or said.title or "",
             tags=self._terms.tags_of(definition),
             permission=self._terms.permission,

@@ -21,7 +21,7 @@ _ODD = re.compile(r"[^a-zA-Z0-9_]+")
 class Operation:
     """One operation as the document writes it."""
 
-    __slots__ = ("document", "id", "item", "method", "name", "node", "path")
+    __slots__ = ("document", "id", "item", "method", "name", "node", "original_names", "path")
 
     def __init__(self, document: Document, method: str, path: str, item: Node, node: Node) -> None:
         self.document = document
@@ -32,6 +32,7 @@ class Operation:
         given = node.get("operationId")
         self.id = given if isinstance(given, str) and given.strip() else None
         self.name = ""
+        self.original_names: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -113,6 +114,8 @@ def operations(document: Document, prefix: str | None = None) -> list[Operation]
     for operation, name in zip(found, wanted, strict=True):
         plain = counts[name] == 1 and len(name) <= _LONGEST_NAME
         operation.name = name if plain else _hashed(name, operation)
+        own = (operation.id, _wanted(operation, None), name)
+        operation.original_names = tuple(dict.fromkeys(each for each in own if each))
     return found
 
 

@@ -134,6 +134,7 @@ def _tool(
     return Tool(
         partial(ask, endpoint, service.credentials.secrets),
         name=operation.name,
+        original_names=operation.original_names,
         description=operation.description,
         tags=(*tags, *operation.tags),
         input_schema=endpoint.input_schema,

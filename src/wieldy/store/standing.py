@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, delete, select
 from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, StoreError
 from wieldy.core.matching import Matcher
-from wieldy.core.names import near, provider_name
+from wieldy.core.names import near
 from wieldy.core.portable import export_where, import_where
 from wieldy.core.registry import Registry
 from wieldy.core.rules import Rule, Verdict
@@ -199,9 +199,7 @@ class Standing:
         """The fingerprints of the tools here that a pattern means."""
         rule = Rule(Verdict.ALLOW, _pattern(pattern))
         return {
-            tool.name: tool.fingerprint
-            for tool in self._registry.tools()
-            if rule.concerns((tool.name, provider_name(tool.name)))
+            tool.name: tool.fingerprint for tool in self._registry.tools() if rule.concerns(tool)
         }
 
     async def renew(self) -> None:
