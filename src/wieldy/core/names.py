@@ -6,6 +6,9 @@ from collections.abc import Iterable
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASH_LENGTH = 8
+# Nobody mistypes a longer name, and comparing costs by the length of both.
+_LONGEST_NEAR = 200
+_SEPARATORS = bytes(mark for mark in range(128) if not chr(mark).isalnum())
 
 
 def provider_name(name: str) -> str:
@@ -25,21 +28,33 @@ def provider_name(name: str) -> str:
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Known names that the caller may have meant, the best first."""
-    if not isinstance(name, str) or len(name) > 200:
+    if not isinstance(name, str) or len(name) > _LONGEST_NEAR:
         return []
     by_plain: dict[str, list[str]] = {}
     for candidate in known:
-        by_plain.setdefault(plain(candidate), []).append(candidate)
+        if len(candidate) <= _LONGEST_NEAR:
+            by_plain.setdefault(plain(candidate), []).append(candidate)
     wanted = plain(name)
     if wanted in by_plain:
         return by_plain[wanted][:limit]
-    # Loaded at the first wrong name, to keep `import wieldy` light.
-    import difflib  # noqa: PLC0415
-
-    matches = difflib.get_close_matches(wanted, by_plain, n=limit, cutoff=0.6)
+    matches = close_names(wanted, by_plain, limit, 0.6)
     return [candidate for match in matches for candidate in by_plain[match]][:limit]
+
+
+def close_names(name: str, known: Iterable[str], limit: int, cutoff: float) -> list[str]:
+    """The known names that share at least this part with a name, the best first."""
+    # Loaded at the first wrong name, to keep `import wieldy` light.
+    from rapidfuzz.distance import Indel  # noqa: PLC0415
+    from rapidfuzz.process import extract  # noqa: PLC0415
+
+    scorer = Indel.normalized_similarity
+    found = extract(name, list(known), scorer=scorer, score_cutoff=cutoff, limit=limit)
+    return [each[0] for each in found]
 
 
 def plain(name: str) -> str:
     """A name without case and separators, so that `userName` and `user_name` are one."""
+    if name.isascii():
+        # Bytes are quicker by far, and thousands of names are made plain at a time.
+        return name.encode().translate(None, _SEPARATORS).decode().lower()
     return re.sub(r"[\W_]+", "", name).casefold()

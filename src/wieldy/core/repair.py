@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .conversion import UNCHANGED, convert, parse_json, parse_loose_json
-from .names import plain
+from .names import close_names, plain
 from .problem import item_schemas, mentions_secret, pointer, resolve
 
 Receipt = dict[str, Any]
@@ -250,8 +250,6 @@ def _meant(name: str, free: Sequence[str]) -> str | None:
     same = [candidate for candidate in free if plain(candidate) == plain(name)]
     if len(same) == 1:
         return same[0]
-    # Loaded at the first wrong name, to keep `import wieldy` light.
-    import difflib  # noqa: PLC0415
-
-    close = difflib.get_close_matches(name.casefold(), free, n=2, cutoff=0.8)
+    short = [candidate for candidate in free if len(candidate) <= _LONGEST_NAME]
+    close = close_names(name.casefold(), short, 2, 0.8)
     return close[0] if len(close) == 1 else None
