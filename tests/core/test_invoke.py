@@ -363,17 +363,17 @@ async def test_what_raises_when_it_is_shown_does_not_leave_the_engine() -> None:
     assert heard == [spoken, shown]
 
 
-@pytest.mark.parametrize("presets", [{}, {"key": "12345678"}])
+@pytest.mark.parametrize("presets", [{}, {"token": "12345678"}])
 async def test_a_block_that_is_none_is_an_error_that_observers_hear(presets: Any) -> None:
     heard: list[Outcome] = []
     box = Toolbox(observers=[heard.append])
 
     @box.tool(presets=presets)
-    async def made(key: str = "") -> Any:
+    async def made(token: str = "") -> Any:
         return Text(5)  # type: ignore[arg-type]
 
-    @box.tool(presets={"key": "12345678"})
-    async def changed(key: str = "") -> Any:
+    @box.tool(presets={"token": "12345678"})
+    async def changed(token: str = "") -> Any:
         text = Text("")
         text.text = 5  # type: ignore[assignment]
         return text
@@ -438,9 +438,9 @@ async def test_an_outcome_that_a_tool_returns_becomes_its_own() -> None:
     @box.tool(permission="deny")
     async def denied() -> None: ...
 
-    @box.tool(presets={"key": "12345678"})
-    async def secret(key: str) -> str:
-        return key
+    @box.tool(presets={"token": "12345678"})
+    async def secret(token: str) -> str:
+        return token
 
     @box.tool
     async def pass_on(name: str) -> Any:

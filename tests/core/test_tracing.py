@@ -190,12 +190,12 @@ async def test_capturing_what_can_not_be_read_does_not_change_the_outcome(
 async def test_no_secret_is_in_any_span(spans: Spans) -> None:
     box = Toolbox(capture_content=True)
 
-    async def leak(key: str, token: Secret, n: int) -> str:
+    async def leak(api_key: str, token: Secret, n: int) -> str:
         if n:
-            raise ValueError(f"{key} {token.get_secret_value()}")
-        return f"{key} {token.get_secret_value()}"
+            raise ValueError(f"{api_key} {token.get_secret_value()}")
+        return f"{api_key} {token.get_secret_value()}"
 
-    box.add(leak, presets={"key": "hidden-preset"})
+    box.add(leak, presets={"api_key": "hidden-preset"})
     await box.call("leak", {"token": "hidden-token", "n": 0})
     await box.call("leak", {"token": "hidden-token", "n": 1})
     await box.call("leak", {"token": "hidden-token", "n": "x"})

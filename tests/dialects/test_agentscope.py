@@ -1276,11 +1276,12 @@ async def test_a_shared_toolbox_is_called_from_both_sides() -> None:
 
 
 async def test_a_secret_preset_is_covered_in_every_chunk(toolkit: Toolkit) -> None:
-    def leak(key: str) -> Iterator[ToolResponse]:
+    def leak(api_key: str, city: str) -> Iterator[ToolResponse]:
         """Leak."""
-        yield says(f"key {key}", metadata={"n": 1})
+        yield says(f"key {api_key} in {city}", metadata={"n": 1})
 
-    toolkit.register_tool_function(leak, preset_kwargs={"key": "hunter2-hunter2"})
+    presets = {"api_key": "hunter2-hunter2", "city": "Shanghai"}
+    toolkit.register_tool_function(leak, preset_kwargs=presets)
     (response,) = await call(toolkit, "leak")
-    assert "hunter2" not in text_of(response)
+    assert text_of(response) == "key ********** in Shanghai"
     assert response.metadata == {"n": 1}

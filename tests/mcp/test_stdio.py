@@ -67,6 +67,16 @@ async def test_a_server_gets_a_small_environment_and_what_it_is_given(
     assert seen["PATH"] == os.environ["PATH"]
 
 
+async def test_what_a_server_is_given_in_secret_is_not_in_what_it_shows(box: Toolbox) -> None:
+    given = {"SHOP_KEY": Secret("for the shop"), "SHOP_TOKEN": "tkn-12345678", "CITY": "Shanghai"}
+    await box.add_mcp(SHOP, env={**given, "DB": "postgresql://app:a-pass-word@db/x"})
+
+    text = (await box.call("environment")).text
+
+    assert all(secret not in text for secret in ("for the shop", "tkn-12345678", "a-pass-word"))
+    assert "Shanghai" in text
+
+
 async def test_a_server_runs_where_it_is_told(box: Toolbox, tmp_path: Path) -> None:
     copy(SHOP, tmp_path / "here.py")
 

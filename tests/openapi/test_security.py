@@ -125,6 +125,21 @@ async def test_auth_that_fits_no_scheme_is_refused(box: Toolbox, auth: Any, said
     assert TOKEN not in str(refused.value)
 
 
+async def test_only_headers_that_say_who_asks_are_covered_in_answers(
+    box: Toolbox, api: Api
+) -> None:
+    headers = {
+        "X-Auth-Token": "blue-team-7", "Cookie": "sid=cookie-1234", "X-Key": "key-123456",
+        "X-Tenant": "Shanghai-7", "X-Proxy": Secret("hidden"),
+    }  # fmt: skip
+    await box.add_openapi(secured("key"), base_url=api.url, headers=headers)
+
+    text = (await box.call("it")).text
+
+    assert all(word not in text for word in ("blue-team-7", "cookie-1234", "key-123456", "hidden"))
+    assert "Shanghai-7" in text
+
+
 async def test_headers_go_with_every_request(box: Toolbox, api: Api) -> None:
     paths = {"/x": {"get": operation(parameters=[{"name": "x-team", "in": "header"}])}}
     headers = {"X-Team": Secret("blue-team-7"), "Accept": "application/vnd.x+json"}

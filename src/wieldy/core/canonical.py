@@ -6,6 +6,8 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 
+from .secret import is_secret
+
 # Modules of values whose `repr` says all there is to say.
 _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
 # Python refuses to write longer numbers in decimal.
@@ -45,7 +47,7 @@ def _tagged(value: Any, above: tuple[int, ...]) -> Any:
 
 
 def _held(value: Any) -> Any:
-    if hasattr(value, "get_secret_value"):
+    if is_secret(value):
         return value.get_secret_value()
     if hasattr(value, "__pydantic_fields_set__") or is_dataclass(value):
         slots = {field: getattr(value, field, None) for field in getattr(value, "__slots__", ())}

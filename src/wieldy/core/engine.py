@@ -12,6 +12,7 @@ from typing import Any
 from .block import FINAL, Block, Progress, to_text
 from .call import Call, Outcome, Scope, Status, asked_for
 from .channel import streamed
+from .credential import sent_secrets
 from .current import current_task
 from .errors import (
     CallDenied,
@@ -31,7 +32,7 @@ from .record import Recorder
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras, Observer, Run, covered_content, current_run
-from .secret import redact, sent_secrets
+from .secret import redact
 from .selection import Selection
 from .sync import border
 from .tool import Tool

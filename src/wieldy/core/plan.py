@@ -8,6 +8,7 @@ from typing import Any
 from .arguments import Accept, Intake
 from .cache import keep_results
 from .call import Outcome
+from .credential import argument_secrets, meant_secrets
 from .deadline import deadline
 from .errors import DefinitionError
 from .gate import Gate
@@ -20,7 +21,6 @@ from .record import Keeper
 from .registry import Registry
 from .retry import retry
 from .run import Executor, Handler, Layer, Middleware, Run
-from .secret import argument_secrets
 from .size import Spill, limit_size
 from .slots import limit_concurrency
 from .tool import Tool
@@ -165,7 +165,9 @@ def _layer(middleware: Middleware) -> Layer:
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
     run.keep_secret(secrets)
     values = accept(run)
-    run.keep_secret((*secrets, *argument_secrets(values)))
+    # What passes as it was sent is not of a secret's type; the schema knows it.
+    sent = meant_secrets(run.arguments, run.tool.input_schema)
+    run.keep_secret((*sent, *argument_secrets(values)))
     return values
 
 

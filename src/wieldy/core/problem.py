@@ -10,6 +10,7 @@ from pydantic_core import ValidationError
 from pydantic_core.core_schema import ErrorType
 
 from .names import near
+from .secret import is_secret
 
 _SHOWN = 5
 _LOOKED_AT = 100
@@ -195,7 +196,7 @@ def _mismatch(
 ) -> str:
     """What was expected and what came, or the validator's message where that says more."""
     expected, kind = describe(wanted, root), kind_of(value)
-    secret = mentions_secret(wanted, root) or hasattr(value, "get_secret_value")
+    secret = mentions_secret(wanted, root) or is_secret(value)
     got = kind if secret else _got(value)
     same = any(each.split()[0] == kind for each in expected.split(" or ")) and "(" not in expected
     if (opinion or same or expected == "any value") and (masked or not secret):

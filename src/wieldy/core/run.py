@@ -10,8 +10,9 @@ from pydantic_core import from_json
 from .block import Block, Progress, Text, join_text, to_blocks, to_text
 from .call import Call, Outcome
 from .cancellation import Cancellation
+from .credential import held_secrets
 from .current import current_task, running_tasks
-from .secret import held_secrets, redact, redact_data
+from .secret import redact, redact_data
 from .tool import Permission, Tool
 
 

@@ -1,7 +1,7 @@
-"""Values that must not be seen: what counts as one, and taking them out of text."""
+"""Values that must not be seen, and taking them out of text and data."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -9,7 +9,6 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 MASK = "**********"
-_SHORTEST_PLAIN = 8
 
 
 class Secret:
@@ -56,47 +55,15 @@ class Secret:
         return {"type": "string", "format": "password", "writeOnly": True}
 
 
+def is_secret(value: Any) -> bool:
+    """Whether a value is a secret, ours or pydantic's."""
+    # The class is asked, because things for a tool may answer to every name.
+    return hasattr(type(value), "get_secret_value")
+
+
 def reveal(value: Any) -> Any:
     """The plain value of a secret, ours or pydantic's; anything else unchanged."""
-    return value.get_secret_value() if hasattr(value, "get_secret_value") else value
-
-
-def preset_secrets(presets: Mapping[str, Any] | list[Any]) -> list[str]:
-    """The strings among hidden arguments that must appear nowhere."""
-    return [text for text, marked in _strings(presets) if marked or len(text) >= _SHORTEST_PLAIN]
-
-
-def held_secrets(deps: Any) -> tuple[str, ...]:
-    """The secrets that a thing is, or holds as its values or attributes."""
-    held = deps.values() if isinstance(deps, dict) else getattr(deps, "__dict__", {}).values()
-    fields = getattr(type(deps), "__dataclass_fields__", ())
-    found = [deps, *held, *(getattr(deps, name, None) for name in fields)]
-    # The class is asked, because things for a tool may answer to every name.
-    marked = (each for each in found if hasattr(type(each), "get_secret_value"))
-    return tuple(_as_text(each.get_secret_value()) for each in marked)
-
-
-def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
-    """The strings that stand in plain arguments where the schema says `writeOnly`."""
-    found: list[str] = []
-    seen: set[tuple[int, int]] = set()
-    rest: list[tuple[Any, Any]] = [(arguments, schema)]
-    while rest:
-        value, place = rest.pop()
-        # Kinds that refer to each other come to the same value on many ways.
-        if not isinstance(place, Mapping) or (id(value), id(place)) in seen:
-            continue
-        seen.add((id(value), id(place)))
-        if place.get("writeOnly") is True:
-            found += [text for text, _ in _strings(value)]
-        else:
-            rest += _places(value, place, schema)
-    return found
-
-
-def argument_secrets(arguments: Mapping[str, Any]) -> list[str]:
-    """The strings that the arguments' declared types mark as secret."""
-    return [text for text, marked in _strings(arguments) if marked]
+    return value.get_secret_value() if is_secret(value) else value
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -122,60 +89,12 @@ def redact_data(data: Any, secrets: Iterable[str]) -> Any:
         return data
     if isinstance(data, str):
         return redact(data, known)
-    if hasattr(data, "get_secret_value"):
+    if is_secret(data):
         return MASK
+    if isinstance(data, int | float):
+        return MASK if str(data) in known else data
     if isinstance(data, Mapping):
         return {redact_data(k, known): redact_data(v, known) for k, v in data.items()}
     if isinstance(data, list | tuple):
         return [redact_data(item, known) for item in data]
     return data
-
-
-def _strings(value: Any, marked: bool = False, depth: int = 0) -> Iterator[tuple[str, bool]]:
-    """Every string inside a value, with whether its type says that it is secret."""
-    if depth > 20:
-        return
-    if hasattr(value, "get_secret_value"):
-        yield _as_text(value.get_secret_value()), True
-    elif isinstance(value, str):
-        yield value, marked
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _strings(item, marked, depth + 1)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _strings(item, marked, depth + 1)
-    else:
-        yield from _strings(list(_fields(value)), marked, depth + 1)
-
-
-def _places(
-    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
-) -> Iterator[tuple[Any, Any]]:
-    """What a schema says about a value and its parts, one level down."""
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        yield value, root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
-    for choice in ("anyOf", "oneOf", "allOf"):
-        yield from ((value, each) for each in schema.get(choice, ()))
-    if isinstance(value, Mapping):
-        named = schema.get("properties", {})
-        others = schema.get("additionalProperties")
-        yield from ((inner, named.get(name, others)) for name, inner in value.items())
-    elif isinstance(value, list | tuple):
-        first = schema.get("prefixItems", ())
-        yield from zip(value, first, strict=False)
-        yield from ((inner, schema.get("items")) for inner in value[len(first) :])
-
-
-def _fields(value: Any) -> Iterator[Any]:
-    """What a model or a dataclass holds, also one with slots or with extra fields."""
-    if hasattr(value, "__pydantic_fields_set__"):
-        yield from value.__dict__.values()
-        yield from (getattr(value, "__pydantic_extra__", None) or {}).values()
-    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        yield from (getattr(value, name, None) for name in value.__dataclass_fields__)
-
-
-def _as_text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

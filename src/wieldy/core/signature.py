@@ -142,13 +142,17 @@ def bound_keywords(function: Any) -> dict[str, Any]:
     return unwrap_partial(function)[2]
 
 
+def bound_values(function: Any) -> dict[str, Any]:
+    """What a partial passes, by the names of the parameters that get it; "" where unknown."""
+    first, named, arguments = _bound(function)
+    return {"": first, **named} if arguments is None else {**arguments.arguments}
+
+
 def known_values(function: Any) -> dict[str, Any]:
     """What the function gets for parameters that nobody passes: bound by a partial, or defaults."""
-    inner, bound_first, bound = unwrap_partial(function)
-    try:
-        arguments = inspect.signature(inner).bind_partial(*bound_first, **bound)
-    except (TypeError, ValueError):
-        return bound
+    _, named, arguments = _bound(function)
+    if arguments is None:
+        return named
     arguments.apply_defaults()
     spread = {
         name
@@ -156,6 +160,17 @@ def known_values(function: Any) -> dict[str, Any]:
         if parameter.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD)
     }
     return {name: value for name, value in arguments.arguments.items() if name not in spread}
+
+
+def _bound(
+    function: Any,
+) -> tuple[tuple[Any, ...], dict[str, Any], inspect.BoundArguments | None]:
+    """What partials pass by place and by name, and both bound to the parameters if they fit."""
+    inner, first, named = unwrap_partial(function)
+    try:
+        return first, named, inspect.signature(inner).bind_partial(*first, **named)
+    except (TypeError, ValueError):
+        return first, named, None
 
 
 def local_names(function: Any) -> dict[str, Any] | None:

@@ -8,14 +8,21 @@ from typing import Any
 
 from . import schema as schema_of
 from .canonical import digest
+from .credential import preset_secrets
 from .docstring import read_docstring
 from .errors import DefinitionError
 from .hold import Hold
 from .limits import NO_LIMITS, Limits
 from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
-from .secret import preset_secrets
-from .signature import Signature, local_names, read_outside, read_signature, unwrap_partial
+from .signature import (
+    Signature,
+    bound_values,
+    local_names,
+    read_outside,
+    read_signature,
+    unwrap_partial,
+)
 
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
@@ -385,9 +392,6 @@ def _fingerprint(tool: Tool) -> str:
 
 
 def _read_secrets(tool: Tool) -> tuple[str, ...]:
-    held: list[Any] = [tool.presets]
-    function = tool.function
-    while isinstance(function, functools.partial):
-        held += [function.args, function.keywords]
-        function = function.func
+    bound = isinstance(tool.function, functools.partial)
+    held = [tool.presets, bound_values(tool.function)] if bound else tool.presets
     return tuple(preset_secrets(held))

@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
+from wieldy.core.secret import redact
 
 from .errand import Errand, current_errand
 from .link import STREAM_ENDED, Link
@@ -278,14 +279,15 @@ class Connection:
         return error.code == types.CONNECTION_CLOSED and error.message.startswith("SSE stream")
 
     async def _unanswered(self, link: Link, errand: Errand) -> Exception:
-        reason = await link.why() if link.lost is not None else "the answer broke off"
+        why = await link.why() if link.lost is not None else "the answer broke off"
+        reason = redact(why, self._opening.secrets)
         if errand.surely_did_not_run:
             return self._unavailable(reason)
         said = self._opening.last_words
         return AnswerLost(f"{reason}; last on stderr: {said}" if said else reason)
 
     def _unavailable(self, reason: str) -> ServerUnavailable:
-        garbage = self._opening.garbage
+        garbage, reason = self._opening.garbage, redact(reason, self._opening.secrets)
         if garbage:
             reason = f"{reason}; it wrote to stdout what is no message: {garbage!r}"
         return ServerUnavailable(self._server.name, reason, self._opening.last_words)

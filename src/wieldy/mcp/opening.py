@@ -16,8 +16,9 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from wieldy.core.credential import preset_secrets
 from wieldy.core.errors import InvalidSource, WieldyError, describe
-from wieldy.core.secret import held_secrets, redact, reveal
+from wieldy.core.secret import Secret, redact, reveal
 
 from .answers import Answers
 from .errand import Errand
@@ -44,7 +45,10 @@ class Way:
 
 
 class Opening:
-    """How sessions with one server are opened; it remembers the way that worked."""
+    """How sessions with one server are opened; it remembers the way that worked.
+
+    `secrets` are the strings that the server was given and nobody else is to see.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class Opening:
             raise InvalidSource(source.guess, "servers can't be started on Windows; use a URL")
         self.source = source
         self._log = ErrorLog() if isinstance(source, Command) else None
-        self._secrets = held_secrets(dict(source.env)) if isinstance(source, Command) else ()
+        self.secrets = () if isinstance(source, Inside) else _secrets(source)
         self._garbage: Sequence[str] = ()
         self._patience = patience
         self._answers = answers
@@ -87,7 +91,7 @@ class Opening:
     @property
     def stderr(self) -> str:
         """The end of what the server wrote to stderr, without the secrets it was given."""
-        return "" if self._log is None else redact(self._log.text(), self._secrets)
+        return "" if self._log is None else redact(self._log.text(), self.secrets)
 
     @property
     def last_words(self) -> str:
@@ -97,7 +101,7 @@ class Opening:
     @property
     def garbage(self) -> str:
         """What the server last wrote to stdout that was no message."""
-        return redact(self._garbage[-1], self._secrets) if self._garbage else ""
+        return redact(self._garbage[-1], self.secrets) if self._garbage else ""
 
     def close(self) -> None:
         """Let go of what outlives a session."""
@@ -177,6 +181,12 @@ async def _trim(log: ErrorLog) -> None:
     while True:
         await asyncio.sleep(_TRIM_SECONDS)
         log.trim()
+
+
+def _secrets(source: Command | Address) -> tuple[str, ...]:
+    if isinstance(source, Address) and isinstance(source.auth, str):
+        source = replace(source, auth=Secret(source.auth))
+    return tuple(preset_secrets(source))
 
 
 def _ways(source: Source) -> list[Way]:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
+from wieldy.core.credential import preset_secrets
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 
@@ -29,6 +30,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 class Asks(Protocol):
     """Who carries requests to the server."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What the server was given and nobody else is to see."""
 
     async def ask(
         self, send: Callable[[Client], Awaitable[Any]], errand: Errand, safe: bool
@@ -60,6 +65,8 @@ class Proxy:
         answers, state = _answers(context.answers), context.state
         # Not the current run: of a call that is tried again, this is the attempt.
         run = context._run
+        if self._server.secrets:
+            run.keep_secret(self._server.secrets)
         pause = _FIRST_PAUSE
         while True:
             result = await self._ask(context, run, arguments, answers, state)
@@ -102,6 +109,8 @@ class Proxy:
                 )
 
         headers = await self._own_headers(context)
+        if headers:
+            run.keep_secret(tuple(preset_secrets(headers)))
         try:
             result: Result = await self._server.ask(send, Errand(headers), self._safe)
         except AnswerLost as lost:

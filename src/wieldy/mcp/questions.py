@@ -9,7 +9,8 @@ from mcp_types import ClientCapabilities
 
 from wieldy.core.block import to_text
 from wieldy.core.call import Call, Outcome
-from wieldy.core.secret import argument_secrets, redact, sent_secrets
+from wieldy.core.credential import argument_secrets, sent_secrets
+from wieldy.core.secret import redact
 from wieldy.core.tool import Tool
 
 Requests = Mapping[str, dict[str, Any]]

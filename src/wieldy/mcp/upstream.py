@@ -71,6 +71,11 @@ class Server:
         return [] if self._shelf is None else self._shelf.tools
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """The strings that it was given and that are covered in what it says."""
+        return () if self._opening is None else self._opening.secrets
+
+    @property
     def stderr(self) -> str:
         """The end of what its process wrote to stderr; empty for a server that is none."""
         return "" if self._opening is None else self._opening.stderr

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from wieldy.core.credential import preset_secrets
 from wieldy.core.errors import DocumentError
 from wieldy.core.names import near
-from wieldy.core.secret import Secret, preset_secrets, reveal
+from wieldy.core.secret import Secret, reveal
 
 from .arguments import TOKEN
 from .document import Document, Node
@@ -19,7 +20,6 @@ from .style import header_text
 Auth = str | Secret | Mapping[str, str | Secret]
 
 _ALWAYS = "a bearer token"
-_SHOWN_FREELY = ("accept", "user-agent", "content-", "x-github-api-version")
 
 
 class Credentials:
@@ -34,11 +34,7 @@ class Credentials:
         self._headers = {
             name: _sendable(document, name, value) for name, value in (headers or {}).items()
         }
-        hidden = [
-            value
-            for name, value in (headers or {}).items()
-            if not name.lower().startswith(_SHOWN_FREELY) or isinstance(value, Secret)
-        ]
+        hidden = self._hidden(headers or {})
         self.secrets = tuple(map(Secret, _all_forms(self._given.values(), hidden)))
 
     def __bool__(self) -> bool:
@@ -47,6 +43,15 @@ class Credentials:
     def headers(self) -> dict[str, str]:
         """The headers that every request has."""
         return dict(self._headers)
+
+    def _hidden(self, headers: Mapping[str, Any]) -> dict[str, Any]:
+        """The headers, those marked that say who asks whatever they are called."""
+        keys = (scheme for scheme in self._schemes.values() if scheme.get("in") == "header")
+        names = {"cookie", *(str(scheme.get("name")).lower() for scheme in keys)}
+        return {
+            name: Secret(reveal(value)) if name.lower() in names else value
+            for name, value in headers.items()
+        }
 
     def for_operation(self, operation: Operation) -> list[tuple[str, str, str]]:
         """Where to put which secret: (place, name, value) for each."""
@@ -136,12 +141,11 @@ def _basic(value: str) -> str:
     return base64.b64encode(value.encode("utf-8")).decode("ascii")
 
 
-def _all_forms(given: Iterable[str], headers: list[Any]) -> list[str]:
+def _all_forms(given: Iterable[str], headers: Mapping[str, Any]) -> list[str]:
     """The secrets in every form in which they are sent."""
     plain = list(given)
     forms = [*plain, *map(_basic, plain), *(quote(each, safe="") for each in plain)]
     # The password of a pair says as much as the pair.
     forms += [each.partition(":")[2] for each in plain if ":" in each]
     forms += preset_secrets(headers)
-    forms += [each.rpartition(" ")[2] for each in preset_secrets(headers) if " " in each]
     return [form for form in dict.fromkeys(forms) if form]

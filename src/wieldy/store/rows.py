@@ -25,7 +25,7 @@ from wieldy.core.errors import (
     ToolFailed,
     ToolNotFound,
 )
-from wieldy.core.secret import redact_data, reveal
+from wieldy.core.secret import is_secret, redact_data, reveal
 
 ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
 STATES = ("pending", "approved", "started", *ENDS)
@@ -202,7 +202,7 @@ def _plain(value: Any) -> Any:
     """What JSON does not know, in terms of what it does."""
     if isinstance(value, Block):
         return value.to_dict()
-    if hasattr(value, "get_secret_value"):
+    if is_secret(value):
         return str(value)
     return to_jsonable_python(
         value, fallback=_shown, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
