@@ -274,3 +274,50 @@ def test_nothing_is_loaded_or_made_where_it_is_not_configured() -> None:
     )
 
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
+LOADED = """
+import asyncio, os, sys
+import mcp, opentelemetry.trace as trace
+from wieldy import Toolbox
+
+box = Toolbox()
+
+@box.tool
+async def traced() -> bool:
+    return trace.get_current_span().get_span_context().is_valid
+
+asked, ask = [], trace.get_tracer_provider
+trace.get_tracer_provider = lambda: asked.append(1) or ask()
+
+async def call_often():
+    return {(await box.call("traced")).unwrap() for _ in range(100)}
+
+assert asyncio.run(call_often()) == {False}
+assert len(asked) <= 2, asked
+"""
+CONFIGURED = {
+    "in code": """
+from opentelemetry.sdk.trace import TracerProvider
+
+trace.set_tracer_provider(TracerProvider())
+""",
+    "by the variable": """
+os.environ["OTEL_PYTHON_TRACER_PROVIDER"] = "sdk_tracer_provider"
+""",
+}
+
+
+@pytest.mark.parametrize("configure", CONFIGURED.values(), ids=CONFIGURED.keys())
+def test_loading_the_api_costs_a_call_nothing_until_it_is_configured(configure: str) -> None:
+    program = f"{LOADED}{configure}\nassert asyncio.run(call_often()) == {{True}}"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=3 * SOON,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr

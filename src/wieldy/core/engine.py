@@ -36,11 +36,18 @@ from .secret import redact
 from .selection import Selection
 from .sync import border
 from .tool import Tool
-from .tracing import close_span, open_span, tracing
+from .tracing import (
+    OTEL_API,
+    VARIABLE,
+    close_span,
+    open_span,
+    probe,
+    tracing,
+    variables,
+)
 
 _DEEPEST = 50
 _OK = Status.OK
-_TRACING = "opentelemetry.trace"
 _STATUSES = {
     CallDenied: Status.DENIED,
     CallTimeout: Status.TIMEOUT,
@@ -90,7 +97,8 @@ class Engine:
         self._running.add(run)
         try:
             plan = self._plans.get(call.tool)
-            if plan is None or parent or selection or _TRACING in modules:
+            traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
+            if plan is None or parent or selection or traced:
                 outcome = await self._walk(run, selection)
             elif plan.function is None:
                 run.late, run.tool = self._late, plan.tool
@@ -99,8 +107,7 @@ class Engine:
                 if outcome.error is not None:
                     outcome = await self._paused(run, outcome)
             else:
-                # The same for a function with nothing around it, in one frame: most calls are
-                # this, and a frame more is a tenth of what they cost.
+                # Most calls have nothing around their function. A frame is a tenth of their cost.
                 arguments = call.arguments
                 try:
                     values = (plan.values if type(arguments) is dict else plan.read)(arguments)[1]

@@ -1,7 +1,8 @@
 """One OpenTelemetry span per call, where OpenTelemetry is configured."""
 
-import sys
+import os
 from contextlib import AbstractContextManager
+from sys import modules
 from typing import Any
 
 from .block import to_text
@@ -11,15 +12,51 @@ from .run import Run
 from .secret import redact
 
 _SPANLESS = (Status.OK, Status.PENDING)
+OTEL_API = "opentelemetry.trace"
+VARIABLE: Any = "OTEL_PYTHON_TRACER_PROVIDER"
+# The dict behind `os.environ`, which itself decodes a name each time one is looked up.
+variables: Any = getattr(os.environ, "_data", os.environ)
+if variables is not os.environ:
+    VARIABLE = os.environ.encodekey(VARIABLE)
+
+
+class TracingProbe:
+    """Where the API keeps the provider that it was configured with.
+
+    Reading it there costs a call nothing; asking the API costs a quarter of a call. Until
+    the API was seen whole, and with a version of it that keeps the provider elsewhere,
+    this says that there may be one, and the API is asked.
+    """
+
+    _TRACER_PROVIDER: Any = True
+
+    def __init__(self) -> None:
+        self.api: Any = self
+
+    def look(self) -> Any:
+        """The API, where it is loaded as a whole."""
+        api = modules.get(OTEL_API)
+        # One that another thread is still loading has nothing configured yet.
+        if not hasattr(api, "get_tracer_provider") or not hasattr(api, "get_current_span"):
+            return None
+        self.api = api if hasattr(api, "_TRACER_PROVIDER") else self
+        return api
+
+
+probe = TracingProbe()
 
 
 def tracing() -> bool:
-    """Whether somebody has configured OpenTelemetry.
+    """Whether somebody has configured OpenTelemetry, in code or by its variable.
 
     An application that traces has loaded the API itself, so it is looked for and
-    not imported.
+    not imported. `Engine.run` asks the first two questions without a frame.
     """
-    api = sys.modules.get("opentelemetry.trace")
+    if OTEL_API not in modules:
+        return False
+    if not (probe.api._TRACER_PROVIDER or VARIABLE in variables):
+        return False
+    api = probe.look()
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
