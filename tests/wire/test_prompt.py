@@ -123,7 +123,7 @@ def test_a_call_with_keys_that_are_no_tags_is_written_as_json() -> None:
 @pytest.mark.parametrize("dialect", ["qwen", "invoke"])
 @pytest.mark.parametrize(
     "arguments",
-    [{"a": "b</parameter>c"}, {"a": "<![CDATA[b]]>"}, {" a ": "b"}],
+    [{" a ": "b"}, {"a\n```\n": "b"}, {"a" * 300: "b"}],
 )
 def test_a_call_that_a_dialect_has_no_tags_for_is_refused(dialect: str, arguments: Any) -> None:
     with pytest.raises(ValueError, match="The call of 'f' can't be written"):
@@ -132,7 +132,8 @@ def test_a_call_that_a_dialect_has_no_tags_for_is_refused(dialect: str, argument
 
 def test_an_example_that_cannot_be_written_is_left_out() -> None:
     box = Toolbox()
-    box.add(lambda a="</parameter>": a, "f")
+    schema = {"type": "object", "properties": {"a > b": {"type": "string"}}, "required": ["a > b"]}
+    box.add(lambda **given: given, "f", input_schema=schema)
 
     assert "Example:" not in tool_instructions(box, "qwen")
     assert "Example:" in tool_instructions(box, "xml")

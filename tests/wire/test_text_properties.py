@@ -48,6 +48,13 @@ PIECES = [
     "<tags><item>a</item></tags>",
     "<![CDATA[",
     "]]>",
+    "<q><![CDATA[",
+    "]]></q>",
+    "a[b[0]]>1",
+    "<params>{",
+    '"q":"',
+    "<parameter=a><![CDATA[",
+    "]]></parameter>",
     "<a/>",
     '{"name":"f","arguments":{"a":"x"}}',
     '{"name":"f","arguments":{"a":"',
@@ -229,9 +236,9 @@ def test_no_part_of_a_call_is_ever_shown(dialect: str) -> None:
 
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
-# A model has no way to write these into tags; JSON escapes the rest.
-safe = st.characters(exclude_categories=["Cs"], exclude_characters="\r")
-strings = st.text(safe, max_size=40) | st.sampled_from(["]]>", "</tool_call>", "<![CDATA[", "&lt;"])
+safe = st.characters(exclude_categories=["Cs"])
+hostile = st.sampled_from(["]]>", "</tool_call>", "<![CDATA[", "&lt;", *PIECES, *WHOLE])
+strings = st.text(safe, max_size=40) | st.lists(hostile, max_size=6).map("".join)
 scalars = st.booleans() | st.integers(-(10**6), 10**6) | strings
 values = st.recursive(
     scalars,
@@ -311,32 +318,73 @@ def test_text_in_a_string_of_json_is_nothing_but_text(
     assert (made.tool, made.arguments) == ("say", {"text": quoted})
 
 
-plain_words = st.text(safe, max_size=30).filter(lambda text: "<" not in text)
-plain = st.dictionaries(names, st.booleans() | st.integers() | plain_words, max_size=4)
-
-
 @pytest.mark.parametrize("dialect", ["qwen", "invoke"])
-@given(arguments=plain)
-def test_a_call_with_parameters_is_read_back(dialect: str, arguments: dict[str, Any]) -> None:
-    parser = TextCallParser(dialect, [_tool("f", arguments)])
-    [call] = parser.parse(render_call("f", arguments, dialect))
-    assert call.arguments == arguments
-
-
-written = st.dictionaries(names, st.sampled_from(PIECES) | texts, max_size=3)
-
-
-@pytest.mark.parametrize("dialect", ["qwen", "invoke"])
-@given(arguments=written)
-def test_a_call_that_would_not_be_read_back_is_refused(
-    dialect: str, arguments: dict[str, Any]
+@given(name=names, arguments=st.dictionaries(names, values, max_size=4))
+def test_a_call_with_parameters_is_read_back(
+    dialect: str, name: str, arguments: dict[str, Any]
 ) -> None:
+    text = f"before {render_call(name, arguments, dialect)} after"
+    for reader in (dialect, "auto"):
+        [call] = TextCallParser(reader, [_tool(name, arguments)]).parse(text)
+        assert (call.tool, call.arguments) == (name, arguments)
+
+
+@pytest.mark.parametrize("dialect", ["qwen", "invoke"])
+@given(keys=st.lists(st.sampled_from(PIECES) | texts | st.text(max_size=4), max_size=3))
+def test_a_call_that_would_not_be_read_back_is_refused(dialect: str, keys: list[str]) -> None:
+    arguments = dict.fromkeys(keys, "a")
     try:
         text = render_call("f", arguments, dialect)
     except ValueError:
-        assume(False)
+        return
     [call] = TextCallParser(dialect, [_tool("f", arguments)]).parse(text)
     assert call.arguments == arguments
+
+
+# Few pieces, so that sections, elements and what closes them meet often.
+SECTIONS = [
+    "<q>", "</q>", "</q >", "<r>", "</r>", "<item>", "</item>", "<![CDATA[", "]]>", "]", "]]", ">",
+    "a[b[0]]>1", "</params></tool_call>", "</parameter>", "</function></tool_call>",
+    "<parameter=q>", " ", "\n", "a", "<", "</q", "\n```\n", *WHOLE,
+]  # fmt: skip
+SECTION_HEADS = [
+    "<tool_call><name>f</name><params><q><![CDATA[",
+    "```\n<tool_call><name>f</name><params><q><![CDATA[",
+    "<tool_call><function=f><parameter=q><![CDATA[",
+    '<tool_call><name>f</name><params>{"q": "',
+]
+section_texts = st.tuples(
+    st.sampled_from(SECTION_HEADS), st.lists(st.sampled_from(SECTIONS), max_size=12).map("".join)
+).map("".join)
+
+
+@given(section_texts, cuts, dialects)
+def test_every_chunking_ends_a_section_at_the_same_place(
+    text: str, sizes: list[int], dialect: str
+) -> None:
+    whole = _story(TextCallParser(dialect, BOX).events(text))
+
+    assert _story(_chunked(text, sizes, dialect)) == whole
+    assert _story(_chunked(text, [1], dialect)) == whole
+
+
+inside_cdata = st.lists(st.sampled_from([*PIECES, *WHOLE, *SPACES]), max_size=8).map("".join)
+
+
+@given(inside_cdata, st.sampled_from(AROUND), st.sampled_from(["xml", "auto"]))
+def test_text_in_cdata_is_nothing_but_text(
+    quoted: str, around: tuple[str, str], dialect: str
+) -> None:
+    """Only the closing tag of the element itself, or another section, after an end mark ends it."""
+    before, after = around
+    _, marked, rest = quoted.partition("]]>")
+    assume(not marked or not ("</text" in rest or "<![CDATA[" in rest))
+    call = f"<tool_call><name>say</name><params><text><![CDATA[{quoted}]]></text></params>"
+    parser = TextCallParser(dialect, [_tool("say", {"text": quoted})])
+
+    [made] = parser.parse(f"{before}{call}</tool_call>{after}")
+
+    assert (made.tool, made.arguments) == ("say", {"text": quoted})
 
 
 @given(st.text(), dialects)

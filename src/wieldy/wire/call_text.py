@@ -10,13 +10,16 @@ from .parameter_calls import read_back
 from .text_dialects import dialect_named
 
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\Z")
+_TAG_LIKE = re.compile(
+    r"</?(?:[\w-]+:)?(?:parameter|function|invoke|tool_call)|\A\s*+<!\[CDATA\[", re.IGNORECASE
+)
 
 
 def render_call(name: str, arguments: Mapping[str, Any], dialect: str = "xml") -> str:
     """A call as a model should write it; `auto` is written as `xml`.
 
-    `ValueError` if the dialect has no way to write it: in `qwen` and `invoke` a
-    text cannot hold the tag that ends it.
+    No value opens or closes a tag for whoever reads it. `ValueError` if `qwen` or
+    `invoke` has no way to write one of the names.
     """
     return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
 
@@ -61,21 +64,34 @@ def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _qwen(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = [(key, scalar_text(value)) for key, value in arguments.items()]
-    parts = "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts)
+    texts = [(key, _json_text(value)) for key, value in arguments.items()]
+    parts = "".join(
+        f"<parameter={key}>\n{_parameter_text(text)}\n</parameter>\n" for key, text in texts
+    )
     call = f"<function={name}>\n{parts}</function>"
     _check("function", call, name, texts)
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
 def _invoke(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = [(key, scalar_text(value)) for key, value in arguments.items()]
+    texts = [(key, _json_text(value)) for key, value in arguments.items()]
     parts = "".join(
-        f"<parameter name={quoteattr(key)}>{_own_lines(text)}</parameter>\n" for key, text in texts
+        f"<parameter name={quoteattr(key)}>{_own_lines(_parameter_text(text))}</parameter>\n"
+        for key, text in texts
     )
     call = f"<invoke name={quoteattr(name)}>\n{parts}</invoke>"
     _check("invoke", call, name, texts)
     return f"<function_calls>\n{call}\n</function_calls>"
+
+
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else _without_tags(scalar_text(value))
+
+
+def _parameter_text(text: str) -> str:
+    """Text as it is where that is safe; else as CDATA."""
+    # A carriage return before the line break at the end would be taken for a part of it.
+    return cdata(text) if _TAG_LIKE.search(text) or text.endswith("\r") else text
 
 
 def _check(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from wieldy.core.call import Call
 
+from .json_strings import ANY_QUOTE, SEEN_BEFORE_QUOTE, JsonStrings
 from .lifting import lift
 from .text_blocks import End, Ending, Lookup, made_call, undecided, waits_for_line_end
 from .text_fences import FENCE_IN_BLOCK, closes
@@ -13,22 +14,9 @@ from .text_values import read_json, read_json_values
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
 # Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
 _OPEN = r"(?P<open><tool_call(?=[\s>]))"
-# Models also write strings as Python does. The apostrophe of a word, as in don't, starts none.
-_QUOTE = r"""(?P<quote>"|(?<!\w\w)')"""
-_STRUCTURE = f"{_QUOTE}|{_CLOSE}|{_OPEN}"
+_STRUCTURE = f"{ANY_QUOTE}|{_CLOSE}|{_OPEN}"
 _TOKEN = re.compile(_STRUCTURE, re.IGNORECASE)
 _FENCED_TOKEN = re.compile(f"{_STRUCTURE}|{FENCE_IN_BLOCK}", re.IGNORECASE)
-_SEEN_BEFORE_QUOTE = 2
-# The inside of a string up to its quote, or to a tag of calls.
-_INSIDE = {
-    quote: re.compile(
-        rf"[^{quote}\\<]*+(?:(?:\\(?:(?=<)|[\s\S])|<(?!/?tool_call))[^{quote}\\<]*+)*+",
-        re.IGNORECASE,
-    )
-    for quote in ('"', "'")
-}
-_TAGS = ("<tool_call", "</tool_call")
-_AFTER_STRING = re.compile(r"\s*+(?P<next>[\s\S]|\Z)")
 _ARGUMENTS = ("arguments", "parameters", "args")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _LOOSE = re.compile(
@@ -44,28 +32,25 @@ _IN_SINGLE = re.compile(r'\\.|"', re.DOTALL)
 class JsonBlock:
     """A `<tool_call>` with JSON in it.
 
-    Whatever stands in a string is text: closing tags, calls, the lines of a fence. A
-    string ends at its quote and nowhere else, so that nobody who is quoted can make calls.
-    One that was never closed ends at the quote that opens another string. Then quotes can't
-    be told apart any more, and all the rest is text.
+    Whatever stands in a string is text: closing tags, calls, the lines of a fence. Nobody
+    who is quoted can make calls, so all is text after a string that was never closed.
     """
 
     def __init__(self, position: int, fence: str | None) -> None:
         self.position = position
+        self.offset = 0
         self._fence = fence
         self._token = _FENCED_TOKEN if fence else _TOKEN
-        self._quote: str | None = None  # the one that ends the open string
-        self._quoting = False  # whether the last string holds a tag of calls
-        self._lost = False
+        self._strings = JsonStrings()
+
+    def defers(self, chunk: str) -> bool:
+        return False
 
     def find_end(self, window: str, final: bool) -> End | None:
-        end = None if self._lost else self._search(window, final)
-        if self._lost:
-            self.position = len(window)
+        end = self._search(window, final)
         if end is not None or not final:
             return end
-        lost = self._lost or self._quote is not None
-        return End(len(window), Ending.LOST if lost else Ending.ENDED)
+        return End(len(window), Ending.LOST if self._strings.unfinished else Ending.ENDED)
 
     def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
         end = raw.rindex("<") if ending is Ending.CLOSED else len(raw)
@@ -81,7 +66,7 @@ class JsonBlock:
                 break
             match token.lastgroup:
                 case "quote":
-                    self._quote = token[0]
+                    self._strings.enter(token[0])
                 case "close":
                     return End(token.end(), Ending.CLOSED)
                 case "open":
@@ -96,42 +81,12 @@ class JsonBlock:
         return None
 
     def _is_outside(self, window: str, final: bool) -> bool:
-        """Go to the end of the open string, if there is one; False if more text is needed."""
-        if self._quote is not None and not self._leave_string(window, self._quote):
-            return False
-        if self._quoting:
-            after = _AFTER_STRING.match(window, self.position)
-            found = "" if after is None else after["next"]
-            if not found and not final:
-                self._keep_undecided(window)
-                return False
-            self._quoting, self._lost = False, found not in ",:]}"
-        return not self._lost
-
-    def _leave_string(self, window: str, quote: str) -> bool:
-        while True:
-            inside = _INSIDE[quote].match(window, self.position)
-            end = self.position if inside is None else inside.end()
-            if not window.startswith("<", end):
-                break
-            self._quoting = True
-            self.position = end + 1
-        if window.startswith(quote, end):
-            self.position, self._quote = end + 1, None
-            return True
-        self.position = _half_tag(window, self.position, end)
-        return False
+        self.position, outside = self._strings.leave(window, self.position, final)
+        return outside
 
     def _keep_undecided(self, window: str) -> None:
         cut = undecided(window, self.position, self._fence is not None)
-        self.position = max(self.position, min(cut, len(window) - _SEEN_BEFORE_QUOTE))
-
-
-def _half_tag(window: str, start: int, end: int) -> int:
-    """Where a tag of calls starts that the end of the window may have cut; else `end`."""
-    at = window.rfind("<", max(start, len(window) - len(_TAGS[1])))
-    half = window[at:].lower()
-    return at if at >= 0 and any(tag.startswith(half) for tag in _TAGS) else end
+        self.position = max(self.position, min(cut, len(window) - SEEN_BEFORE_QUOTE))
 
 
 def _items(text: str) -> list[Any]:

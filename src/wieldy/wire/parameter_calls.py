@@ -20,7 +20,8 @@ from .text_blocks import (
 )
 from .text_fences import FENCE_IN_BLOCK, IN_TAG, closes
 from .text_values import declared_name, property_schema, typed
-from .xml_elements import unescape
+from .xml_elements import Source, unescape
+from .xml_sections import CDATA, CDATA_END, OpenSection, masked
 
 _PREFIX = r"(?:[\w-]{1,20}:)?"
 _WRAPPER = rf"(?P<wrapper>/?{_PREFIX}(?:tool_calls?|function_calls)\s{{0,16}})"
@@ -36,10 +37,15 @@ _FORMS = {
         rf"|(?P<end>/{_PREFIX}invoke\s{{0,16}})|{_WRAPPER}"
     ),
 }
-_TOKENS = {form: re.compile(f"<(?:{tags})>", re.IGNORECASE) for form, tags in _FORMS.items()}
-_FENCED_TOKENS = {
-    form: re.compile(f"<(?:{tags})>|{FENCE_IN_BLOCK}", re.IGNORECASE)
-    for form, tags in _FORMS.items()
+_TAGS = {form: f"<(?:{tags})>" for form, tags in _FORMS.items()}
+_TOKENS = {form: re.compile(tags, re.IGNORECASE) for form, tags in _TAGS.items()}
+# What is looked for while the text streams: sections and fences too.
+_SEARCHED = {
+    (form, fenced): re.compile(
+        rf"{tags}|(?P<section>{CDATA})" + (f"|{FENCE_IN_BLOCK}" if fenced else ""), re.IGNORECASE
+    )
+    for form, tags in _TAGS.items()
+    for fenced in (False, True)
 }
 # What follows a closing tag that ends the call although a parameter was left open.
 _REAL_END = re.compile(
@@ -48,7 +54,8 @@ _REAL_END = re.compile(
     re.IGNORECASE,
 )
 _MAYBE_REAL_END = re.compile(r"\s{0,64}(?:</?[\w:-]{0,40})?\Z")
-_NAME = re.compile(r"""\bname\s{0,16}=\s{0,16}(?:"([^"]*)"|'([^']*)'|([^\s"'/]+))""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([^\s=/"']+)\s{0,16}=\s{0,16}(?:"([^"]*)"|'([^']*)'|([^\s"'/]+))""")
+_SECTION = re.compile(rf"\s*+{CDATA}(?P<inside>x*+)\]\]>\s*+", re.IGNORECASE)
 
 
 class _Parameter(NamedTuple):
@@ -60,38 +67,36 @@ class _Parameter(NamedTuple):
     over: int
 
 
-def _parameter(opening: re.Match[str], end: int, over: int) -> _Parameter:
-    text = opening.string[opening.end() : end]
-    return _Parameter(tag_name(opening["parameter"]), text, opening.start(), over)
-
-
 class ParameterBlock:
-    """A call whose tag has its name. A call inside of a parameter is quoted there."""
+    """A call whose tag has its name.
+
+    A call inside of a parameter is quoted there. So is whatever stands in CDATA, if the
+    parameter starts with it: only then is CDATA more than text.
+    """
 
     def __init__(self, form: str, position: int, fence: str | None) -> None:
         self.position = position
+        self.offset = 0
         self._form = form
         self._fence = fence
-        self._token = (_FENCED_TOKENS if fence else _TOKENS)[form]
+        self._token = _SEARCHED[form, fence is not None]
+        self._section: OpenSection | None = None
+        self._sections: list[tuple[int, int]] = []
+        self._begun: str | None = None  # the tag of a parameter that holds no text yet
         self._open = 0
         self._quoted = 0
         self._filled = False
         self._started = False
 
+    def defers(self, chunk: str) -> bool:
+        return self._section is not None and self._section.defers(chunk)
+
     def find_end(self, window: str, final: bool) -> End | None:
-        while (token := self._token.search(window, self.position)) is not None:
-            if self._is_cut(window, token, final):
-                self.position = token.start()
-                return None
-            self.position = token.end()
-            end = self._pass(window, token)
-            if end is not None:
-                return end
-        if final:
-            whole = self._filled and not self._open
-            return End(len(window), Ending.ENDED if whole else Ending.LOST)
-        self.position = undecided(window, self.position, self._fence is not None)
-        return None
+        end = self._search(window, final)
+        if end is not None or not final:
+            return end
+        whole = self._filled and not self._open
+        return End(len(window), Ending.ENDED if whole else Ending.LOST)
 
     def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
         opening = _TOKENS[self._form].match(raw)
@@ -106,7 +111,7 @@ class ParameterBlock:
         arguments: dict[str, Any] = {}
         for parameter in parameters:
             key = declared_name(parameter.name, schema)
-            arguments[key] = typed(_text(parameter.text), property_schema(schema, key), schema)
+            arguments[key] = typed(parameter.text, property_schema(schema, key), schema)
         return [made_call(name, arguments, tool)]
 
     def parameters(self, raw: str, start: int, ending: Ending) -> list[_Parameter] | None:
@@ -116,14 +121,43 @@ class ParameterBlock:
         unless parameters follow it and no words.
         """
         closed = ending is Ending.CLOSED
-        found = self._balanced(raw, start)
+        source = Source(raw, masked(raw, self._sections))
+        found = self._balanced(source, start)
         if found is None:
-            return self._one_by_one(raw, start)
+            return self._one_by_one(source, start)
         if found and closed:
             return found
         end = half_closing(raw) if ending is Ending.ENDED else len(raw)
         mentioned = not (found or closed) or self._has_words(raw, start, end, found)
         return None if mentioned else found
+
+    def _search(self, window: str, final: bool) -> End | None:
+        while self._section is None or self._leave_section(window, self._section, final):
+            token = self._token.search(window, self.position)
+            if token is None:
+                self._go_to(window, undecided(window, self.position, self._fence is not None))
+                break
+            self._go_to(window, token.start())
+            if self._is_cut(window, token, final):
+                break
+            self.position = token.end()
+            end = self._pass(window, token)
+            if end is not None:
+                return end
+        return None
+
+    def _go_to(self, window: str, position: int) -> None:
+        if self._begun and window[self.position : position].strip():
+            self._begun = None
+        self.position = position
+
+    def _leave_section(self, window: str, section: OpenSection, final: bool) -> bool:
+        self.position, over = section.find_end(window, self.position, final)
+        if over:
+            self._sections.append((section.start, self.offset + self.position))
+            self.position += len(CDATA_END)
+            self._section = None
+        return over
 
     def _is_cut(self, window: str, token: re.Match[str], final: bool) -> bool:
         if final:
@@ -135,13 +169,19 @@ class ParameterBlock:
         return False
 
     def _pass(self, window: str, token: re.Match[str]) -> End | None:
+        begun, self._begun = self._begun, None
         match token.lastgroup:
+            case "section" if begun:
+                self._section = OpenSection(begun, self.offset + token.end())
+                self._begun = begun
             case "fence":
                 if closes(token["fence"], self._fence or ""):
                     return End(token.start(), Ending.LOST if self._open else Ending.CUT)
             case "parameter":
-                self._open += not token[0].endswith("/>")
                 self._filled = True
+                if not token[0].endswith("/>"):
+                    self._open += 1
+                    self._begun = re.split(r"[\s=]", token["parameter"])[0].lower()
             case "end_parameter":
                 self._open = max(0, self._open - 1)
                 self._quoted *= bool(self._open)
@@ -167,28 +207,29 @@ class ParameterBlock:
             return End(token.end(), Ending.CLOSED)
         return None
 
-    def _balanced(self, raw: str, start: int) -> list[_Parameter] | None:
+    def _balanced(self, source: Source, start: int) -> list[_Parameter] | None:
         """The parameters; None if an opening tag has no closing one."""
         found: list[_Parameter] = []
         depth, opening = 0, None
-        for token in _TOKENS[self._form].finditer(raw, start):
+        for token in _TOKENS[self._form].finditer(source.masked, start):
             if token.lastgroup == "parameter" and token[0].endswith("/>"):
-                found += [] if depth else [_parameter(token, token.end(), token.end())]
+                found += [] if depth else [_parameter(source, token, token.end(), token.end())]
             elif token.lastgroup == "parameter":
                 opening = opening if depth else token
                 depth += 1
             elif token.lastgroup == "end_parameter" and opening and depth:
                 depth -= 1
-                found += [] if depth else [_parameter(opening, token.start(), token.end())]
+                if depth == 0:
+                    found.append(_parameter(source, opening, token.start(), token.end()))
         return found if depth == 0 else None
 
-    def _one_by_one(self, raw: str, start: int) -> list[_Parameter]:
+    def _one_by_one(self, source: Source, start: int) -> list[_Parameter]:
         """The parameters where each tag, of whatever kind, ends the one before it."""
         found: list[_Parameter] = []
         opening = None
-        for token in _TOKENS[self._form].finditer(raw, start):
+        for token in _TOKENS[self._form].finditer(source.masked, start):
             if opening is not None:
-                found.append(_parameter(opening, token.start(), token.start()))
+                found.append(_parameter(source, opening, token.start(), token.start()))
             opening = token if token.lastgroup == "parameter" else None
         return found
 
@@ -209,21 +250,33 @@ def read_back(form: str, text: str) -> tuple[str, list[tuple[str, str]]] | None:
     found = block.parameters(text, opening.end(), Ending.CLOSED)
     if found is None or opening.lastgroup != "call":
         return None
-    return tag_name(opening["call"]), [(each.name, _text(each.text)) for each in found]
+    return tag_name(opening["call"]), [(each.name, each.text) for each in found]
 
 
 def tag_name(tag: str) -> str:
     """The name in `function=…`, or in the attribute `name`."""
     if re.match(r"(?:function|parameter)=", tag, re.IGNORECASE):
         return tag.partition("=")[2].strip().strip("\"'")
-    found = _NAME.search(tag)
-    return unescape(next(filter(None, found.groups()), "")).strip() if found else ""
+    for attribute in _ATTRIBUTE.finditer(tag):
+        if attribute[1].lower() == "name":
+            return unescape(next(filter(None, attribute.groups()[1:]), "")).strip()
+    return ""
 
 
-def _text(text: str) -> str:
-    text = _without_line_breaks(text)
-    cdata = text.lstrip().startswith("<![CDATA[") and text.rstrip().endswith("]]>")
-    return text.strip()[9:-3] if cdata else text
+def _parameter(source: Source, opening: re.Match[str], end: int, over: int) -> _Parameter:
+    text = _text(source, opening.end(), end)
+    return _Parameter(tag_name(opening["parameter"]), text, opening.start(), over)
+
+
+def _text(source: Source, start: int, end: int) -> str:
+    """The text of a parameter: as it is, or what stands in CDATA if nothing else is there."""
+    inside: list[str] = []
+    at = start
+    while (section := _SECTION.match(source.masked, at, end)) is not None:
+        inside.append(source.raw[section.start("inside") : section.end("inside")])
+        at = section.end()
+    whole = bool(inside) and at == end
+    return "".join(inside) if whole else _without_line_breaks(source.raw[start:end])
 
 
 def _without_line_breaks(text: str) -> str:

@@ -79,7 +79,10 @@ class TextCallParser:
 
     def feed(self, chunk: str) -> list[TextEvent]:
         """Take the next piece of text; gives what is certain now."""
-        self._window.add(chunk)
+        if self._block is not None and self._block.defers(chunk):
+            self._deferred.append(chunk)
+            return []
+        self._window.add(self._undeferred(chunk))
         while self._step(False):
             pass
         self._drop_past()
@@ -87,7 +90,7 @@ class TextCallParser:
 
     def close(self) -> list[TextEvent]:
         """End the message; gives the rest. What was never finished is text."""
-        self._window.renew()
+        self._window.add(self._undeferred(""))
         while self._step(True):
             pass
         self._say(self._lead)
@@ -115,6 +118,7 @@ class TextCallParser:
         self._block: Block | None = None
         self._block_start = 0
         self._held: list[str] = []  # the part of the block before the window
+        self._deferred: list[str] = []  # text for which the block does not need to be asked yet
         self._gap = False  # whether nothing but calls is expected
         self._words: list[str] = []
         self._out: list[TextEvent] = []
@@ -242,6 +246,7 @@ class TextCallParser:
         self._lead = self._lead[: self._inner]
         self._block = XmlBlock(at, marks) if form == "xml" else JsonBlock(at, marks)
         self._block_start = self._window.at
+        self._block.offset = len(self._held[0]) - self._block_start
         return True
 
     def _start_named(self, tag: re.Match[str], at: int) -> bool:
@@ -251,8 +256,9 @@ class TextCallParser:
             return False
         self._lead += self._window.text[self._window.at : at]
         self._held = []
-        self._block = ParameterBlock(form, at, None if self._fence is None else self._fence.marks)
-        self._block_start = at
+        block = ParameterBlock(form, at, None if self._fence is None else self._fence.marks)
+        block.offset = -at
+        self._block, self._block_start = block, at
         return True
 
     def _fail_gap(self) -> bool:
@@ -351,7 +357,12 @@ class TextCallParser:
         self._window.at = self._block.position
         self._held.append(self._window.text[self._block_start : self._window.at])
         self._window.drop()
+        self._block.offset += self._block.position
         self._block.position = self._block_start = 0
+
+    def _undeferred(self, chunk: str) -> str:
+        deferred, self._deferred = self._deferred, []
+        return "".join([*deferred, chunk])
 
     def _say_to(self, end: int) -> None:
         self._say(self._window.take(end))

@@ -36,6 +36,10 @@ class Block(Protocol):
     """One open block. It is shown the text as it comes and finds its own end."""
 
     position: int
+    offset: int  # where in the whole block the window starts
+
+    def defers(self, chunk: str) -> bool:
+        """Whether the next text decides nothing, and may wait until more has come."""
 
     def find_end(self, window: str, final: bool) -> End | None:
         """Search from `position` on; None if more text is needed."""

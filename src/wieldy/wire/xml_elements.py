@@ -5,15 +5,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .text_fences import attributes
+from .xml_sections import CDATA, CDATA_END
 
-TAG = rf"<!\[CDATA\[|<(?P<end>/)?(?P<tag>[^\s<>/!?=&]{{1,64}}){attributes(160)}/?>"
+TAG = rf"{CDATA}|<(?P<end>/)?(?P<tag>[^\s<>/!?=&]{{1,64}}){attributes(160)}/?>"
 TOKEN = re.compile(TAG, re.IGNORECASE)
-CDATA_END = "]]>"
 
-_CDATA = re.compile(r"<!\[CDATA\[", re.IGNORECASE)
+_CDATA = re.compile(CDATA, re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#([0-9]{1,7})|#x([0-9a-f]{1,6}));", re.IGNORECASE)
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _MOST_UNCLOSED = 8
+
+
+class Source(NamedTuple):
+    """The text of a block, and the same without the inside of CDATA, in which tags are found."""
+
+    raw: str
+    masked: str
 
 
 class Element(NamedTuple):
@@ -37,11 +44,14 @@ class Region(NamedTuple):
     worded: bool
 
 
-def elements_in(raw: str, start: int, end: int, known: Mapping[str, Any] | None = None) -> Region:
+def elements_in(
+    source: Source, start: int, end: int, known: Mapping[str, Any] | None = None
+) -> Region:
     """The elements between two places, without those inside them.
 
     One that is never closed goes on to the end, or to the next one that is known.
     """
+    raw = source.masked
     found: list[Element] = []
     mixed = worded = False
     position, unclosed = start, 0
@@ -98,16 +108,16 @@ def _after(raw: str, token: re.Match[str], end: int) -> int:
     return end if close < 0 else close + len(CDATA_END)
 
 
-def text_of(raw: str, start: int, end: int) -> str:
+def text_of(source: Source, start: int, end: int) -> str:
     """The text of an element: CDATA as it is, the rest stripped at both ends and unescaped."""
-    content = raw[start:end]
-    if "<![" not in content:
+    content, marked = source.raw[start:end], source.masked[start:end]
+    if "<![" not in marked:
         return unescape(content.strip())
     pieces: list[str] = []
     position = 0
-    while (opening := _CDATA.search(content, position)) is not None:
+    while (opening := _CDATA.search(marked, position)) is not None:
         plain = content[position : opening.start()]
-        close = content.find(CDATA_END, opening.end())
+        close = marked.find(CDATA_END, opening.end())
         close = len(content) if close < 0 else close
         pieces.append(unescape(_between(plain) if pieces else plain.lstrip()))
         pieces.append(content[opening.end() : close])

@@ -7,7 +7,7 @@ from wieldy.core.call import Call
 
 from .text_blocks import Lookup
 from .text_values import declared_name, property_schema, typed, untyped
-from .xml_elements import CDATA_END
+from .xml_sections import CDATA_END
 
 _HEAD = re.compile(r"\s{0,256}<name>([^<>&]*+)</name>\s*+<params>", re.IGNORECASE)
 _PART = re.compile(
