@@ -66,7 +66,7 @@ async def converse(question: str) -> str:
 async def main() -> None:
     print(await converse("Sunny enough to eat outside? Book a table for four."))
     for parked in await box.pending():
-        print("parked:", parked.tool, dict(parked.arguments))
+        print("parked:", parked.tool, dict(parked.shown))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ async def ask_on_terminal(parked: Parked) -> bool | None:
     """Yes, no, or undecided."""
     if not sys.stdin.isatty():
         return None
-    question = f"Run {parked.tool} with {dict(parked.arguments)}? [y/n] "
+    question = f"Run {parked.tool} with {dict(parked.shown)}? [y/n] "
     answer = await asyncio.to_thread(input, question)
     return {"y": True, "n": False}.get(answer.strip().lower())
 

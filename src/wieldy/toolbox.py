@@ -270,9 +270,16 @@ class Toolbox(View):
         """Take a tool out; `ToolNotFound` if it is not here."""
         return self._registry.remove(name)
 
-    async def pending(self) -> list[Parked]:
-        """The calls that wait for a decision, the oldest first."""
-        return await self._desk.pending()
+    async def pending(
+        self, *, agent: str | None = None, session: str | None = None
+    ) -> list[Parked]:
+        """The calls that wait for a decision, the oldest first.
+
+        Args:
+            agent: Only those that are made for this agent.
+            session: Only those that are made in this session.
+        """
+        return await self._desk.pending(agent, session)
 
     async def approve(
         self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None

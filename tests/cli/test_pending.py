@@ -51,6 +51,29 @@ def test_pending_shows_what_waits_and_who_asked(folder: Path, command: Command) 
     assert parked["expires_at"] > parked["proposed_at"]
 
 
+def test_pending_shows_the_calls_of_one_agent_or_session(folder: Path, command: Command) -> None:
+    async def park() -> None:
+        async with Toolbox(store="sqlite:///wieldy.db") as box:
+
+            @box.tool(permission="confirm")
+            def send() -> None:
+                """Send."""
+
+            for n, scope in enumerate((Scope("a", "s"), Scope("a", "t"), Scope("b", "s"))):
+                await box.call(Call("send", {}, scope, id=f"w{n}"))
+
+    asyncio.run(park())
+
+    def ids(*options: str) -> list[str]:
+        done = command("pending", "--json", *options)
+        return [parked["call_id"] for parked in json.loads(done.stdout)]
+
+    assert ids("--agent", "a") == ["w0", "w1"]
+    assert ids("--session", "s") == ["w0", "w2"]
+    assert ids("--session", "s", "--agent", "b") == ["w2"]
+    assert "w1" not in command("pending", "--session", "s").stdout
+
+
 def test_nothing_is_cut_on_a_narrow_terminal(folder: Path, command: Command) -> None:
     command("call", "wipe", "--arg", "path=" + "x" * 300 + "tail")
     terminal = Terminal("pending", columns=60, cwd=folder)

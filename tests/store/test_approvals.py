@@ -18,6 +18,7 @@ from wieldy import (
     InputNeeded,
     InvalidArguments,
     Outcome,
+    Scope,
     Secret,
     Status,
     Toolbox,
@@ -335,6 +336,25 @@ async def test_an_approved_call_whose_process_died_before_it_ran_runs_when_recov
     async with Toolbox(store=url) as box:
         (entry,) = await box.ledger.list()
         assert (entry.state, entry.value) == ("ok", 24)
+
+
+async def test_pending_finds_the_calls_of_one_agent_or_session(url: str, wiper: Wiper) -> None:
+    odd = "a\0 session"
+    scopes = (Scope(), Scope("a", "s"), Scope("a", odd), Scope("b", "s"))
+    async with make_box(url, wiper) as box:
+        for n, scope in enumerate(scopes):
+            await box.call(Call("wipe", {"path": "a"}, scope, id=f"w{n}"))
+    async with Toolbox(store=url) as box:
+
+        async def ids(**named: str) -> list[str]:
+            return [parked.id for parked in await box.pending(**named)]
+
+        assert await ids(agent="a") == ["w1", "w2"]
+        assert await ids(session="s") == ["w1", "w3"]
+        assert await ids(agent="a", session=odd) == ["w2"]
+        assert await ids(agent="b", session=odd) == []
+        await box.approve("w3")
+        assert await ids(session="s") == ["w1", "w3"]
 
 
 async def test_an_id_that_is_taken_is_not_parked_again(url: str, wiper: Wiper) -> None:

@@ -16,6 +16,7 @@ from .listing import run_describe, run_list
 from .lock import run_diff, run_lock, run_verify
 from .log import Filter, run_follow, run_log
 from .options import (
+    Agent,
     Arguments,
     ArgumentText,
     AsJson,
@@ -203,9 +204,11 @@ def log(
 
 
 @app.command()
-def pending(store: Store = None, as_json: AsJson = False) -> None:
+def pending(
+    session: Session = None, agent: Agent = None, store: Store = None, as_json: AsJson = False
+) -> None:
     """Show the calls that wait for a decision."""
-    raise typer.Exit(run_pending(store, as_json))
+    raise typer.Exit(run_pending(store, as_json, agent, session))
 
 
 @app.command()

@@ -103,6 +103,7 @@ By = Annotated[
     str | None,
     typer.Option(help="Who decides. Default: your login name.", show_default=False),
 ]
+Agent = Annotated[str | None, typer.Option(help="The agent of the calls.", show_default=False)]
 Session = Annotated[str | None, typer.Option(help="The session of the calls.", show_default=False)]
 Providers = Annotated[
     list[str] | None,

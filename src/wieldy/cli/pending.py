@@ -43,12 +43,15 @@ class Verdict:
         return bool(self.pairs) or self.text is not None
 
 
-def run_pending(store: str | None, as_json: bool) -> int:
-    """Print the calls that wait; gives the exit code."""
+def run_pending(
+    store: str | None, as_json: bool, agent: str | None = None, session: str | None = None
+) -> int:
+    """Print the calls that wait, of one agent or session if it is named; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         with desk(runner, None, store) as box:
-            waiting, approved = runner.run(_waiting(box))
+            approved = runner.run(_approved(box))
+            waiting = runner.run(box.pending(agent=agent, session=session))
             if as_json:
                 screen.put([parked_data(each, each.id in approved) for each in waiting])
             elif waiting:
@@ -155,10 +158,9 @@ def _say_who_runs(receipt: Outcome, named: bool) -> None:
     )
 
 
-async def _waiting(box: Toolbox) -> tuple[list[Parked], set[str]]:
-    """The calls that wait, and which of them only for somebody who has the tool."""
-    approved = await box.ledger.list(status="approved", limit=None)
-    return await box.pending(), {entry.call.id for entry in approved}
+async def _approved(box: Toolbox) -> set[str]:
+    """The calls that only wait for somebody who has the tool."""
+    return {entry.call.id for entry in await box.ledger.list(status="approved", limit=None)}
 
 
 def _row(parked: Parked, approved: bool) -> tuple[object, ...]:

@@ -44,18 +44,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
 
 def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
     """A call that waits: for a decision, or once approved for somebody who has the tool."""
-    return {
-        "call_id": parked.id,
-        "tool": parked.tool,
-        "status": "approved" if approved else "pending",
-        "arguments": parked.shown,
-        "reason": parked.reason,
-        "requests": parked.requests,
-        "repairs": parked.repairs,
-        **parked.scope.to_dict(),
-        "proposed_at": moment(parked.at),
-        "expires_at": moment(parked.expires_at),
-    }
+    return {**parked.to_dict(), "status": "approved" if approved else "pending"}
 
 
 def _decision(call: Call) -> dict[str, Any] | None:

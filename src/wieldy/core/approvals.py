@@ -1,14 +1,16 @@
 """Parked calls: who waits for a decision, and what was decided."""
 
 import asyncio
+import json
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
-from .block import Text
+from .block import Text, to_text
 from .call import Call, Decision, Outcome, Scope, Status
 from .canonical import digest
 from .errors import AlreadyDecided, CallNotFound
@@ -18,12 +20,13 @@ _REMEMBERED = 1000
 
 
 class Parked:
-    """A call that waits for a person, as the person should see it.
+    """A call that waits for a person.
 
-    `call.arguments` are the arguments as they would run, after repairs. The
-    decision on it holds for this tool definition and these arguments only. If the
-    tool asked for input, `requests` are its questions, `state` is its own, and a
-    store knows by `begun`, when it was started, which time it asked.
+    `shown` is what a person may see. `arguments` are those that would run, after
+    repairs, with their secrets. The decision on it holds for this tool definition and
+    these arguments only. If the tool asked for input, `requests` are its questions,
+    `state` is its own, and a store knows by `begun`, when it was started, which time
+    it asked.
     """
 
     __slots__ = (
@@ -81,19 +84,37 @@ class Parked:
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments as they would run."""
+        """The arguments as they would run. They may hold secrets: show people `shown`."""
         sent = self.call.arguments
         return sent if isinstance(sent, Mapping) else {}
 
     @property
     def shown(self) -> Mapping[str, Any]:
-        """The arguments without their secrets, as they may be written on a screen."""
+        """The arguments with their secrets covered, as a person may see them."""
         return self.arguments if self.covered is None else self.covered
 
     @property
     def scope(self) -> Scope:
         """On whose behalf the call is made."""
         return self.call.scope
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain form for logs, pages and programs: JSON, with every secret covered."""
+        return {
+            "call_id": self.id,
+            "tool": self.tool,
+            "arguments": _plain(self.shown),
+            "reason": self.reason,
+            "requests": _plain(self.requests),
+            "repairs": _plain(self.repairs),
+            **self.scope.to_dict(),
+            "proposed_at": _moment(self.at),
+            "expires_at": None if self.expires_at is None else _moment(self.expires_at),
+        }
+
+    def concerns(self, agent: str | None, session: str | None) -> bool:
+        """Whether it is made for this agent and in this session, where they are named."""
+        return agent in (None, self.scope.agent) and session in (None, self.scope.session)
 
     def expired(self) -> bool:
         """Whether its time to be decided is over."""
@@ -120,7 +141,7 @@ class Approvals(Protocol):
     async def suspend(self, parked: Parked, run: Run) -> bool:
         """Keep a call that has run and asked for input. False means that it is not ours."""
 
-    async def pending(self) -> list[Parked]:
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
 
     async def find(self, call_id: str) -> Parked:
@@ -195,11 +216,12 @@ class MemoryApprovals:
             before.ended.set_result(receipt(parked))
         return True
 
-    async def pending(self) -> list[Parked]:
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
         with self._lock:
             unclaimed = [known.parked for known in self._decided.values() if not known.claimed]
-            return [*unclaimed, *self._parked.values()]
+            waiting = [*unclaimed, *self._parked.values()]
+        return [parked for parked in waiting if parked.concerns(agent, session)]
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
@@ -301,6 +323,20 @@ class MemoryApprovals:
             : max(0, spare)
         ]:
             del self._decided[call_id]
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON can't hold stands as text."""
+    text = to_text(value)
+    try:
+        return value if isinstance(value, str) else json.loads(text)
+    except ValueError:
+        # It can't be written as a whole.
+        return text
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def receipt(parked: Parked) -> Outcome:

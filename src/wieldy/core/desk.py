@@ -35,9 +35,9 @@ class Desk:
         self._approvals = approvals
         self._expiring: set[asyncio.Task[None]] = set()
 
-    async def pending(self) -> list[Parked]:
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait for a decision, the oldest first."""
-        waiting = await self._approvals.pending()
+        waiting = await self._approvals.pending(agent, session)
         for parked in waiting:
             if parked.expired():
                 # It has expired, whether or not that can be written now.

@@ -32,7 +32,7 @@ from .record import Recorder
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras, Observer, Run, covered_content, current_run
-from .secret import redact
+from .secret import redact, redact_data
 from .selection import Selection
 from .sync import border
 from .tool import Tool
@@ -366,7 +366,7 @@ def _with_events(run: Run, outcome: Outcome) -> Outcome:
     if run.blocks is not None:
         outcome = _with_content(run, outcome, run.blocks)
     if run.metadata is not None:
-        outcome.metadata.update(run.metadata)
+        outcome.metadata.update(redact_data(run.metadata, run.secrets))
     return outcome
 
 
@@ -379,7 +379,7 @@ def _wound_up(run: Run, outcome: Outcome) -> Outcome:
     except BaseException as error:
         # Other people's blocks, which may raise anything when they are looked at.
         broken = failure(run, error)
-        broken.metadata.update(run.metadata or {})
+        broken.metadata.update(redact_data(run.metadata or {}, run.secrets))
         broken.seconds = outcome.seconds
         return broken
 

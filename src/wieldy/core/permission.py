@@ -4,12 +4,14 @@ import copy
 import inspect
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from .approvals import Approvals, Parked, receipt
 from .call import Decision, Outcome, Status
 from .canonical import digest
+from .credential import argument_secrets
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from .rules import Rule, Rules, StoredRules, Verdict, concerning
 from .run import Handler, Layer, Run
@@ -98,15 +100,16 @@ class Permits:
         expires_at = None if self.ttl is None else time.time() + self.ttl
         # What is asked about is what runs, whatever becomes of what the caller sent.
         run.values = _snapshot(run.values)
+        arguments, discreet = _discreetly(run)
         parked = Parked(
-            run.call.replace(arguments=_snapshot(run.arguments)),
+            run.call.replace(arguments=arguments),
             run.tool.fingerprint,
             reason=reason,
             expires_at=expires_at,
-            repairs=run.noted("repairs", ()),
             deps=run.deps,
+            **discreet,
         )
-        answer = await _answer(self.approver, parked)
+        answer = await _answer(self.approver, parked, run.secrets)
         if answer is True:
             run.agreed = edition
             return await proceed(run)
@@ -119,15 +122,16 @@ class Permits:
 
     async def pause(self, run: Run, needed: InputNeeded) -> Outcome:
         """Hand the call back as pending until somebody has answered its tool."""
+        arguments, discreet = _discreetly(run)
         parked = Parked(
-            run.call.replace(arguments=_snapshot(run.arguments), decision=None),
+            run.call.replace(arguments=arguments, decision=None),
             run.tool.fingerprint,
             reason=redact(str(needed), run.secrets),
             expires_at=None if self.ttl is None else time.time() + self.ttl,
-            repairs=run.noted("repairs", ()),
             deps=run.deps,
             requests=redact_data(needed.requests, run.secrets),
             state=needed.state,
+            **discreet,
         )
         if not await self.approvals.suspend(parked, run):
             raise CallUnknown(run.tool.name, "another process took it over before it had answers")
@@ -221,7 +225,24 @@ def _copied(value: Any) -> Any:
         return value
 
 
-async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
+def _discreetly(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments to be kept, and what a person may see of them and of their repairs."""
+    arguments = _snapshot(run.arguments)
+    # A program may send a secret where no type says so.
+    sent = argument_secrets(arguments)
+    if sent:
+        run.keep_secret(tuple(sent))
+    secrets = run.secrets
+    covered = redact_data(arguments, secrets) if secrets else None
+    return arguments, {
+        "covered": covered,
+        "repairs": redact_data(run.noted("repairs", []), secrets),
+    }
+
+
+async def _answer(
+    approver: Approver | None, parked: Parked, secrets: tuple[str, ...]
+) -> bool | None:
     if approver is None:
         return None
     try:
@@ -230,7 +251,8 @@ async def _answer(approver: Approver | None, parked: Parked) -> bool | None:
             answer = await answer
     except Exception:
         # The approver is other people's code; undecided is the answer that loses nothing.
-        _log.exception("The approver failed on call %s; it is parked", parked.id)
+        failure = redact(traceback.format_exc(), secrets)
+        _log.error("The approver failed on call %s; it is parked\n%s", parked.id, failure)
         return None
     return answer if isinstance(answer, bool) else None
 

@@ -95,6 +95,9 @@ def redact_data(data: Any, secrets: Iterable[str]) -> Any:
         return MASK if str(data) in known else data
     if isinstance(data, Mapping):
         return {redact_data(k, known): redact_data(v, known) for k, v in data.items()}
-    if isinstance(data, list | tuple):
+    if isinstance(data, list | tuple | set | frozenset):
         return [redact_data(item, known) for item in data]
+    if isinstance(data, bytes | bytearray):
+        text = data.decode("utf-8", "replace")
+        return data if redact(text, known) == text else MASK
     return data

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from wieldy.core.approvals import Edited, Parked, check_agreement, went_on
 from wieldy.core.call import Call, Decision, Outcome
@@ -92,14 +92,15 @@ class StoredApprovals:
         self._store.bell.ring(parked.id)
         return ours
 
-    async def pending(self) -> list[Parked]:
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
-        rows = await self._store.read(_pending)
+        waiting = _waiting(agent, session)
+        rows = await self._store.read(waiting)
         # What nobody can write to is read as it is.
         with suppress(StoreUnavailable):
             claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
             if claimed and await self._store.sweep():
-                rows = await self._store.read(_pending)
+                rows = await self._store.read(waiting)
         found = []
         for row in rows:
             if row.owner is not None:
@@ -223,9 +224,15 @@ def _at_rest(entry: Entry) -> bool:
     return entry.ended or entry.free or entry.state == "pending"
 
 
-def _pending(connection: Connection) -> list[Row[Any]]:
+def _waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
+    """What reads the calls that wait, of one agent or session where it is named."""
     waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
-    return list(connection.execute(waiting.order_by(calls.c.proposed_at)).all())
+    for column, name in ((calls.c.agent, agent), (calls.c.session, session)):
+        if name is not None:
+            # Few calls wait, and a session may have had many: its index is the wrong one here.
+            waiting = waiting.where(func.coalesce(column, "", type_=column.type) == name)
+    waiting = waiting.order_by(calls.c.proposed_at)
+    return lambda connection: list(connection.execute(waiting).all())
 
 
 def _parked(row: Row[Any] | None, call_id: str) -> Row[Any]:

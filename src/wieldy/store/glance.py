@@ -65,7 +65,10 @@ def _mark(log: Path) -> _Mark | None:
 
 def _read(path: Path, unused: _Marks | None, operation: Operation[T], why: StoreUnavailable) -> T:
     with create_engine(
-        "sqlite://", creator=lambda: _connect(path, unused), poolclass=NullPool
+        "sqlite://",
+        creator=lambda: _connect(path, unused),
+        poolclass=NullPool,
+        hide_parameters=True,
     ).connect() as connection:
         connection.exec_driver_sql("BEGIN")
         step = connection.scalar(select(func.max(version.c.number))) or 0

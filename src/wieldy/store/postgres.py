@@ -194,6 +194,8 @@ def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
         url,
         pool_size=5,
         pool_pre_ping=True,
+        # Errors are logged, and a parameter may be a secret of a call that waits.
+        hide_parameters=True,
         # Each statement must see what others have committed, whatever the server's default is.
         isolation_level="READ COMMITTED",
         connect_args={

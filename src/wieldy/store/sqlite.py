@@ -242,7 +242,9 @@ class Sqlite:
 def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
     """What makes connections, and how many seconds they wait for other processes."""
     patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": patience})
+    connect = {"check_same_thread": False, "timeout": patience}
+    # Errors are logged, and a parameter may be a secret of a call that waits.
+    engine = create_engine(url, connect_args=connect, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:

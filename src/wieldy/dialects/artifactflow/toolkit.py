@@ -88,7 +88,7 @@ class AgentToolkit:
         told = answer if isinstance(answer, Mapping) else {}
         by = told.get("by")
         parked = next((p for p in await self.toolbox.pending() if p.id == call_id), None)
-        name, sent = ("", {}) if parked is None else (parked.tool, dict(parked.arguments))
+        name, sent = ("", {}) if parked is None else (parked.tool, dict(parked.shown))
         errand = Errand(name, self._callbacks, sent, True)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
