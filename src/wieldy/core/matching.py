@@ -5,24 +5,30 @@ rule restricts: then what can't be read counts as a match, otherwise it does not
 """
 
 import fnmatch
-import os.path
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
-from urllib.parse import unquote
 
+from .path_match import PathPattern
 from .secret import reveal
+from .url_match import (
+    UrlPattern,
+    file_paths,
+    is_url_pattern,
+    looks_like_url,
+    names_host,
+    plain_texts,
+)
 
 Matcher = str | int | float | bool | None | re.Pattern[str] | Sequence[Any] | Callable[[Any], bool]
 Match = Callable[[Any, bool], bool]
-Step = Callable[[str], Any]
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 LISTS = (list, tuple, set, frozenset, deque)
-_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 _MISSING: Any = object()
 _UNREADABLE: Any = object()
 
@@ -54,6 +60,8 @@ def compile_matcher(matcher: Matcher) -> Match:
     if isinstance(matcher, re.Pattern):
         return _expression_matcher(matcher)
     if isinstance(matcher, str):
+        if is_url_pattern(matcher):
+            return _url_matcher(matcher)
         return _path_matcher(matcher) if "/" in matcher else _glob_matcher(matcher)
     if matcher is None or isinstance(matcher, bool):
         return lambda value, _: value is matcher
@@ -119,11 +127,17 @@ def _text(value: Any) -> str | None:
 
 
 def _glob_matcher(pattern: str) -> Match:
+    """A pattern for the whole text; one that restricts also means the host of a URL."""
     match = re.compile(fnmatch.translate(pattern)).match
+    host = UrlPattern(f"*://{pattern}", bare=False)
 
     def matches(value: Any, restricts: bool) -> bool:
         text = _text(value)
-        return text is not None and bool(match(text))
+        if text is None or not restricts:
+            return text is not None and bool(match(text))
+        return any(match(each) for each in plain_texts(text)) or (
+            names_host(text) and host.holds(text, True)
+        )
 
     return matches
 
@@ -133,90 +147,41 @@ def _expression_matcher(expression: re.Pattern[str]) -> Match:
 
     def matches(value: Any, restricts: bool) -> bool:
         text = _text(value)
-        match = expression.search if restricts else expression.fullmatch
-        return text is not None and match(text) is not None
+        if text is None or not restricts:
+            return text is not None and expression.fullmatch(text) is not None
+        return any(expression.search(each) for each in plain_texts(text))
+
+    return matches
+
+
+def _url_matcher(pattern: str) -> Match:
+    wanted = UrlPattern(pattern)
+
+    def matches(value: Any, restricts: bool) -> bool:
+        text = _text(value)
+        return text is not None and wanted.holds(text, restricts)
 
     return matches
 
 
 def _path_matcher(pattern: str) -> Match:
-    """`*` stays within one folder, `**` crosses; paths are normalised before they are compared.
+    """A pattern for paths; one that restricts also means `file:` URLs, and a host with its path."""
+    wanted = PathPattern(pattern)
+    opaque = _OPAQUE.match(pattern) is not None
+    hosts = UrlPattern(f"*://{pattern}", bare=False) if pattern[:1] not in "/~." else None
 
-    A rule that restricts `/etc/**`, or `/etc/`, restricts the folder itself as well.
-    """
-    if pattern.endswith("/"):
-        pattern += "**"
-    written = [pattern, os.path.expanduser(pattern)] if pattern.startswith("~") else [pattern]
-    below = [_steps(_normal(each)) for each in written]
-    at_or_below = [*below, *(steps[:-2] for steps in below if steps[-2:-1] == [_any_depth])]
-    absolute = any(os.path.isabs(each) for each in written)
+    def restricts_path(text: str) -> bool:
+        return (
+            any(wanted.holds(each, True) for each in (plain_texts(text) if opaque else [text]))
+            or any(wanted.holds(path, True) for path in file_paths(text))
+            or (hosts is not None and names_host(text) and hosts.holds(text, True))
+        )
 
     def matches(value: Any, restricts: bool) -> bool:
         text = _text(value)
-        if text is None:
-            return False
-        wanted = at_or_below if restricts else below
-        found = [
-            any(_leads(steps, path.split("/")) for steps in wanted)
-            for path in _paths(text, absolute)
-        ]
-        return any(found) if restricts else all(found)
+        if text is None or restricts:
+            return text is not None and restricts_path(text)
+        # A pattern that is none for URLs does not let one pass as a path.
+        return wanted.holds(text, False) and (opaque or not looks_like_url(text))
 
     return matches
-
-
-def _paths(text: str, absolute: bool) -> list[str]:
-    """The ways in which a tool may read a path or a URL."""
-    text = text.replace("\0", "")
-    scheme = _SCHEME.match(text)
-    if scheme is not None:
-        forms = {text, unquote(text)}
-        if scheme[1].lower() == "file":
-            forms |= {"/" + form.partition("://")[2].partition("/")[2] for form in list(forms)}
-        return [_normal(form) for form in forms]
-    if not absolute:
-        return [_normal(text)]
-    home = [os.path.expanduser(text)] if text.startswith("~") else []
-    return [_normal(path) for path in (os.path.abspath(text), *home)]
-
-
-def _normal(path: str) -> str:
-    scheme = _SCHEME.match(path)
-    if scheme is not None:
-        host, slash, rest = path[scheme.end() :].partition("/")
-        plain = os.path.normpath(f"/{rest}").lstrip("/") if rest else ""
-        return f"{scheme[0].lower()}{host.lower()}{slash}{plain}"
-    plain = os.path.normpath(path.replace(os.sep, "/")) if path else ""
-    # A leading "//" is "/" here, and normpath keeps it.
-    return "/" + plain.lstrip("/") if plain.startswith("/") else plain
-
-
-def _any_depth(step: str) -> bool:
-    """Stands for `**` among the steps of a pattern."""
-    return True
-
-
-def _steps(pattern: str) -> list[Step]:
-    """What each step of a path must be. A `**` at the end stands for at least one step."""
-    steps = pattern.split("/")
-    if steps[-1] == "**":
-        steps.append("*")
-    return [_any_depth if s == "**" else re.compile(fnmatch.translate(s)).match for s in steps]
-
-
-def _leads(wanted: list[Step], steps: list[str]) -> bool:
-    """Compare step by step; only the last `**` is ever tried again, so the time is bounded."""
-    at = step = resumed = 0
-    crossing = -1
-    while step < len(steps):
-        if at < len(wanted) and wanted[at] is _any_depth:
-            crossing, resumed = at, step
-            at += 1
-        elif at < len(wanted) and wanted[at](steps[step]):
-            at, step = at + 1, step + 1
-        elif crossing >= 0:
-            resumed += 1
-            at, step = crossing + 1, resumed
-        else:
-            return False
-    return all(rest is _any_depth for rest in wanted[at:])
