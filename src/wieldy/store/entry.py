@@ -14,6 +14,7 @@ from .rows import (
     read_call,
     read_content,
     read_error,
+    read_metadata,
     to_column,
 )
 
@@ -44,7 +45,7 @@ class Entry(Outcome):
         self.state: str = row.state
         status = _status(row.state)
         call = read_call(row)
-        metadata = from_column(row.metadata) or {}
+        metadata = read_metadata(row)
         for name in ("repairs", "late"):
             if (kept := from_column(getattr(row, name))) is not None:
                 metadata.setdefault(name, kept)

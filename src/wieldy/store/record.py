@@ -1,6 +1,7 @@
 """What is known of a call while it runs, and what is written when it starts and ends."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection
@@ -10,6 +11,7 @@ from wieldy.core.canonical import digest
 from wieldy.core.errors import NotRecorded
 from wieldy.core.problem import mentions_secret
 from wieldy.core.run import Run
+from wieldy.core.secret import redact
 
 from . import transitions
 from .database import Operation
@@ -27,6 +29,7 @@ from .tables import calls
 
 # Longer text takes long to write, too.
 _BRIEF = 50_000
+_MOST_REFUSED = 100_000
 
 
 class Record:
@@ -152,12 +155,20 @@ class Ending(Write):
         # What was sent to a tool with secrets, and not understood, may hold one anywhere.
         if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
             sent = run.call.arguments if run.accepted is None else run.accepted
-            row.update(argument_columns(_parsed(sent), run.secrets))
+            write = argument_columns if "values" in vars(run) else _refused_columns
+            row.update(write(sent, run.secrets))
         return row
 
 
-def _parsed(sent: Any) -> Any:
-    try:
-        return from_column(sent) if isinstance(sent, str) else sent
-    except ValueError:
-        return sent
+def _refused_columns(sent: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """Arguments that were not accepted; nobody runs them, so that a beginning is enough."""
+    if isinstance(sent, str) and len(sent) <= _MOST_REFUSED:
+        with suppress(ValueError):
+            sent = from_column(sent)
+    kept = None if isinstance(sent, str) else argument_columns(sent, secrets)
+    # Covered before it is cut: half a secret would not be known as one.
+    whole = redact(sent, secrets) if kept is None else kept["arguments"]
+    if len(whole) <= _MOST_REFUSED:
+        return kept or argument_columns(sent, secrets)
+    marker = f"… [cut: {_MOST_REFUSED:,} of {len(whole):,} characters kept]"
+    return {"arguments": to_column(whole[:_MOST_REFUSED] + marker), "partial": 1}

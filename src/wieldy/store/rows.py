@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from wieldy.core.block import Block, read_block
+from wieldy.core.block import Block, Text, read_block
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.errors import (
     CallDenied,
@@ -25,7 +25,7 @@ from wieldy.core.errors import (
     ToolFailed,
     ToolNotFound,
 )
-from wieldy.core.secret import is_secret, redact_data, reveal
+from wieldy.core.secret import is_secret, redact, redact_data, reveal
 
 ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
 STATES = ("pending", "approved", "started", *ENDS)
@@ -109,14 +109,22 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
 
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
     """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
+    text = _written(value)
     if not secrets:
-        return _written(value)
-    return json.dumps(redact_data(json.loads(_written(value)), secrets))
+        return text
+    try:
+        return json.dumps(redact_data(json.loads(text), secrets))
+    except RecursionError:
+        # Too deep to be walked through; covered as text it is, whatever the secrets are.
+        return json.dumps(redact(text, secrets))
 
 
 def from_column(text: str | None) -> Any:
-    """The value of a JSON column."""
-    return None if text is None else json.loads(text)
+    """The value of a JSON column; its text where it is too deep to be read from here."""
+    try:
+        return None if text is None else json.loads(text)
+    except RecursionError:
+        return text
 
 
 def revealed(arguments: Any) -> Any:
@@ -151,7 +159,16 @@ def read_call(row: Any) -> Call:
 def read_content(row: Any) -> tuple[Block, ...] | None:
     """The blocks that a row holds, where they are not simply its value."""
     stored = from_column(row.content)
+    if isinstance(stored, str):
+        return (Text(stored),)
     return None if stored is None else tuple(map(read_block, stored))
+
+
+def read_metadata(row: Any) -> dict[str, Any]:
+    """What a row says of how its call went."""
+    stored = from_column(row.metadata) or {}
+    found: dict[str, Any] = {"unreadable": stored} if isinstance(stored, str) else stored
+    return found
 
 
 def read_error(row: Any, status: Status) -> CallError | None:

@@ -1,0 +1,168 @@
+"""Whatever a call was refused for, and however odd its data is, it has its row."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wieldy import Context, Secret, Status, Toolbox
+
+MANY = 100_000
+
+
+def nested(depth: int, leaf: Any = 1) -> Any:
+    """Lists and dicts in each other."""
+    for level in range(depth):
+        leaf = [leaf] if level % 2 else {"a": leaf}
+    return leaf
+
+
+def make_box(url: str) -> Toolbox:
+    box = Toolbox(store=url)
+
+    @box.tool
+    def add(a: int, b: int = 2) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @box.tool
+    def login(a: Secret, code: int) -> None:
+        """Log in."""
+
+    @box.tool(permission="confirm")
+    def ask(a: int) -> None:
+        """Work if a person agrees."""
+
+    return box
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "deep text": lambda: "[" * MANY,
+    "deep closed text": lambda: "[" * MANY + "]" * MANY,
+    "deep text of objects": lambda: '{"a":' * MANY + "1" + "}" * MANY,
+    "deep open text of objects": lambda: '{"a":' * MANY,
+    "text nearly too deep": lambda: '{"a":' + "[" * 985 + "]" * 985 + "}",
+    "deep dict": lambda: {"a": nested(10_000)},
+    "deeper dict": lambda: {"a": nested(MANY)},
+    "dict nearly too deep": lambda: {"a": nested(900)},
+    "no JSON": lambda: "{nope",
+    "half a pair": lambda: "\ud800",
+    "half a pair in JSON": lambda: '{"a": "\\ud800"}',
+    "half a pair in a dict": lambda: {"a": "\ud800", "\ud800": 1},
+    "NUL": lambda: "\0",
+    "NUL in JSON": lambda: '{"a": "\\u0000"}',
+    "NUL in a dict": lambda: {"a": "\0", "\0": 2},
+    "large text": lambda: "x" * 50_000_000,
+    "large JSON": lambda: '{"a": "' + "x" * 5_000_000 + '"}',
+    "no number": lambda: {"a": float("nan"), "b": float("inf")},
+    "no number in JSON": lambda: '{"a": NaN, "b": -Infinity}',
+    "long number in JSON": lambda: '{"b": ' + "9" * 5000 + "}",
+    "no keys": lambda: {1: 2, ("a",): 3},
+    "no JSON value": lambda: {"a": object()},
+    "bytes": lambda: b"\xff",
+    "a list": lambda: [1, 2],
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_a_refused_call_is_a_row(url: str, kind: str) -> None:
+    async with make_box(url) as box:
+        for tool in ("add", "login", "ask", "nothing", "no\0\ud800thing" * 50):
+            outcome = await box.call(tool, REFUSED[kind]())
+            assert outcome.status is Status.ERROR
+            assert "unrecorded" not in outcome.metadata
+            [entry] = await box.ledger.list(tool=tool)
+            assert (entry.call.id, entry.state) == (outcome.call.id, "error")
+            assert len(str(entry.call.arguments)) < 2 * MANY
+            assert str(entry.error) == str(outcome.error)
+
+
+@pytest.mark.parametrize("kind", ["large text", "deep text", "large JSON"])
+async def test_what_was_cut_says_so(url: str, kind: str) -> None:
+    async with make_box(url) as box:
+        sent = REFUSED[kind]()
+        outcome = await box.call("add", sent)
+        entry = await box.ledger.get(outcome.call.id)
+        assert entry is not None
+        kept = entry.call.arguments
+        assert isinstance(kept, str)
+        assert entry.partial == (len(sent) > MANY)
+        assert kept[:MANY] == sent[:MANY]
+        assert entry.partial == kept.endswith(f"of {len(sent):,} characters kept]")
+
+
+@pytest.mark.parametrize("depth", [300, 600, 900, 960, 990, 5000, MANY])
+async def test_a_deep_value_beside_a_secret_is_a_row_without_it(
+    url: str, depth: int, dump: Callable[[], str]
+) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool
+        def give(a: Any, key: Secret) -> Any:
+            """Give it back."""
+            return [a, f"the {key.get_secret_value()} of it"]
+
+        sent = {"a": nested(depth, "open sesame"), "key": "open sesame"}
+        outcome = await box.call("give", sent)
+        assert outcome.ok
+        entry = await box.ledger.get(outcome.call.id)
+        assert entry is not None
+        assert entry.state == "ok"
+    assert "sesame" not in dump()
+
+
+class _Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("depth", [300, 900, 980, 5000, MANY])
+@pytest.mark.parametrize("where", ["value", "error", "metadata", "content"])
+async def test_an_end_of_any_depth_is_a_row(url: str, where: str, depth: int) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool
+        async def end(context: Context) -> Any:
+            """End in some way."""
+            if where == "error":
+                raise ValueError(nested(depth), _Mute())
+            if where == "metadata":
+                context.report(cost=1.0, deep=nested(depth), mute=_Mute())
+            if where == "content":
+                await context.emit(nested(depth))
+            return nested(depth) if where == "value" else None
+
+        outcome = await box.call("end")
+        assert outcome.status is (Status.ERROR if where == "error" else Status.OK)
+        entry = await box.ledger.get(outcome.call.id)
+        assert entry is not None
+        assert entry.status is outcome.status
+        assert [each.state for each in await box.ledger.list()] == [entry.state]
+
+
+async def test_a_deep_row_is_read_from_deep_inside_a_program(url: str) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool
+        def end(a: Any, context: Context) -> Any:
+            """Give it back, and say it too."""
+            context.report(deep=a)
+            return a
+
+        await box.call("end", {"a": nested(700)})
+
+        async def read(frames: int) -> Any:
+            if frames:
+                return await read(frames - 1)
+            return await box.ledger.list()
+
+        [entry] = await read(500)
+        assert entry.state == "ok"
+        assert isinstance(entry.value, str)
+        assert entry.value.startswith('[{"a": ')
+        assert entry.metadata["unreadable"].startswith('{"')
+        [entry] = await asyncio.create_task(read(0))
+        assert entry.value == nested(700)
