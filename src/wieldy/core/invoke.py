@@ -161,19 +161,26 @@ def _entrance(tool: Tool) -> Enter:
         values = run.values
         if context is not None:
             values = {**values, context: Context(run)}
-        return function(**values) if not positional else _by_place(function, values, positional)
+        return function(**values) if not positional else call_by_place(function, values, positional)
 
     return enter
 
 
-def _by_place(function: Callable[..., Any], values: dict[str, Any], names: Sequence[str]) -> Any:
-    """Call a function some of whose parameters have no names for its callers."""
+def call_by_place(
+    function: Callable[..., Any],
+    values: dict[str, Any],
+    names: Sequence[str],
+    rest: Sequence[Any] = (),
+) -> Any:
+    """Call a function with some of the values by place, and with whatever else goes after them."""
     given = [name in values for name in names]
     last = len(names) - given[::-1].index(True) if True in given else 0
+    if rest:
+        last = len(names)
     defaults = inspect.signature(function).parameters
     ordered = [values.get(name, defaults[name].default) for name in names[:last]]
     named = {name: value for name, value in values.items() if name not in names}
-    return function(*ordered, **named)
+    return function(*ordered, *rest, **named)
 
 
 async def settled(run: Run, value: Any, place: Executor | None) -> Any:

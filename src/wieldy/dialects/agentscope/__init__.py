@@ -1,9 +1,11 @@
 """AgentScope's toolkit: functions in groups, answers as a stream of `ToolResponse`s."""
 
-from .blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
-from .clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
-from .registered import RegisteredToolFunction, ToolGroup
-from .response import ToolResponse
+from wieldy.core.registry import Group as ToolGroup
+
+from .mcp_clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
+from .message_blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
+from .registered_function import RegisteredToolFunction
+from .tool_response import ToolResponse
 from .toolkit import Toolkit
 
 __all__ = [

@@ -2,31 +2,34 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from copy import deepcopy
+from secrets import token_hex
 from typing import Any
 
 from pydantic import BaseModel
 
 from wieldy.core.call import Call
-from wieldy.core.errors import CallError, NameTaken, ToolFailed, ToolNotFound
-from wieldy.core.registry import BASIC
-from wieldy.core.signature import bound_keywords
-from wieldy.core.tool import Tool
+from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
+from wieldy.core.registry import BASIC, Group
+from wieldy.core.signature import is_same_function, unwrap_partial
+from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox
 
-from .blocks import ToolUseBlock
-from .choice import chosen
-from .clients import MCPClientBase
-from .entrance import is_stream
-from .equip import EQUIP, Equipment
-from .functions import extended_tool, function_tool, innermost
+from .background_tasks import BackgroundTasks
+from .function_tools import make_tool, name_bound
+from .mcp_clients import MCPClientBase
 from .mcp_function import MCPToolFunction
-from .registered import Postprocess, RegisteredToolFunction, ToolGroup
-from .response import ToolResponse
-from .schema import checked_schema, described
-from .stream import Alter, Once, ResponseStream, responses
+from .message_blocks import ToolUseBlock
+from .read_only import ReadOnlyDict
+from .registered_function import Link, Postprocess, RegisteredToolFunction, check_schema
+from .registrations import Registrations, name_taken
+from .response_stream import Alter, OneResponse, ResponseStream, stream_responses
+from .tool_response import ToolResponse, text_response
 
-SUBAGENTS = "subagents"
+Handler = Callable[..., Awaitable[AsyncIterator[ToolResponse]]]
+Middleware = Callable[[dict[str, Any], Handler], Any]
 
 
 class Toolkit:
@@ -34,24 +37,21 @@ class Toolkit:
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
         self.toolbox = Toolbox() if toolbox is None else toolbox
-        # As registered here: the tool, to know whether its name has changed hands since.
-        self._known: dict[str, tuple[Tool, RegisteredToolFunction]] = {}
-        self._equipment = Equipment(self.toolbox)
+        self._known = Registrations(self.toolbox, self.call_tool_function)
+        self._middlewares: list[Middleware] = []
+        self._tasks = BackgroundTasks()
 
     @property
     def tools(self) -> dict[str, RegisteredToolFunction]:
         """Name to what is known of the function, in active groups or not."""
         found = self.toolbox.all_tools()
-        return {tool.name: self._registered(tool) for tool in found}
+        return ReadOnlyDict({tool.name: self._known.registered(tool) for tool in found})
 
     @property
-    def groups(self) -> dict[str, ToolGroup]:
-        """The groups beside `basic`, by name."""
-        return {
-            group.name: ToolGroup(group.name, group.active, group.description, group.notes)
-            for group in self.toolbox.groups
-            if group.name != BASIC
-        }
+    def groups(self) -> dict[str, Group]:
+        """The groups beside `basic`, by name; what is set on one of them takes effect."""
+        found = {group.name: group for group in self.toolbox.groups if group.name != BASIC}
+        return ReadOnlyDict(found)
 
     def register_tool_function(
         self,
@@ -64,59 +64,94 @@ class Toolkit:
         include_var_positional: bool = False,
         include_var_keyword: bool = False,
         postprocess_func: Postprocess | None = None,
+        *,
+        func_name: str | None = None,
+        namesake_strategy: str = "raise",
+        async_execution: bool = False,
     ) -> None:
         """Register a function; its schema comes from its signature and docstring, or is given."""
-        if json_schema is not None:
-            json_schema = checked_schema(json_schema)
-        self._need_group(group_name)
-        presets = {**bound_keywords(tool_func), **(preset_kwargs or {})}
-        tool, schema = function_tool(
-            tool_func,
-            presets,
+        given = None if json_schema is None else check_schema(json_schema)
+        self._known.need_group(group_name)
+        function, bound = name_bound(tool_func)
+        plain = make_tool(
+            function,
+            func_name,
+            {**bound, **(preset_kwargs or {})},
             func_description,
-            json_schema,
+            given,
             include_long_description,
             (include_var_positional, include_var_keyword),
         )
-        if self._equipment.is_it(tool_func):
-            tool = self._equipment.tool(tool)
-        inner = innermost(tool_func)
-        mcp_name = inner.mcp_name if isinstance(inner, MCPToolFunction) else None
-        self._add(
-            tool.replace(group=group_name),
-            RegisteredToolFunction(
-                name=tool.name,
-                group=group_name,
-                source="function" if mcp_name is None else "mcp_server",
-                original_func=inner,
-                mcp_name=mcp_name,
-                json_schema=schema,
-                preset_kwargs=presets,
-                postprocess_func=postprocess_func,
-            ),
+        original = unwrap_partial(tool_func)[0]
+        own = original.name if isinstance(original, MCPToolFunction) else own_name(original)
+        registered = RegisteredToolFunction(
+            name=plain.name,
+            group=group_name,
+            source="function",
+            original_func=original,
+            json_schema={},
+            original_name=own if func_name else None,
+            postprocess_func=postprocess_func,
+            async_execution=async_execution,
         )
+        if isinstance(original, MCPToolFunction):
+            registered.source, registered.mcp_name = "mcp_server", original.mcp_name
+        if self._is_own(original, *self._task_tools) and self.toolbox.tools_of(original):
+            # It came by itself with a function that runs in the background.
+            namesake_strategy = "override"
+        chooses = self._is_own(original, self.reset_equipped_tools)
+        link = Link(plain.replace(group=group_name), given, self._with_choice if chooses else None)
+        self._known.put(registered, link, None, namesake_strategy)
+        if async_execution:
+            self._offer_tasks()
 
-    def remove_tool_function(self, tool_name: str) -> None:
-        """Take a function out; one that is not here is no error."""
-        if self._find(tool_name) is not None:
+    def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
+        """Take a function out; one that is not here is no error unless it should be one."""
+        if self._known.find(tool_name) is not None:
             self.toolbox.remove(tool_name)
+        elif not allow_not_exist:
+            raise ValueError(f"Tool function '{tool_name}' does not exist in the toolkit.")
 
-    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream | Once:
+    def clear(self) -> None:
+        """Take all functions and groups out."""
+        for tool in self.toolbox.all_tools():
+            self.toolbox.remove(tool.name)
+        self.remove_tool_groups(list(self.groups))
+
+    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream | OneResponse:
         """Call a function; iterate over the result, or over what awaiting it gives."""
-        name, arguments = tool_call["name"], tool_call.get("input")
-        call = Call(name, arguments, provider_id=tool_call.get("id"))
-        tool = self.toolbox.get(name)
-        known = None if tool is None else self._known.get(name)
-        alter: Alter | None = None
-        if known is not None and known[0] is not tool:
-            known = None
-        elif known is not None and known[1].postprocess_func is not None:
-            alter = functools.partial(known[1].postprocess_func, tool_call)
-        if tool is not None and tool.source.startswith("mcp"):
-            return Once(self.toolbox.call, call, self._explain, alter, whole=True)
-        if known is None or is_stream(known[0].function):
-            return ResponseStream(responses(self.toolbox.stream(call), self._explain, alter, True))
-        return Once(self.toolbox.call, call, self._explain, alter)
+        if self._middlewares:
+            return ResponseStream(self._through_middleware(tool_call))
+        return self._respond(tool_call)
+
+    def register_middleware(self, middleware: Middleware) -> None:
+        """Put an async generator of responses around each call; the first one is outermost."""
+        self._middlewares.append(middleware)
+
+    async def view_task(self, task_id: str) -> ToolResponse:
+        """Look at a task that runs in the background; its result is given once.
+
+        Args:
+            task_id: the id of the task
+        """
+        return self._tasks.view(task_id)
+
+    async def wait_task(self, task_id: str, timeout: float = 10) -> ToolResponse:  # noqa: ASYNC109 - AgentScope's own name
+        """Wait for a task that runs in the background; its result is given once.
+
+        Args:
+            task_id: the id of the task
+            timeout: how many seconds to wait at most
+        """
+        return await self._tasks.wait(task_id, timeout)
+
+    async def cancel_task(self, task_id: str) -> ToolResponse:
+        """Stop a task that runs in the background.
+
+        Args:
+            task_id: the id of the task
+        """
+        return await self._tasks.cancel(task_id)
 
     async def register_mcp_client(
         self,
@@ -129,19 +164,33 @@ class Toolkit:
         preset_kwargs_mapping: Mapping[str, Mapping[str, Any]] | None = None,
         postprocess_func: Postprocess | None = None,
         wrap_tool_result: bool = True,
+        namesake_strategy: str = "raise",
+        execution_timeout: float | None = None,
     ) -> None:
         """Register the functions of an MCP server, all or those chosen, or none if one can't be."""
+        if not isinstance(client, MCPClientBase):
+            raise TypeError(f"an MCP client is needed, not {type(client).__name__}")
         presets = preset_kwargs_mapping or {}
         if not isinstance(presets, Mapping):
             raise TypeError("preset_kwargs_mapping must be a dict of dicts")
-        self._need_group(group_name)
-        wanted = await chosen(client, enable_funcs, disable_funcs, presets, wrap_tool_result)
+        self._known.need_group(group_name)
+        enabled = None if enable_funcs is None else _names(enable_funcs, "enable_funcs", False)
+        disabled = _names(disable_funcs or [], "disable_funcs", False)
+        both = sorted(set(enabled or ()) & set(disabled))
+        if both:
+            raise ValueError(f"{', '.join(both)}: named both in enable_funcs and in disable_funcs")
+        await client.functions(presets)
+        wanted = await client.functions(enabled, disabled, wrap_tool_result, execution_timeout)
         for function in wanted:
-            if self._find(function.name) is not None:
-                raise ValueError(f"there is a function {function.name!r} already")
+            if namesake_strategy == "raise" and self._known.find(function.name) is not None:
+                raise name_taken(function.name)
         for function in wanted:
             self.register_tool_function(
-                function, group_name, presets.get(function.name), postprocess_func=postprocess_func
+                function,
+                group_name,
+                presets.get(function.name),
+                postprocess_func=postprocess_func,
+                namesake_strategy=namesake_strategy,
             )
 
     async def remove_mcp_clients(self, client_names: str | Iterable[str]) -> None:
@@ -159,29 +208,17 @@ class Toolkit:
             shown = [group.name for group in self.toolbox.groups if group.active]
         else:
             shown = _names(group_names)
-        return [
-            self._registered(tool).extended_json_schema
-            for tool in self.toolbox.all_tools()
-            if tool.group in shown
-        ]
+        found = (tool for tool in self.toolbox.all_tools() if tool.group in shown)
+        return [deepcopy(self._known.registered(tool).extended_json_schema) for tool in found]
 
     def set_extended_model(
         self, finish_function_name: str, structured_model: type[BaseModel] | None
     ) -> None:
         """Join a model's fields to a function's schema; None takes them away again."""
-        tool = self._find(finish_function_name)
-        if tool is None or not self._is_known(tool):
-            raise ValueError(f"there is no function {finish_function_name!r} to extend")
-        registered = self._known[tool.name][1]
-        if structured_model is not None and not _is_model(structured_model):
-            raise TypeError("structured_model must be a pydantic model class or None")
-        before, registered.extended_model = registered.extended_model, structured_model
-        try:
-            changed = extended_tool(tool, registered)
-        except ValueError:
-            registered.extended_model = before
-            raise
-        self._known[tool.name] = (self.toolbox.add(changed, on_conflict="override"), registered)
+        tool = self._known.find(finish_function_name)
+        if tool is None:
+            raise ValueError(f"Tool function '{finish_function_name}' not found in the toolkit.")
+        self._known.registered(tool).extended_model = structured_model
 
     def create_tool_group(
         self, group_name: str, description: str, active: bool = False, notes: str | None = None
@@ -189,33 +226,29 @@ class Toolkit:
         """Make a group of tools."""
         if not isinstance(group_name, str):
             raise TypeError("the name of a group must be a string")
-        if group_name == BASIC or group_name in self.toolbox.groups:
-            raise ValueError(f"there is a group {group_name!r} already")
+        if group_name in self.toolbox.groups:
+            raise ValueError(f"Tool group '{group_name}' is already registered in the toolkit.")
         self.toolbox.groups.create(group_name, description, active=active, notes=notes)
-        self._equipment.renew()
 
     def update_tool_groups(self, group_names: str | Iterable[str], active: bool) -> None:
         """Switch groups on or off; `basic` is always on."""
-        for name in _names(group_names):
-            if name == BASIC:
-                continue
-            self._need_group(name)
-            switch = self.toolbox.groups.activate if active else self.toolbox.groups.deactivate
-            switch(name)
+        names = [name for name in _names(group_names) if name != BASIC]
+        for name in names:
+            self._known.need_group(name)
+        groups = self.toolbox.groups
+        (groups.activate if active else groups.deactivate)(*names)
 
     def remove_tool_groups(self, group_names: str | Iterable[str]) -> None:
         """Take groups out, and their tools with them."""
         names = _names(group_names)
         if BASIC in names:
-            raise ValueError("the group 'basic' can't be removed")
-        for name in names:
-            if name in self.toolbox.groups:
-                self.toolbox.groups.remove(name)
-        self._equipment.renew()
+            raise ValueError("Cannot remove the default 'basic' tool group.")
+        self.toolbox.groups.remove(*(name for name in names if name in self.toolbox.groups))
 
     def get_tool_group_notes(self) -> str:
         """The notes of active groups, each under its name."""
-        return self._equipment.notes()
+        found = (group for group in self.toolbox.groups if group.active and group.notes)
+        return "\n".join(f"## About {group.name} Tools\n{group.notes}" for group in found)
 
     get_activated_notes = get_tool_group_notes
 
@@ -225,7 +258,25 @@ class Toolkit:
         Name each group that is needed now with the value true. All others are
         switched off. The answer tells which groups are on, and how to use them.
         """
-        return self._equipment.reset(kwargs)
+        wrong = [name for name, value in kwargs.items() if not isinstance(value, bool)]
+        unknown = [name for name in kwargs if name not in self.groups]
+        if wrong:
+            named = ", ".join(wrong)
+            return text_response(f"Nothing was changed: {named} must be true or false.")
+        if unknown:
+            known = ", ".join(self.groups) or "none"
+            return text_response(
+                f"Nothing was changed: there is no group {unknown[0]!r}, only: {known}."
+            )
+        active = [name for name in self.groups if kwargs.get(name)]
+        self.load_state_dict({"active_groups": active})
+        if not active:
+            return text_response("All groups of tools are switched off now.")
+        said = f"These groups of tools are switched on now: {', '.join(active)}."
+        notes = self.get_tool_group_notes()
+        if notes:
+            said = f"{said}\nFollow these notes when you use them:\n<notes>{notes}</notes>"
+        return text_response(said)
 
     def state_dict(self) -> dict[str, Any]:
         """What is kept of a toolkit: its active groups. Tools are code."""
@@ -241,51 +292,71 @@ class Toolkit:
         unknown = [name for name in wanted if name not in self.groups]
         if strict and unknown:
             raise ValueError(f"there are no groups {unknown}")
-        for name in self.groups:
-            self.update_tool_groups([name], name in wanted)
+        for name, group in self.groups.items():
+            if group.active != (name in wanted):
+                group.active = name in wanted
 
-    def _add(self, tool: Tool, registered: RegisteredToolFunction) -> None:
-        registered.toolkit = self
-        try:
-            added = self.toolbox.add(tool)
-        except NameTaken as error:
-            raise ValueError(f"there is a function {tool.name!r} already") from error
-        self._known[tool.name] = (added, registered)
+    def _respond(self, tool_call: ToolUseBlock) -> ResponseStream | OneResponse:
+        name = tool_call["name"]
+        call = Call(name, tool_call.get("input"), provider_id=tool_call.get("id"))
+        tool = self.toolbox.get(name)
+        known = None if tool is None else self._known.of_tool(tool)
+        if known is None:
+            remote = tool is not None and tool.source.startswith("mcp")
+            return self._run(call, remote, remote)
+        alter: Alter | None = None
+        if known.postprocess_func is not None:
+            alter = functools.partial(known.postprocess_func, tool_call)
+        remote = known.mcp_name is not None
+        if known.async_execution:
+            call = call.replace(id=token_hex(11))
+            run = functools.partial(self._run, call, remote, remote)
+            return ResponseStream(self._tasks.start(call.id, name, run, alter))
+        return self._run(call, remote, remote or known.gives_one, alter)
 
-    def _need_group(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError("the name of a group must be a string")
-        if name not in self.toolbox.groups:
-            if name != SUBAGENTS:
-                raise ValueError(f"there is no group {name!r}: create it first")
-            self.toolbox.groups.create(SUBAGENTS, "Agents that do a part of the work.", active=True)
+    def _run(
+        self, call: Call, remote: bool, one: bool, alter: Alter | None = None
+    ) -> ResponseStream | OneResponse:
+        if one:
+            return OneResponse(self.toolbox.call, call, self._explain, alter, remote)
+        shown = self.toolbox.stream(call, live=True)
+        return ResponseStream(stream_responses(shown, self._explain, alter))
 
-    def _find(self, name: str) -> Tool | None:
-        """The tool of this name, in an active group or not."""
-        found = (tool for tool in self.toolbox.all_tools() if tool.name == name)
-        return self.toolbox.get(name) or next(found, None)
+    async def _through_middleware(
+        self, tool_call: ToolUseBlock
+    ) -> AsyncGenerator[ToolResponse, None]:
+        async def handler(**kwargs: Any) -> AsyncIterator[ToolResponse]:
+            return self._respond(**kwargs)
 
-    def _is_known(self, tool: Tool) -> bool:
-        known = self._known.get(tool.name)
-        return known is not None and known[0] is tool
+        outermost: Handler = handler
+        for middleware in reversed(self._middlewares):
+            outermost = functools.partial(_around, middleware, outermost)
+        responses: Any = await outermost(tool_call=tool_call)
+        async with aclosing(responses):
+            async for response in responses:
+                yield response
 
-    def _registered(self, tool: Tool) -> RegisteredToolFunction:
-        """What was registered here, or for a tool that came another way what it says itself."""
-        if self._is_known(tool):
-            registered = self._known[tool.name][1]
-            if tool.name == EQUIP:
-                registered.json_schema = described(tool)
-            return registered
-        return RegisteredToolFunction(
-            tool.name,
-            tool.group,
-            "mcp_server" if tool.source.startswith("mcp") else "function",
-            tool.function,
-            described(tool),
-            dict(tool.presets),
-            mcp_name=tool.source.partition(":")[2] or None,
-            toolkit=self,
-        )
+    def _with_choice(self, tool: Tool) -> Tool:
+        """The tool that chooses groups, with a switch for each group that there is."""
+        switches = {
+            name: {"type": "boolean", "description": group.description, "default": False}
+            for name, group in self.groups.items()
+        }
+        schema = {"type": "object", "properties": switches}
+        return tool.replace(input_schema=schema, validation="describe")
+
+    @property
+    def _task_tools(self) -> tuple[Callable[..., Any], ...]:
+        return (self.view_task, self.wait_task, self.cancel_task)
+
+    def _offer_tasks(self) -> None:
+        """Register what a model needs to find the end of what runs in the background."""
+        for method in self._task_tools:
+            if not self.toolbox.tools_of(method):
+                self.register_tool_function(method, namesake_strategy="skip")
+
+    def _is_own(self, func: Any, *methods: Callable[..., Any]) -> bool:
+        return any(is_same_function(func, method) for method in methods)
 
     def _explain(self, name: str, error: CallError) -> str:
         """What went wrong with a call, in the words that this toolkit's users look for."""
@@ -293,18 +364,28 @@ class Toolkit:
             return f"Error: {error.original}"
         if not isinstance(error, ToolNotFound):
             return f"Error: {error}"
-        if self._find(name) is None:
-            return f"FunctionNotFoundError: {error}"
-        return f"FunctionInactiveError: {error}"
+        tool = self._known.find(name)
+        if tool is None:
+            return f"FunctionNotFoundError: Cannot find the function named {name}"
+        return (
+            f"FunctionInactiveError: The function '{name}' is in the inactive group "
+            f"'{tool.group}'. Switch the group on first."
+        )
 
 
-def _names(names: str | Iterable[str], what: str = "groups") -> list[str]:
-    if isinstance(names, str):
+async def _around(
+    middleware: Middleware, handler: Handler, **kwargs: Any
+) -> AsyncIterator[ToolResponse]:
+    """What a middleware makes of a call; it may be a coroutine that gives a generator."""
+    made = middleware(kwargs, handler)
+    responses: AsyncIterator[ToolResponse] = await made if inspect.isawaitable(made) else made
+    return responses
+
+
+def _names(names: str | Iterable[str], what: str = "groups", one: bool = True) -> list[str]:
+    """The names as a list; `one` says that a single string will do."""
+    if one and isinstance(names, str):
         return [names]
     if not isinstance(names, list | tuple | set) or not all(isinstance(n, str) for n in names):
-        raise TypeError(f"{what} are named by a string or a list of strings")
-    return list(names)
-
-
-def _is_model(model: Any) -> bool:
-    return inspect.isclass(model) and issubclass(model, BaseModel)
+        raise TypeError(f"{what} are named by a list of strings, not {names!r}")
+    return list(dict.fromkeys(names))

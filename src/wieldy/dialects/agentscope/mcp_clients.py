@@ -1,7 +1,7 @@
-"""Clients of MCP servers, and the servers' tools as functions."""
+"""Clients of MCP servers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,19 +34,32 @@ class MCPClientBase(ABC):
             return listed
 
     async def get_callable_function(
-        self, name: str, wrap_tool_result: bool = True
+        self, name: str, wrap_tool_result: bool = True, execution_timeout: float | None = None
     ) -> MCPToolFunction:
         """A tool of the server as a function; `ValueError` if it has none of this name."""
-        found = {each.name: each for each in await self.functions(wrap_tool_result)}
-        if name not in found:
-            known = ", ".join(found) or "none"
-            raise ValueError(f"{self.name} has no function {name!r}, only: {known}")
-        return found[name]
+        (function,) = await self.functions([name], (), wrap_tool_result, execution_timeout)
+        return function
 
-    async def functions(self, wrap_tool_result: bool = True) -> list[MCPToolFunction]:
-        """All tools of the server as functions."""
+    async def functions(
+        self,
+        enable: Iterable[str] | None = None,
+        disable: Iterable[str] = (),
+        wrap_tool_result: bool = True,
+        execution_timeout: float | None = None,
+    ) -> list[MCPToolFunction]:
+        """The tools of the server as functions, all or those chosen; each name must be known."""
         async with self.session() as box:
-            return [MCPToolFunction(self, tool, wrap_tool_result) for tool in box]
+            listed = {tool.name: tool for tool in box}
+        for name in (*(enable or ()), *disable):
+            if name not in listed:
+                known = ", ".join(listed) or "none"
+                raise ValueError(f"{self.name} has no function {name!r}, only: {known}")
+        wanted = listed if enable is None else dict.fromkeys(enable)
+        return [
+            MCPToolFunction(self, listed[name], wrap_tool_result, execution_timeout)
+            for name in wanted
+            if name not in disable
+        ]
 
     async def _opened(self) -> Toolbox:
         # The server holds its own arguments to their schema; a toolkit does so before.
@@ -123,66 +136,40 @@ class StdIOStatefulClient(StatefulClientBase):
         await box.add_mcp(self._command, self.name, env=self._env, cwd=self._cwd)
 
 
-class _Place:
+class _HttpClient(MCPClientBase):
     """A server behind a URL. `timeout` is for connecting, `sse_read_timeout` for a call."""
 
     def __init__(
         self,
+        name: str,
         transport: Transport,
         url: str,
-        headers: Mapping[str, str] | None,
-        timeout: float,
-        sse_read_timeout: float,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30,
+        sse_read_timeout: float = 300,
     ) -> None:
+        super().__init__(name)
         if transport not in _KINDS:
             raise ValueError(f"transport must be one of {', '.join(_KINDS)}, not {transport!r}")
         self._facts = (url, _KINDS[transport], dict(headers or {}))
         self._timeout = timeout
-        self._call = Limits(timeout=sse_read_timeout)
+        self._limits = Limits(timeout=sse_read_timeout)
 
-    async def add_to(self, box: Toolbox, name: str) -> None:
-        """Connect a toolbox to the server."""
+    async def _add_to(self, box: Toolbox) -> None:
         # The SDK is heavy, and most programs need none.
         from wieldy.mcp import Patience  # noqa: PLC0415
         from wieldy.mcp.source import Address  # noqa: PLC0415
 
         patience = Patience(connect=self._timeout)
-        await box.add_mcp(Address(*self._facts), name, limits=self._call, patience=patience)
+        await box.add_mcp(Address(*self._facts), self.name, limits=self._limits, patience=patience)
 
 
-class HttpStatefulClient(StatefulClientBase):
+class HttpStatefulClient(_HttpClient, StatefulClientBase):
     """A client of a server behind a URL, with one session."""
 
-    def __init__(
-        self,
-        name: str,
-        transport: Transport,
-        url: str,
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 30,
-        sse_read_timeout: float = 300,
-    ) -> None:
-        super().__init__(name)
-        self._place = _Place(transport, url, headers, timeout, sse_read_timeout)
 
-    async def _add_to(self, box: Toolbox) -> None:
-        await self._place.add_to(box, self.name)
-
-
-class HttpStatelessClient(MCPClientBase):
+class HttpStatelessClient(_HttpClient):
     """A client of a server behind a URL, with a new session for everything it does."""
-
-    def __init__(
-        self,
-        name: str,
-        transport: Transport,
-        url: str,
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 30,
-        sse_read_timeout: float = 300,
-    ) -> None:
-        super().__init__(name)
-        self._place = _Place(transport, url, headers, timeout, sse_read_timeout)
 
     async def connect(self) -> None:
         """See that the server answers; nothing is kept open."""
@@ -200,6 +187,3 @@ class HttpStatelessClient(MCPClientBase):
             yield box
         finally:
             await box.close()
-
-    async def _add_to(self, box: Toolbox) -> None:
-        await self._place.add_to(box, self.name)

@@ -59,7 +59,7 @@ def text_block(text: str) -> TextBlock:
     return TextBlock(type="text", text=text)
 
 
-def content_of(block: Block) -> Content:
+def show_block(block: Block) -> Content:
     """A block of ours as one of theirs; what they have no kind for is told in text."""
     if isinstance(block, Text):
         return text_block(block.text)
@@ -73,7 +73,7 @@ def content_of(block: Block) -> Content:
     return text_block(str(block.to_dict()))
 
 
-def block_of(content: Mapping[str, Any]) -> Block:
+def read_content(content: Mapping[str, Any]) -> Block:
     """A block of theirs as one of ours."""
     kind, source = content.get("type"), content.get("source") or {}
     if kind in ("image", "audio") and source.get("type") == "url":

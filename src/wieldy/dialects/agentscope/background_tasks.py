@@ -1,0 +1,87 @@
+"""Calls that run on in the background, each known by the id of its task."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+from .response_stream import Alter, altered, interrupted_response
+from .tool_response import ToolResponse, text_response
+
+# How long stopping a task waits for its end, which a tool may put off.
+_GRACE = 1
+
+
+class BackgroundTasks:
+    """The tasks of one toolkit, and the results that nobody has asked for yet."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, asyncio.Task[ToolResponse]] = {}
+        self._results: dict[str, ToolResponse] = {}
+
+    async def start(
+        self,
+        task_id: str,
+        tool: str,
+        run: Callable[[], AsyncIterator[ToolResponse]],
+        alter: Alter | None,
+    ) -> AsyncGenerator[ToolResponse, None]:
+        """Let a call run on, and tell the id under which it is found."""
+        task = asyncio.create_task(_read(run(), alter))
+        self._running[task_id] = task
+        task.add_done_callback(lambda done: self._end(task_id, done))
+        yield text_response(
+            f"<system-reminder>The tool '{tool}' is running in the background. "
+            f"Task ID: {task_id}. Look at it with view_task('{task_id}'), wait for its end with "
+            f"wait_task('{task_id}'), or stop it with cancel_task('{task_id}').</system-reminder>"
+        )
+
+    def view(self, task_id: str) -> ToolResponse:
+        """The result, once, or that there is none yet."""
+        if task_id in self._running:
+            return text_response(f"Task {task_id} is still running.")
+        return self._results.pop(task_id, None) or _unknown(task_id)
+
+    async def wait(self, task_id: str, seconds: float) -> ToolResponse:
+        """The result, once, after waiting for it for some seconds at most."""
+        task = self._running.get(task_id)
+        if task is not None:
+            await asyncio.wait((task,), timeout=seconds)
+            if not task.done():
+                said = f"Task {task_id} is still running after waiting for {seconds} seconds."
+                return text_response(said)
+            self._end(task_id, task)
+        return self.view(task_id)
+
+    async def cancel(self, task_id: str) -> ToolResponse:
+        """Stop a task."""
+        task = self._running.get(task_id)
+        if task is None:
+            if task_id not in self._results:
+                return _unknown(task_id)
+            return text_response(f"Task {task_id} has already completed and cannot be cancelled.")
+        task.cancel()
+        await asyncio.wait((task,), timeout=_GRACE)
+        return text_response(f"Task {task_id} has been cancelled.")
+
+    def _end(self, task_id: str, task: "asyncio.Task[ToolResponse]") -> None:
+        if self._running.pop(task_id, None) is None:
+            return
+        # One that is cancelled before it begins has read nothing, not even that.
+        stopped = task.cancelled()
+        self._results[task_id] = interrupted_response(None) if stopped else task.result()
+
+
+async def _read(responses: AsyncIterator[ToolResponse], alter: Alter | None) -> ToolResponse:
+    """All responses of a call as one."""
+    try:
+        chunks = [chunk async for chunk in responses]
+        if len(chunks) == 1:
+            return await altered(chunks[0], alter)
+        content = [item for chunk in chunks for item in chunk.content]
+        stopped = any(chunk.is_interrupted for chunk in chunks)
+        return await altered(ToolResponse(content, is_interrupted=stopped), alter)
+    except Exception as error:
+        return text_response(f"Error during async execution: {error}")
+
+
+def _unknown(task_id: str) -> ToolResponse:
+    return text_response(f"InvalidTaskIdError: Cannot find async task with ID {task_id}.")

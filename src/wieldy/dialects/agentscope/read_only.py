@@ -1,0 +1,37 @@
+"""Dicts and lists that refuse to be changed where a change would have no effect."""
+
+from typing import Any
+
+
+def _refuse(self: Any, *_: Any, **__: Any) -> Any:
+    raise TypeError(
+        "This is a view that can't be changed in place: use the toolkit's methods, "
+        "or assign a whole new value to the attribute."
+    )
+
+
+class ReadOnlyDict(dict[str, Any]):
+    """A dict to be read. A copy of it is a plain one."""
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, (dict(self),)
+
+
+class ReadOnlyList(list[Any]):
+    """A list to be read. A copy of it is a plain one."""
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return list, (list(self),)
+
+
+def make_read_only(value: Any) -> Any:
+    """The same value with read-only dicts and lists at every depth."""
+    if isinstance(value, dict):
+        return ReadOnlyDict({key: make_read_only(each) for key, each in value.items()})
+    return ReadOnlyList(map(make_read_only, value)) if isinstance(value, list) else value

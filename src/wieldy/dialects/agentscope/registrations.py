@@ -1,0 +1,161 @@
+"""The functions that were registered through one toolkit, and their tools in its toolbox."""
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from wieldy.core.errors import NameTaken
+from wieldy.core.registry import CONFLICTS
+from wieldy.core.tool import Tool
+from wieldy.toolbox import Toolbox
+
+from .function_tools import extend_tool, gives_one, with_schema
+from .message_blocks import ToolUseBlock
+from .registered_function import (
+    Link,
+    RegisteredToolFunction,
+    Schema,
+    check_schema,
+    function_schema,
+    given_schema,
+)
+from .tool_response import ToolResponse
+
+_SUBAGENTS = "subagents"
+_log = logging.getLogger("wieldy")
+
+
+class Registrations:
+    """Keeps what AgentScope knows of a function beside the tool that the engine runs."""
+
+    def __init__(
+        self, toolbox: Toolbox, call: Callable[[ToolUseBlock], AsyncIterator[ToolResponse]]
+    ) -> None:
+        self._toolbox = toolbox
+        self._call = call
+        self._known: dict[str, RegisteredToolFunction] = {}
+        toolbox.watch(self._refresh)
+
+    def put(
+        self,
+        registered: RegisteredToolFunction,
+        link: Link,
+        model: type[BaseModel] | None,
+        strategy: str = "override",
+    ) -> None:
+        """Put a function into the toolbox, for the first time or as it is now."""
+        plain = link.plain if link.refresh is None else link.refresh(link.plain)
+        schema = _describe(plain, link.given)
+        tool = plain if model is None else extend_tool(plain, schema, model)
+        added = self._add(tool, strategy)
+        if added is None:
+            return
+        if added.name != plain.name:
+            registered.original_name = registered.original_name or plain.name
+            plain = plain.replace(name=added.name)
+            schema = _describe(plain, link.given)
+        link = link._replace(plain=plain, tool=added, call=self._call, change=self._change)
+        one = gives_one(registered.original_func) and plain.signature.context is None
+        registered.keep(link, schema, model, one)
+        self._known[added.name] = registered
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of this name, in an active group or not."""
+        found = (tool for tool in self._toolbox.all_tools() if tool.name == name)
+        return self._toolbox.get(name) or next(found, None)
+
+    def of_tool(self, tool: Tool) -> RegisteredToolFunction | None:
+        """What was registered here as this tool."""
+        known = self._known.get(tool.name)
+        here = known is not None and known.link is not None and known.link.tool is tool
+        return known if here else None
+
+    def registered(self, tool: Tool) -> RegisteredToolFunction:
+        """What was registered here, or for a tool that came another way what it says itself."""
+        known = self.of_tool(tool)
+        if known is not None:
+            return known
+        kind, _, server = tool.source.partition(":")
+        remote = kind == "mcp"
+        source = "mcp_server" if remote else "function"
+        shown = RegisteredToolFunction(tool.name, tool.group, source, tool.function, {})
+        shown.mcp_name = server if remote else None
+        link = Link(tool, None, None, tool, self._call, self._change)
+        shown.keep(link, function_schema(tool), None, False)
+        return shown
+
+    def need_group(self, name: str) -> None:
+        """See that a group is there; the one of subagents is made when it is first needed."""
+        if not isinstance(name, str):
+            raise TypeError("the name of a group must be a string")
+        if name not in self._toolbox.groups:
+            if name != _SUBAGENTS:
+                raise ValueError(f"Tool group '{name}' not found.")
+            said = "Agents that do a part of the work."
+            self._toolbox.groups.create(_SUBAGENTS, said, active=True)
+
+    def _add(self, tool: Tool, strategy: str) -> Tool | None:
+        if strategy not in CONFLICTS:
+            known = ", ".join(CONFLICTS)
+            raise ValueError(f"namesake_strategy must be one of {known}, not {strategy!r}")
+        try:
+            on_conflict = "raise" if strategy == "skip" else strategy
+            return self._toolbox.add(tool, on_conflict=on_conflict)
+        except NameTaken as error:
+            if strategy == "skip":
+                _log.warning("The function %r is registered already, so it is skipped", tool.name)
+                return None
+            raise name_taken(tool.name) from error
+
+    def _change(self, registered: RegisteredToolFunction, fact: str, value: Any) -> None:
+        """Change a registered function, or refuse and change nothing."""
+        link = registered.link
+        if link is None or link.tool is None or self.of_tool(link.tool) is not registered:
+            raise AttributeError(f"{registered.name!r} was not registered here: no {fact} is set")
+        if self.find(registered.name) is not link.tool:
+            raise AttributeError(
+                f"{registered.name!r} is not registered any more: no {fact} is set"
+            )
+        plain, given, model = link.plain, link.given, registered.extended_model
+        match fact:
+            case "postprocess_func" | "async_execution":
+                registered.__dict__[fact] = value
+                return
+            case "group":
+                self.need_group(value)
+                plain = plain.replace(group=value)
+            case "preset_kwargs":
+                plain = plain.replace(presets=value)
+            case "json_schema":
+                given = check_schema(value)
+                plain = with_schema(plain, given)
+            case "extended_model":
+                model = _check_model(value)
+            case _:
+                raise AttributeError(f"{fact} can't be changed: register the function again")
+        self.put(registered, link._replace(plain=plain, given=given), model)
+
+    def _refresh(self, changed: str | None) -> None:
+        """Describe anew what depends on the groups, after they have changed."""
+        for registered in tuple(self._known.values()) if changed is None else ():
+            link = registered.link
+            if link is not None and link.refresh and self.find(registered.name) is link.tool:
+                self.put(registered, link, registered.extended_model)
+
+
+def name_taken(name: str) -> ValueError:
+    """The error for a name that another function has."""
+    return ValueError(f"A function with name '{name}' is already registered in the toolkit.")
+
+
+def _describe(tool: Tool, given: Schema | None) -> Schema:
+    return function_schema(tool) if given is None else given_schema(tool, given)
+
+
+def _check_model(model: Any) -> type[BaseModel] | None:
+    if model is not None and not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise TypeError(f"a pydantic model class or None is needed, not {model!r}")
+    return model
