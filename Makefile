@@ -1,12 +1,18 @@
 # The recipes of this repository. `make` alone lists them.
 
 PYTHON ?= python3
+# The interpreter of that name, also where it is installed and not on the PATH.
+INTERPRETER := $(shell scripts/find-python "$(PYTHON)")
 
-BIN := .venv/bin
-STAMP := .venv/.installed
+# Every Python that is named has an environment of its own.
+VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # How many processes share the tests; most tests wait more than they work.
 WORKERS ?= 3
+# The share of lines that the tests must reach, in percent.
+COVERAGE := 90
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
 LOCK_FLAGS ?=
 COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
@@ -22,7 +28,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # An environment that the caller has active must not leak into this one.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX MYPYPATH PIP_USER PIP_TARGET PIP_PREFIX
 
-.PHONY: help run demo test explore judges lint types bench bench-peers docs lock clean
+.PHONY: help run demo test quick core explore judges lint types bench bench-peers docs lock clean
 
 help: ## list the recipes
 	@echo "usage: make RECIPE"
@@ -38,7 +44,14 @@ demo: $(STAMP) ## a guided run in the terminal
 test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report= --cov-fail-under=$(COVERAGE)
+
+quick: lint types ## lint, types and the tests of what has changed
+	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x
+
+core: $(STAMP) ## the tests of the engine, on both event loops
+	@echo "Running the engine's tests on asyncio and on uvloop"
+	@WIELDY_LOOPS=asyncio,uvloop $(BIN)/python -m pytest -n $(WORKERS) tests/core tests/execution tests/wire tests/test_toolbox.py
 
 explore: $(STAMP) ## run the tests that draw their examples on new ones
 	@WIELDY_EXAMPLES=default $(BIN)/python -m pytest -n $(WORKERS) $$(grep -rl "from hypothesis" tests --include='test_*.py')
@@ -61,9 +74,10 @@ bench: $(STAMP) ## measure wieldy
 bench-peers: $(STAMP) ## measure wieldy beside other libraries
 	@$(BIN)/python -m bench.peers
 
-docs: $(STAMP) ## run every code block of the documentation
-	@echo "Running the documentation"
-	@$(BIN)/python -m pytest tests/docs
+docs: $(STAMP) ## build the documentation as a site in build/site
+	@echo "Building the documentation"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --clean
+	@echo "It is in build/site/index.html"
 
 lock: $(STAMP) ## compile the files in requirements/
 	@echo "Compiling requirements/dev.txt"
@@ -74,17 +88,17 @@ lock: $(STAMP) ## compile the files in requirements/
 	done
 
 clean: ## remove everything the recipes made
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	@find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 .venv: $(STAMP)
 
 $(STAMP): pyproject.toml requirements/dev.txt
-	@scripts/check-python "$(PYTHON)"
-	@"$(PYTHON)" -c "from ensurepip import bootstrap" 2>/dev/null || scripts/install-venv "$(PYTHON)"
+	@scripts/check-python "$(INTERPRETER)"
+	@"$(INTERPRETER)" -c "from ensurepip import bootstrap" 2>/dev/null || scripts/install-venv "$(INTERPRETER)"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
-		echo "Creating .venv"; \
-		"$(PYTHON)" -m venv --clear .venv; \
+		echo "Creating $(VENV)"; \
+		"$(INTERPRETER)" -m venv --clear $(VENV); \
 	}
 	@echo "Installing the packages of requirements/dev.txt"
 	@$(PIP) install --require-hashes -r requirements/dev.txt

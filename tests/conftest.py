@@ -1,8 +1,10 @@
 """What every test relies on."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,17 @@ _SECONDS = 120
 # A check must give the same answer twice; `make explore` draws new examples.
 settings.register_profile("same", derandomize=True)
 settings.load_profile(os.environ.get("WIELDY_EXAMPLES", "same"))
+
+
+# The event loops to run each test on, where they are named: `asyncio,uvloop`.
+_LOOPS = os.environ.get("WIELDY_LOOPS", "")
+if _LOOPS:
+
+    def pytest_asyncio_loop_factories(
+        config: pytest.Config, item: pytest.Item
+    ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+        """Makers of loops, by name."""
+        return {name: import_module(name).new_event_loop for name in _LOOPS.split(",")}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -115,7 +115,7 @@ def _loop() -> Any:
 
 def _deep() -> Any:
     deep: list[Any] = []
-    for _ in range(5000):
+    for _ in range(100_000):
         deep = [deep]
     return deep
 
