@@ -145,9 +145,13 @@ async def test_a_changed_list_of_tools_is_taken_over(box: Toolbox, source: Any) 
     first = [tool.name for tool in await box.add_mcp(source)]
     caller, added = ("restock", "fresh") if source == SHOP else ("more", "extra")
     [server] = box.mcp.values()
+    unchanged = box.get(caller)
 
     await box.call(caller)
     await until(lambda: added in box)
+
+    # The same tool, with its validator.
+    assert box.get(caller) is unchanged
 
     assert (await box.call(added)).ok
     gone = {"wipe"} if source == SHOP else set()

@@ -160,6 +160,11 @@ def _validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
     """What checks a dict, and what reads and checks JSON text."""
     if mode == "describe":
         return _as_sent, _no_text
+    found: tuple[Validate, Read] = tool.once("validators", _make_validators)
+    return found
+
+
+def _make_validators(tool: Tool) -> tuple[Validate, Read]:
     if tool.own_schema is not None:
         return _foreign_validator(tool), _no_text
     validator = arguments_validator(tool.name, tool.signature)
@@ -176,7 +181,8 @@ def _foreign_validator(tool: Tool) -> Validate:
     # Loaded at the first foreign schema, to keep `import wieldy` light.
     import jsonschema_rs  # noqa: PLC0415
 
-    schema = tool.own_schema or {}
+    # The tool keeps its validator, which therefore does not keep the tool.
+    schema, shown = tool.own_schema or {}, tool.input_schema
     try:
         # The mask stands for values in messages: they may be long, or secret.
         validator = jsonschema_rs.validator_for(schema, retriever=refuse_reference, mask="it")
@@ -195,7 +201,7 @@ def _foreign_validator(tool: Tool) -> Validate:
 
         def problems(sent: Mapping[str, Any], outer: Mapping[str, str]) -> list[str]:
             errors = validator.iter_errors(arguments)
-            return problem.from_jsonschema(errors, sent, tool.input_schema, outer)
+            return problem.from_jsonschema(errors, sent, shown, outer)
 
         raise _Refused(problems)
 

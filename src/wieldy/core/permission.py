@@ -26,6 +26,7 @@ _VERDICTS = {
     Verdict.ASK: Permission.CONFIRM,
     Verdict.ALLOW: Permission.AUTO,
 }
+_EVERY = tuple(Verdict)
 Judge = Callable[[Run], tuple[Permission, str]]
 _AUTO = Permission.AUTO
 _log = logging.getLogger("wieldy")
@@ -60,9 +61,9 @@ class Permits:
         With `always` there is something in any case: what is in front of it may wait,
         and a rule made meanwhile counts.
         """
-        guard = _Guard(self, tool)
-        needed = always or self.stored is not None or guard.known[1] is not None
-        return guard.around if needed else None
+        known = self.edition, self.judge(tool)
+        needed = always or self.stored is not None or known[1] is not None
+        return _Guard(self, tool, known).around if needed else None
 
     async def forbids(self, run: Run) -> str | None:
         """Why a call that has begun may not be tried once more; None if it may."""
@@ -147,11 +148,11 @@ class Permits:
 class _Guard:
     """Holds the calls of one tool until they may run."""
 
-    def __init__(self, permits: Permits, tool: Tool) -> None:
+    def __init__(self, permits: Permits, tool: Tool, known: "tuple[int, Judge | None]") -> None:
         self._permits = permits
         self._tool = tool
         # An edition of the rules and who judges by it, as one: other threads look at them too.
-        self.known = permits.edition, permits.judge(tool)
+        self.known = known
 
     def around(self, proceed: Handler) -> Handler:
         """A handler that proceeds where that is permitted."""
@@ -317,7 +318,7 @@ def _heeded(tool: Tool, mode: str) -> tuple[Verdict, ...]:
     """The kinds of rules that can change what is settled."""
     if tool.hold is not None:
         return (Verdict.DENY,)
-    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else tuple(Verdict)
+    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else _EVERY
 
 
 def _settled(tool: Tool, mode: str) -> Permission:

@@ -31,29 +31,48 @@ Limiters = tuple[list[Middleware], list[Middleware]]
 _MOST_TRIES = 5
 
 
-class Plan:
-    """What depends only on the tool and its box.
+class Basis:
+    """What depends only on a tool, and therefore outlives its plans.
 
     `accept` gives what the function gets, from what was sent; `values` and `read`
-    are its short ways for a dict and for text. `handler` is the folded stack; where
-    that is nothing but a function that runs on the loop, `function` is it.
+    are its short ways for a dict and for text. `handler` runs the function; where a
+    call is nothing but that, on the loop, `function` is it. The limiters have memory:
+    slots, starts and results.
+    """
+
+    __slots__ = ("accept", "executor", "function", "handler", "limiters", "read", "tool", "values")
+
+    def __init__(
+        self, tool: Tool, intake: Intake, executor: Executor | None, limiters: Limiters
+    ) -> None:
+        self.tool = tool
+        self.executor = executor
+        self.limiters = limiters
+        self.function = bare_function(tool)
+        self.handler = invoker(tool, executor)
+        self.accept, self.values, self.read = intake.accept, intake.values, intake.read
+        if tool.secrets or tool.once("takes_secret", _takes_secret):
+            self.function = None
+            self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
+
+
+class Plan:
+    """How calls of a tool go: its basis, and around it what its box asks for.
+
+    `handler` is the folded stack; where that is nothing but a function that runs on
+    the loop, `function` is it.
     """
 
     __slots__ = ("accept", "executor", "function", "handler", "read", "tool", "values")
 
-    def __init__(
-        self, tool: Tool, intake: Intake, stack: Sequence[Layer], executor: Executor | None
-    ) -> None:
-        self.tool = tool
-        self.executor = executor
-        self.function = None if stack else bare_function(tool)
-        self.handler = invoker(tool, executor)
+    def __init__(self, basis: Basis, stack: Sequence[Layer]) -> None:
+        self.tool = basis.tool
+        self.executor = basis.executor
+        self.accept, self.values, self.read = basis.accept, basis.values, basis.read
+        self.function = None if stack else basis.function
+        self.handler = basis.handler
         for layer in reversed(stack):
             self.handler = layer(self.handler)
-        self.accept, self.values, self.read = intake.accept, intake.values, intake.read
-        if tool.secrets or mentions_secret(tool.input_schema, tool.input_schema):
-            self.function = None
-            self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
 
 
 class Planner:
@@ -82,7 +101,7 @@ class Planner:
         self._keeper = keeper
         self._gate = Gate()
         self._gated = False
-        self._limiters: dict[str, tuple[Tool, Limiters]] = {}
+        self._bases: dict[str, Basis] = {}
         registry.watch(self.forget)
 
     def forget(self, name: str | None = None) -> None:
@@ -95,18 +114,18 @@ class Planner:
             self._changes += 1
             if name is None:
                 self.plans.clear()
-            else:
-                self.plans.pop(name, None)
-            for known in [name] if name else list(self._limiters):
-                if self._registry.find(known) is None:
-                    self._limiters.pop(known, None)
+                return
+            self.plans.pop(name, None)
+            basis = self._bases.get(name)
+            if basis is not None and basis.tool is not tool:
+                del self._bases[name]
 
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
-        intake = Intake(tool, self._validation)
+        basis = self._basis(tool)
         for _ in range(_MOST_TRIES):
             before = self._changes
-            plan = Plan(tool, intake, self._stack(tool), self._executor(tool))
+            plan = Plan(basis, self._stack(basis))
             current = self._registry.find(tool.name) is tool and self._registry.active(tool)
             with self._lock:
                 # A rule made meanwhile must not be passed over by a plan made without it.
@@ -116,8 +135,25 @@ class Planner:
                     break
         return plan
 
-    def _stack(self, tool: Tool) -> list[Layer]:
+    def _basis(self, tool: Tool) -> Basis:
+        """What is kept of a tool as long as it is in the box."""
+        known = self._bases.get(tool.name)
+        if known is not None and known.tool is tool:
+            return known
+        limiters = _limiters(tool, self._spill, self._gate, self._permits)
+        made = Basis(tool, Intake(tool, self._validation), self._executor(tool), limiters)
+        with self._lock:
+            # Two callers at the same time share its slots.
+            known = self._bases.get(tool.name)
+            if known is not None and known.tool is tool:
+                return known
+            if self._registry.find(tool.name) is tool:
+                self._bases[tool.name] = made
+        return made
+
+    def _stack(self, basis: Basis) -> list[Layer]:
         """What is around a tool's function, the outermost first."""
+        tool, (before, after) = basis.tool, basis.limiters
         keeper, waits = self._keeper, bool(self._middleware) or self._keeper is not None
         guard = self._permits.guard(tool, always=waits)
         stack: list[Layer] = [] if keeper is None else [keeper.once]
@@ -129,7 +165,6 @@ class Planner:
             stack.append(guard)
         if self._gated:
             stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
-        before, after = self._limits(tool)
         stack += map(_layer, before)
         if keeper is not None:
             # A rule made while a call stood in a queue, or before an approver, counts.
@@ -138,15 +173,6 @@ class Planner:
                 stack.append(guard)
             stack.append(keeper.start)
         return [*stack, *map(_layer, after)]
-
-    def _limits(self, tool: Tool) -> Limiters:
-        # They have memory (slots, starts, results) that outlives a new plan.
-        known = self._limiters.get(tool.name)
-        if known is None or known[0] is not tool:
-            known = (tool, _limiters(tool, self._spill, self._gate, self._permits))
-            if any(known[1]):
-                self._limiters[tool.name] = known
-        return known[1]
 
     def _executor(self, tool: Tool) -> Executor | None:
         isolation = tool.limits.isolation or "thread"
@@ -160,6 +186,10 @@ class Planner:
 
 def _layer(middleware: Middleware) -> Layer:
     return lambda proceed: lambda run: middleware(run, proceed)
+
+
+def _takes_secret(tool: Tool) -> bool:
+    return mentions_secret(tool.input_schema, tool.input_schema)
 
 
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:

@@ -100,6 +100,8 @@ class Registry:
                     raise NameTaken(tool.name, holder)
                 if on_conflict == "rename":
                     tool = self._renamed(tool)
+                if on_conflict == "override":
+                    tool.know_like(self._tools[holder])
             tool = self._reviewed(tool)
             if on_conflict == "override" and holder not in (None, tool.name):
                 self._drop(holder)
@@ -188,8 +190,11 @@ class Registry:
         with self._lock:
             self._known_group(name).keep(None)
             del self._groups[name]
-            for tool in [tool for tool in self._tools.values() if tool.group == name]:
-                self._drop(tool.name)
+            gone = [tool.name for tool in self._tools.values() if tool.group == name]
+            for tool in gone:
+                self._drop(tool)
+        for tool in gone:
+            self._tell(tool)
         self._tell(None)
 
     def _reviewed(self, tool: Tool) -> Tool:

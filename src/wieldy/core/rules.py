@@ -21,6 +21,9 @@ class Verdict(Enum):
     ALLOW = "allow"
 
 
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
 class Rule:
     """One verdict on the tools and arguments that match.
 
@@ -83,8 +86,13 @@ class Rule:
         A rule that restricts means a tool also by the name that its server or its
         maker gave it; a rule that allows means it by its name here alone.
         """
-        names = (tool.name, *tool.original_names) if self._restricts else (tool.name,)
-        return any(self._name(name) or self._name(provider_name(name)) for name in names)
+        own, every = tool.once("called", _read_names)
+        names: tuple[str, ...] = every if self._restricts else own
+        # Each rule is asked after each change of rules, so this is a plain loop.
+        for name in names:  # noqa: SIM110
+            if self._name(name):
+                return True
+        return False
 
     @property
     def always(self) -> bool:
@@ -216,6 +224,12 @@ class Rules:
 
 def concerning(rules: Iterable[Rule], tool: Tool) -> list[Rule]:
     """The rules that can speak about a tool, those that count first in front."""
-    order = list(Verdict)
     found = [rule for rule in rules if rule.concerns(tool)]
-    return sorted(found, key=lambda rule: order.index(rule.verdict))
+    return sorted(found, key=lambda rule: _RANKS[rule.verdict]) if found else found
+
+
+def _read_names(tool: Tool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a tool is called here, and that with what else it was called."""
+    own = (tool.name, provider_name(tool.name))
+    others = [each for name in tool.original_names for each in (name, provider_name(name))]
+    return tuple(dict.fromkeys(own)), tuple(dict.fromkeys((*own, *others)))

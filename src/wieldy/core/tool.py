@@ -28,6 +28,10 @@ from .signature import (
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
 VALIDATIONS = ("repair", "strict", "describe")
+# What is said of a tool beside its definition: nothing that is worked out once depends on it.
+_ASIDE = frozenset(
+    ("group", "hold", "limits", "permission", "postprocess", "source", "tags", "validation")
+)
 
 
 class Permission(StrEnum):
@@ -140,7 +144,15 @@ class Tool:
         facts.update(changes)
         other = Tool(facts.pop("function"), **facts)
         object.__setattr__(other, "_names", other._names or self._names)
+        if changes.keys() <= _ASIDE:
+            object.__setattr__(other, "_cache", self._cache)
         return other
+
+    def know_like(self, other: "Tool") -> None:
+        """Share what was worked out for another tool, if the two have one definition."""
+        facts = [each for each in self.__slots__ if each not in _ASIDE and each != "_cache"]
+        if all(_same(getattr(self, each), getattr(other, each)) for each in facts):
+            object.__setattr__(self, "_cache", other._cache)
 
     def derive(
         self,
@@ -244,6 +256,17 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two facts are the same; objects of other people are not asked if they are equal."""
+    if type(one) is not type(other):
+        return False
+    if type(one) is dict:
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if type(one) is tuple:
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other if type(one) is str else one is other
 
 
 def own_name(function: Any) -> str:
