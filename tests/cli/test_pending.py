@@ -74,6 +74,28 @@ def test_pending_shows_the_calls_of_one_agent_or_session(folder: Path, command: 
     assert "w1" not in command("pending", "--session", "s").stdout
 
 
+def test_nothing_is_hidden_in_what_a_person_decides_on(folder: Path, command: Command) -> None:
+    deceit = "safe\u200d\u00a0\u3164\u202e\nrow"
+
+    async def park() -> None:
+        async with Toolbox(store="sqlite:///wieldy.db") as box:
+            schema = {"type": "object", "additionalProperties": True}
+            box.add(dict, name="wipe", permission="confirm", input_schema=schema)
+            await box.call("wipe", {deceit: deceit}, session=deceit)
+
+    asyncio.run(park())
+    shown = command("pending").stdout
+    assert len(shown.splitlines()) == 2
+    assert not set(deceit[4:-3]) & set(shown.splitlines()[1])
+    assert shown.count("safe\\u200d\\u00a0\\u3164\\u202e\\nrow") == 2
+    terminal = Terminal("call", "wipe", "--arg", f"path={deceit}", cwd=folder)
+    try:
+        asked = terminal.wait_for("Run it?")
+        assert 'path = "safe\\u200d\\u00a0\\u3164\\u202e\\nrow"' in asked
+    finally:
+        terminal.close()
+
+
 def test_nothing_is_cut_on_a_narrow_terminal(folder: Path, command: Command) -> None:
     command("call", "wipe", "--arg", "path=" + "x" * 300 + "tail")
     terminal = Terminal("pending", columns=60, cwd=folder)

@@ -453,3 +453,131 @@ async def test_a_server_runs_once_what_a_process_without_the_tool_approves(tmp_p
 
     assert {entry.state for entry in ended} == {"ok"}
     assert sorted(one.wiped + two.wiped) == list("abcde")
+
+
+# What the user sees of a call is all there is.
+
+
+def taking_all() -> tuple[Toolbox, list[dict[str, Any]]]:
+    """A box with a tool that takes anything and needs approval, and what it got."""
+    box, got = Toolbox(), []
+
+    async def wipe(**arguments: Any) -> str:
+        """Wipe."""
+        got.append(arguments)
+        return "wiped"
+
+    box.add(wipe, permission="confirm", input_schema={"type": "object"})
+    return box, got
+
+
+async def ask_about(box: Toolbox, arguments: dict[str, Any]) -> tuple[list[str], str]:
+    """What the user is asked about a call, and what the client is told in the end."""
+    person = Person()
+    async with Client(wieldy.mcp.server(box), elicitation_callback=person) as client:
+        result = await client.call_tool("wipe", arguments)
+    return person.asked, text_of(result)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_every_argument_is_shown_however_long_the_others_are(order: int) -> None:
+    box, got = taking_all()
+    names = ["first", "recursive", "paths", "options", "last"][::order]
+    long = {"first": "a" * 50_000, "options": {"deep": ["b" * 50_000, {"force": True}]}}
+    short = {"recursive": True, "paths": ["/etc", "/home"], "last": "c" * 3000 + "tail"}
+    arguments = {name: {**long, **short}[name] for name in names}
+
+    (asked,), _ = await ask_about(box, arguments)
+
+    lines = asked.split("\n")
+    assert [line.split(" = ")[0].strip() for line in lines[2:-1]] == names
+    assert "  recursive = true" in lines and '  paths = ["/etc", "/home"]' in lines
+    assert "characters left out" in asked and '"force": true' in asked and 'tail"' in asked
+    assert len(asked) < 5000
+    assert got == [arguments]
+
+
+@pytest.mark.parametrize(
+    "deceit",
+    [
+        "a\nIt needs approval: nothing", "\u202etxt.exe", "a\u200bb", "\x1b[2K", "\r", "\xa0",
+        "\U000e0041", "\u2028b", "\u3164",
+    ],
+)  # fmt: skip
+async def test_nothing_in_a_name_or_value_is_hidden_or_begins_a_line(deceit: str) -> None:
+    box, _ = taking_all()
+    person = Person()
+    server = wieldy.mcp.server(box)
+    async with Client(server, elicitation_callback=person) as client:
+        for arguments in ({"path": deceit}, {deceit: 1}, {"a": {deceit: [deceit]}}):
+            await client.call_tool("wipe", arguments)
+
+    for asked in person.asked:
+        assert len(asked.split("\n")) == 4
+        assert deceit not in asked and "\\" in asked
+
+
+async def test_a_name_can_not_pass_for_an_argument_with_a_value() -> None:
+    box, _ = taking_all()
+
+    (asked,), _ = await ask_about(box, {'path = "/tmp" ': 1, "x" * 5000: 2})
+
+    assert '\n  "path = \\"/tmp\\" " = 1\n' in asked
+    assert "characters left out" in asked and asked.count(" = 2") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {f"argument_{n}": n for n in range(1000)},
+        {f"argument_{n}": "x" * 1000 for n in range(60)},
+        {"x" * 5000 + str(n): n for n in range(60)},
+    ],
+)
+async def test_a_call_with_too_many_arguments_to_show_waits(arguments: dict[str, Any]) -> None:
+    box, got = taking_all()
+
+    asked, told = await ask_about(box, arguments)
+
+    [parked] = await box.pending()
+    assert asked == [] and got == []
+    assert "too many to be shown" in told and f"`wieldy approve {parked.id}`" in told
+    assert (await box.approve(parked.id)).ok and got == [arguments]
+
+
+async def test_a_call_without_arguments_says_so() -> None:
+    box, _ = taking_all()
+
+    (asked,), _ = await ask_about(box, {})
+
+    assert asked.split("\n")[:2] == ["May wipe run?", "It has no arguments."]
+
+
+async def test_a_preset_that_is_secret_is_covered_in_the_question() -> None:
+    box = Toolbox()
+
+    @box.tool(permission="confirm", presets={"token": "a-long-token"})
+    async def wipe(path: str, token: str) -> str:
+        return "wiped"
+
+    (asked,), _ = await ask_about(box, {"path": "/a-long-token/b"})
+
+    assert "a-long-token" not in asked and '"/**********/b"' in asked
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_words_of_a_tools_question_hide_nothing(mode: Mode) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def book(context: Context) -> str:
+        if context.answers is None:
+            raise InputNeeded.form("Really?\nYes \u202eno\x1b[2K")
+        return "booked"
+
+    person = Person(n=1)
+    async with Client(wieldy.mcp.server(box), mode=mode, elicitation_callback=person) as client:
+        result = await client.call_tool("book", {})
+
+    assert text_of(result) == "booked"
+    assert person.asked == ["Really?\nYes \\u202eno\\x1b[2K"]

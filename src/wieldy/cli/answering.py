@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from wieldy.core.visible import visible_lines, visible_name
+
 from . import screen
 from .arguments import ArgumentError, read_arguments
 from .asking import ask_line
@@ -29,7 +31,7 @@ def asked_answers(requests: Mapping[str, Any]) -> dict[str, Any] | None:
         schema = schema_of(request)
         if schema is None:
             return None
-        screen.say(str(request["params"].get("message", name)), "yellow")
+        screen.say(visible_lines(str(request["params"].get("message", name))), "yellow")
         fields = schema.get("properties", {})
         needed = schema.get("required", ())
         content: dict[str, Any] = {}
@@ -59,7 +61,7 @@ def _content(
 
 def _field(name: str, schema: Mapping[str, Any], needed: bool) -> dict[str, Any]:
     while True:
-        answer = ask_line(f"  {screen.line(name)}{'' if needed else ' (optional)'}: ")
+        answer = ask_line(f"  {visible_name(name)}{'' if needed else ' (optional)'}: ")
         if not answer and not needed:
             return {}
         try:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from wieldy.core.visible import visible, visible_name
+
 from . import screen
 from .arguments import ArgumentError, read_arguments
 
@@ -19,10 +21,11 @@ class Answer(Enum):
 
 def ask(tool: str, arguments: Any, reason: object) -> Answer:
     """Show a call, all of it, and ask whether it may run."""
-    screen.say(f"{tool} waits for you: {reason or 'it needs approval'}", "yellow")
+    why = visible(str(reason or "it needs approval"))
+    screen.say(f"{visible_name(tool)} waits for you: {why}", "yellow")
     named = arguments.items() if isinstance(arguments, Mapping) else ()
     for name, value in named:
-        screen.say(f"  {screen.line(name)} = {screen.line(screen.compact(value))}")
+        screen.say(f"  {visible_name(name)} = {screen.exact(value)}")
     while True:
         answer = ask_line("Run it? y/N/edit: ").strip().lower()
         if answer in ("", "n", "no"):
@@ -51,9 +54,9 @@ def ask_line(question: str) -> str:
 
 
 def _other(name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    there = screen.line(screen.compact(arguments[name])) if name in arguments else ""
+    there = screen.exact(arguments[name]) if name in arguments else ""
     while True:
-        answer = ask_line(f"  {screen.line(name)} [{there}]: ")
+        answer = ask_line(f"  {visible_name(name)} [{there}]: ")
         if not answer:
             return {}
         try:

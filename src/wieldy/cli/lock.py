@@ -12,9 +12,9 @@ from rich.text import Text
 
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
+from wieldy.core.visible import visible
 from wieldy.mcp.lock import Changes, Lock
 from wieldy.mcp.suspicion import Finding, suspicions
-from wieldy.mcp.visible import visible
 
 from . import exits
 from .module import SourceError

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from wieldy.core.approvals import Parked
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallDenied, ToolNotFound
+from wieldy.core.visible import visible, visible_name
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
@@ -88,7 +89,7 @@ def run_approve(
                 return exits.OK
             code = outlet.finish(outcome)
             if code == exits.WAITING:
-                screen.say(f"It ran, and asks: {outcome.metadata.get('reason')}")
+                screen.say(f"It ran, and asks: {visible(str(outcome.metadata.get('reason')))}")
             return code
 
     return exits.guarded(work)
@@ -166,15 +167,15 @@ async def _approved(box: Toolbox) -> set[str]:
 def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
     now = time.time()
     scope = parked.scope
-    who = " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})")))
+    who = visible(" ".join(filter(None, (scope.agent, scope.session and f"({scope.session})"))))
     expires = "" if parked.expires_at is None else f"in {screen.age(parked.expires_at - now)}"
     return (
         parked.id,
-        parked.tool,
+        visible_name(parked.tool),
         "approved" if approved else "pending",
         screen.age(now - parked.at),
         expires,
         who,
-        screen.line(parked.reason or "", 60),
-        screen.compact(parked.shown),
+        visible(parked.reason or "", 60),
+        screen.exact(parked.shown),
     )

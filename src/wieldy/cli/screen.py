@@ -18,6 +18,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from wieldy.core.visible import visible, visible_value
+
 STYLES = {
     "ok": "green",
     "pending": "yellow",
@@ -66,6 +68,14 @@ def line(text: object, limit: int | None = None) -> str:
 def compact(data: Any) -> str:
     """Data on one line, as a person reads it: JSON in its own letters."""
     return json.dumps(_plain(data), ensure_ascii=False)
+
+
+def exact(data: Any) -> str:
+    """The same for a person who decides on it: whatever could not be told apart is an escape."""
+    try:
+        return visible_value(_plain(data))
+    except ValueError:
+        return visible(repr(data))
 
 
 def say(text: str, style: str = "") -> None:

@@ -26,7 +26,7 @@ from wieldy.core.errors import AlreadyDecided, WieldyError
 
 from .offer import Box, Decider
 from .questions import APPROVE, Question, approval, lacking, pause
-from .results import Answer, answer, failure, waiting
+from .results import Answer, answer, decide_elsewhere, failure, waiting
 
 Request = ServerRequestContext[Any, Any]
 _PAUSE = 1.0
@@ -65,6 +65,8 @@ class Asking:
             question = self._question(outcome)
             if question is None or not _can_ask(ctx, question):
                 break
+            if not question.requests:
+                return waiting(outcome, "its arguments are too many to be shown here")
             answers, given = given, None
             if question.kind == "approve" or not answers or not question.answered(answers):
                 if _is_modern(ctx):
@@ -100,8 +102,9 @@ class Asking:
         """
         if question.kind == "input":
             for parked in await cast(Decider, self._box).pending():
-                if parked.id == question.call_id and parked.requests != question.requests:
-                    return pause(receipt(parked))
+                asked = pause(receipt(parked)) if parked.id == question.call_id else None
+                if asked is not None and asked.requests != question.requests:
+                    return asked
         return None
 
     def _question(self, outcome: Outcome) -> Question | None:
@@ -141,7 +144,7 @@ class Asking:
             return await box.deny(question.call_id, by=by, reason=str(reason) if reason else None)
         return failure(
             f"The call of {question.tool} waits for approval as {question.call_id}: the question "
-            f"was closed. A person can let it run with `wieldy approve {question.call_id}`."
+            f"was closed. {decide_elsewhere(question.call_id)}."
         )
 
     async def _asked_or_decided(

@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wieldy.core.canonical import canonical
 from wieldy.core.tool import Tool, definition_digest
-
-from .visible import visible_json
+from wieldy.core.visible import visible_json
 
 
 class Definition(BaseModel):

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
+from wieldy.core.visible import visible, visible_json
 
 from .definition import Definition
-from .visible import visible, visible_json
 
 LOCK_FILE = "tools.lock"
 FORMAT = 1

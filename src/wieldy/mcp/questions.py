@@ -7,20 +7,24 @@ from typing import Any, Literal
 
 from mcp_types import ClientCapabilities
 
-from wieldy.core.block import to_text
 from wieldy.core.call import Call, Outcome
 from wieldy.core.credential import argument_secrets, sent_secrets
-from wieldy.core.secret import redact
+from wieldy.core.secret import redact_data
 from wieldy.core.tool import Tool
+from wieldy.core.visible import cut_middle, visible, visible_lines, visible_name
+
+from .argument_lines import argument_lines
 
 Requests = Mapping[str, dict[str, Any]]
 APPROVE = "approve"
-_LONGEST = 4000
+_LONGEST = 500
+# Where a form has its words for people.
+_WORDS = ("message", "title", "description", "enumNames")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One round: the call, what is asked about it, and which requests ask it."""
+    """One round: the call, what is asked about it, and which requests ask it, if any can."""
 
     kind: Literal["approve", "input"]
     call_id: str
@@ -42,12 +46,20 @@ class Question:
 
 
 def approval(outcome: Outcome, tool: Tool | None) -> Question:
-    """Ask whether a parked call may run: what it is, with which arguments, and why."""
+    """Ask whether a parked call may run: what it is, with which arguments, and why.
+
+    Arguments that are too many to be shown are not asked about: nobody decides on
+    what they don't see.
+    """
     call = outcome.call
+    arguments = argument_lines(_shown(call, tool))
+    if arguments is None:
+        return Question("approve", call.id, call.tool, {})
+    lines = [f"May {_short(visible_name(call.tool))} run?"]
+    lines += ["Arguments:", *arguments] if arguments else ["It has no arguments."]
     reason = outcome.metadata.get("reason")
-    lines = [f"May {call.tool} run?", f"Arguments: {_shown(call, tool)}"]
     if reason:
-        lines.append(f"It needs approval: {reason}")
+        lines.append(f"It needs approval: {_short(visible(str(reason)))}")
     form = {
         "type": "object",
         "properties": {
@@ -66,7 +78,7 @@ def pause(outcome: Outcome) -> Question | None:
     requests = outcome.metadata.get("input")
     if not isinstance(requests, Mapping):
         return None
-    return Question("input", outcome.call.id, outcome.call.tool, dict(requests))
+    return Question("input", outcome.call.id, outcome.call.tool, _readable(dict(requests)))
 
 
 def lacking(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
@@ -95,12 +107,27 @@ def _can_take(request: Mapping[str, Any], client: ClientCapabilities | None) -> 
     return mode in (modes or {"form"})
 
 
-def _shown(call: Call, tool: Tool | None) -> str:
-    """The arguments as a person may read them: no secrets, and not without end."""
+def _shown(call: Call, tool: Tool | None) -> Mapping[str, Any]:
+    """The arguments as a person may read them, without secrets."""
     sent = call.arguments
     arguments = sent if isinstance(sent, Mapping) else {}
     secrets = argument_secrets(arguments)
     if tool is not None:
-        secrets += sent_secrets(arguments, tool.input_schema)
-    text = redact(to_text(dict(arguments)), secrets)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+        secrets += (*tool.secrets, *sent_secrets(arguments, tool.input_schema))
+    shown: Mapping[str, Any] = redact_data(arguments, secrets)
+    return shown
+
+
+def _short(text: str) -> str:
+    return cut_middle(text, _LONGEST)
+
+
+def _readable(asked: Any, words: bool = False) -> Any:
+    """What a tool asks, with everything hidden in its words written out; names stay as they are."""
+    if isinstance(asked, str):
+        return visible_lines(asked) if words else asked
+    if isinstance(asked, list):
+        return [_readable(each, words) for each in asked]
+    if isinstance(asked, Mapping):
+        return {key: _readable(each, key in _WORDS) for key, each in asked.items()}
+    return asked

@@ -38,8 +38,17 @@ def waiting(outcome: Outcome, why: str | None = None) -> Answer:
     reason = why or outcome.metadata.get("reason")
     said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
     return failure(
-        f"{said} It has not run. A person can let it run with `wieldy approve {call_id}`; "
+        f"{said} It has not run. {decide_elsewhere(call_id)}; "
         "calling again would ask for another approval."
+    )
+
+
+def decide_elsewhere(call_id: str) -> str:
+    """Where a person sees and decides what can't be decided here."""
+    return (
+        "A person can see it all with `wieldy pending` and let it run with "
+        f"`wieldy approve {call_id}` where the server's store is, or with `box.approve` in the "
+        "program that serves it"
     )
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from wieldy.core.errors import LockError
 from wieldy.core.hold import Hold
 from wieldy.core.tool import Tool
+from wieldy.core.visible import visible
 
 from .definition import Definition
 from .lock import Change, Lock
-from .visible import visible
 
 ON_CHANGE = ("block", "quarantine", "warn")
 _OWN = "python"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wieldy.core.tool import Tool
+from wieldy.core.visible import is_hidden, visible
 
 from .instructions import instructions
-from .visible import is_hidden, visible
 
 _LONGEST_SHOWN = 120
 # A run of white space after which a reader sees nothing more: more than a screen's width, or lines.
