@@ -14,9 +14,11 @@ from wieldy import (
     CallNotFound,
     CallPending,
     Context,
+    Handler,
     InvalidArguments,
     Outcome,
     Parked,
+    Run,
     Secret,
     Status,
     Toolbox,
@@ -311,12 +313,16 @@ async def test_a_decision_holds_for_exactly_the_arguments_it_was_made_on(
     sent: Any, slipped_in: Any
 ) -> None:
     ran: list[Any] = []
-    box = Toolbox()
+
+    async def slip_in(run: Run, proceed: Handler) -> Outcome:
+        if run.call.decision is not None:
+            run.call.arguments["flag"] = slipped_in  # type: ignore[index]
+        return await proceed(run)
+
+    box = Toolbox(middleware=[slip_in])
     schema = {"type": "object", "properties": {"flag": {}}}
     box.add(lambda flag: ran.append(flag), name="act", permission="confirm", input_schema=schema)
     parked = await box.call("act", {"flag": sent})
-    (waiting,) = await box.pending()
-    waiting.call.arguments["flag"] = slipped_in  # type: ignore[index]
     outcome = await box.approve(parked.call.id)
     assert outcome.status is Status.DENIED
     assert "not those that were approved" in outcome.text

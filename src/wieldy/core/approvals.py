@@ -1,6 +1,7 @@
 """Parked calls: who waits for a decision, and what was decided."""
 
 import asyncio
+import copy
 import json
 import threading
 import time
@@ -14,6 +15,7 @@ from .block import Text, to_text
 from .call import Call, Decision, Outcome, Scope, Status
 from .canonical import digest
 from .errors import AlreadyDecided, CallNotFound
+from .private_copy import private_copy
 from .run import Run
 
 _REMEMBERED = 1000
@@ -42,6 +44,7 @@ class Parked:
         "repairs",
         "requests",
         "state",
+        "token",
     )
 
     def __init__(
@@ -60,6 +63,8 @@ class Parked:
         begun: float | None = None,
     ) -> None:
         self.begun = begun
+        # What its copies have in common, and a call that asks anew does not have.
+        self.token = object()
         self.call = call
         self.covered = covered
         self.digest = digest(call.arguments)
@@ -71,6 +76,14 @@ class Parked:
         self.deps = deps
         self.requests = requests
         self.state = state
+
+    def copy(self) -> "Parked":
+        """The same parked call with data of its own, for somebody who may change that."""
+        other = copy.copy(self)
+        other.call = self.call.replace(arguments=private_copy(self.call.arguments))
+        for name in ("covered", "repairs", "requests", "state"):
+            setattr(other, name, private_copy(getattr(self, name)))
+        return other
 
     @property
     def id(self) -> str:
@@ -202,7 +215,7 @@ class MemoryApprovals:
         with self._lock:
             if parked.id in self._parked or parked.id in self._decided:
                 return False
-            self._parked[parked.id] = parked
+            self._parked[parked.id] = parked.copy()
             return True
 
     async def suspend(self, parked: Parked, run: Run) -> bool:
@@ -211,7 +224,7 @@ class MemoryApprovals:
             if parked.id in self._parked:
                 return False
             before = self._decided.pop(parked.id, None)
-            self._parked[parked.id] = parked
+            self._parked[parked.id] = parked.copy()
         if before is not None:
             before.ended.set_result(receipt(parked))
         return True
@@ -221,13 +234,13 @@ class MemoryApprovals:
         with self._lock:
             unclaimed = [known.parked for known in self._decided.values() if not known.claimed]
             waiting = [*unclaimed, *self._parked.values()]
-        return [parked for parked in waiting if parked.concerns(agent, session)]
+        return [parked.copy() for parked in waiting if parked.concerns(agent, session)]
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
         with self._lock:
             parked = self._parked.get(call_id)
-            return self._known(call_id).parked if parked is None else parked
+            return (self._known(call_id).parked if parked is None else parked).copy()
 
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
@@ -294,7 +307,7 @@ class MemoryApprovals:
         with self._lock:
             parked = self._parked.get(call_id)
             if parked is not None:
-                if parked is not seen:
+                if parked.token is not seen.token:
                     raise went_on(seen)
                 del self._parked[call_id]
                 held = parked.call.arguments if edited is None else edited.arguments
@@ -308,7 +321,7 @@ class MemoryApprovals:
             if each.set_running_or_notify_cancel():
                 each.set_result(None)
         check_agreement(call, decision)
-        return call, parked is not None
+        return call.replace(arguments=private_copy(call.arguments)), parked is not None
 
     def _known(self, call_id: str) -> _Decided:
         known = self._decided.get(call_id)

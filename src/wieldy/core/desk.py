@@ -21,6 +21,7 @@ from .errors import (
 )
 from .permission import decision_on
 from .plain import plain_json
+from .private_copy import private_copy
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras, Sink
@@ -59,6 +60,7 @@ class Desk:
             raise AnswerNeeded(call_id, list(parked.requests))
         edited, agreed, repairs = None, parked.digest, parked.repairs
         if arguments is not None:
+            arguments = private_copy(arguments)
             checked = await self._engine.check(parked.call.replace(arguments=arguments))
             edited = Edited(*checked)
             agreed, repairs = digest(edited.arguments), tuple(edited.repairs)

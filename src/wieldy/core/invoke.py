@@ -10,8 +10,8 @@ from typing import Any
 from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
 from .context import Context
-from .errors import CallUnknown, ToolFailed, describe
-from .run import Executor, Handler, Run
+from .errors import CallDenied, CallUnknown, ToolFailed, describe
+from .run import Executor, Handler, Objection, Run
 from .secret import redact
 from .signature import is_async
 from .tool import Tool
@@ -31,11 +31,14 @@ def bare_function(tool: Tool) -> Callable[..., Any] | None:
     return tool.function if bare and not signature.context and not signature.positional else None
 
 
-def invoker(tool: Tool, executor: Executor | None) -> Handler:
-    """The innermost handler of a tool: on the loop, or where the executor says."""
+def invoker(tool: Tool, executor: Executor | None, objection: Objection) -> Handler:
+    """The innermost handler of a tool: on the loop, or where the executor says.
+
+    `objection` says why a call may not run after all that had to wait for a worker.
+    """
     if executor is None or is_async(tool.function):
         return _on_loop(tool, executor)
-    return _elsewhere(tool, executor)
+    return _elsewhere(tool, executor, objection)
 
 
 def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
@@ -56,13 +59,16 @@ def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
     return invoke_here
 
 
-def _elsewhere(tool: Tool, executor: Executor) -> Handler:
+def _elsewhere(tool: Tool, executor: Executor, objection: Objection) -> Handler:
     enter = _entrance(tool)
     # A call with a deadline must be able to leave its function behind, so it gets a worker
     # even where the waiting caller's own thread would do.
     may_stay_home = tool.limits.timeout is None and tool.limits.isolation in (None, "thread")
 
     def body(run: Run) -> Any:
+        why_not = objection(run)
+        if why_not is not None:
+            return _Forbidden(why_not)
         try:
             value = enter(run)
             return _drain_blocking(run, value) if isinstance(value, GeneratorType) else value
@@ -76,6 +82,9 @@ def _elsewhere(tool: Tool, executor: Executor) -> Handler:
             value = await place.execute(run, body)
             if type(value) is _Stopped:
                 return failure(run, value.error)
+            if type(value) is _Forbidden:
+                denied = CallDenied(tool.name, value.reason)
+                return Outcome(run.call, Status.DENIED, error=denied)
             if type(value) not in FINAL or tool.postprocess is not None:
                 value = await settled(run, value, place)
             return Outcome(run.call, _OK, value)
@@ -92,6 +101,15 @@ class _Stopped:
 
     def __init__(self, error: StopIteration) -> None:
         self.error = error
+
+
+class _Forbidden:
+    """Why a function was not entered, on its way from another thread."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
 
 def failed(run: Run, error: BaseException) -> Outcome:

@@ -1,6 +1,6 @@
 """Hold a call until it is allowed to run."""
 
-import copy
+import asyncio
 import inspect
 import logging
 import time
@@ -13,8 +13,9 @@ from .call import Decision, Outcome, Status
 from .canonical import digest
 from .credential import argument_secrets
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
+from .private_copy import private_arguments
 from .rules import Rule, Rules, StoredRules, Verdict, concerning
-from .run import Handler, Layer, Run
+from .run import Handler, Layer, Objection, Run
 from .secret import redact, redact_data
 from .signature import known_values
 from .tool import Permission, Tool
@@ -66,15 +67,36 @@ class Permits:
         return _Guard(self, tool, known).around if needed else None
 
     async def forbids(self, run: Run) -> str | None:
-        """Why a call that has begun may not be tried once more; None if it may."""
+        """Why a call that has waited since it began may not go on; None if it may."""
         try:
-            if self.stored is not None and time.monotonic() >= self.stored.good_until:
+            if self._outdated():
+                assert self.stored is not None
                 await self.stored.renew()
         except StoreError as error:
             return str(error)
         judge = self.judge(run.tool)
-        permission, reason = (_AUTO, "") if judge is None else judge(run)
-        return reason if permission is Permission.DENY else None
+        return None if judge is None else _objection(judge, run)
+
+    def late_check(self, tool: Tool) -> Objection:
+        """What a worker asks just before it enters the function: the call may have waited for it.
+
+        It costs next to nothing where no rule was made since the call was judged.
+        """
+        known: tuple[int, Judge | None] = -1, None
+
+        def check(run: Run) -> str | None:
+            nonlocal known
+            if self._outdated():
+                return asyncio.run_coroutine_threadsafe(self.forbids(run), run.loop).result()
+            edition, judge = known
+            if edition != self.edition:
+                known = edition, judge = self.edition, self.judge(tool)
+            return None if judge is None or run.judged == edition else _objection(judge, run)
+
+        return check
+
+    def _outdated(self) -> bool:
+        return self.stored is not None and time.monotonic() >= self.stored.good_until
 
     @property
     def edition(self) -> int:
@@ -99,8 +121,6 @@ class Permits:
     async def _ask(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
-        # What is asked about is what runs, whatever becomes of what the caller sent.
-        run.values = _snapshot(run.values)
         arguments, discreet = _discreetly(run)
         parked = Parked(
             run.call.replace(arguments=arguments),
@@ -110,6 +130,7 @@ class Permits:
             deps=run.deps,
             **discreet,
         )
+        # The approver has a copy of its own: what it may do to that, nobody else sees.
         answer = await _answer(self.approver, parked, run.secrets)
         if answer is True:
             run.agreed = edition
@@ -177,6 +198,8 @@ class _Guard:
             self.known = edition, judge = permits.edition, permits.judge(self._tool)
         if judge is None:
             return proceed(run)
+        # What is judged is what the function gets, whatever becomes of what was sent.
+        run.values, run.judged = private_arguments(run.values), edition
         permission, reason = judge(run)
         if permission is _AUTO:
             return proceed(run)
@@ -213,22 +236,9 @@ def decision_on(
     )
 
 
-def _snapshot(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments apart from the caller, who may go on changing what it sent."""
-    return {name: _copied(value) for name, value in arguments.items()}
-
-
-def _copied(value: Any) -> Any:
-    try:
-        return copy.deepcopy(value)
-    except Exception:
-        # What can't be copied is still held to its digest.
-        return value
-
-
 def _discreetly(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arguments to be kept, and what a person may see of them and of their repairs."""
-    arguments = _snapshot(run.arguments)
+    arguments = private_arguments(run.arguments)
     # A program may send a secret where no type says so.
     sent = argument_secrets(arguments)
     if sent:
@@ -247,7 +257,7 @@ async def _answer(
     if approver is None:
         return None
     try:
-        answer = approver(parked)
+        answer = approver(parked.copy())
         if inspect.isawaitable(answer):
             answer = await answer
     except Exception:
@@ -312,6 +322,14 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
         return settled, otherwise
 
     return judge
+
+
+def _objection(judge: Judge, run: Run) -> str | None:
+    """Why a call that has begun may not go on: it is forbidden, or should have been asked about."""
+    permission, reason = judge(run)
+    asked = run.agreed is not None or run.call.decision is not None
+    fine = permission is _AUTO or (permission is Permission.CONFIRM and asked)
+    return None if fine else reason
 
 
 def _heeded(tool: Tool, mode: str) -> tuple[Verdict, ...]:

@@ -1,7 +1,7 @@
 """Work out once per tool how its calls go: the middleware it needs, folded."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,13 @@ from .gate import Gate
 from .invoke import bare_function, invoker
 from .limits import parse_rate
 from .permission import Permits
+from .private_copy import private_arguments
 from .problem import mentions_secret
 from .rate import limit_rate
 from .record import Keeper
 from .registry import Registry
 from .retry import retry
-from .run import Executor, Handler, Layer, Middleware, Run
+from .run import Executor, Handler, Layer, Middleware, Objection, Run
 from .size import Spill, limit_size
 from .slots import limit_concurrency
 from .tool import Tool
@@ -43,13 +44,18 @@ class Basis:
     __slots__ = ("accept", "executor", "function", "handler", "limiters", "read", "tool", "values")
 
     def __init__(
-        self, tool: Tool, intake: Intake, executor: Executor | None, limiters: Limiters
+        self,
+        tool: Tool,
+        intake: Intake,
+        executor: Executor | None,
+        limiters: Limiters,
+        objection: Objection,
     ) -> None:
         self.tool = tool
         self.executor = executor
         self.limiters = limiters
         self.function = bare_function(tool)
-        self.handler = invoker(tool, executor)
+        self.handler = invoker(tool, executor, objection)
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
         if tool.secrets or tool.once("takes_secret", _takes_secret):
             self.function = None
@@ -141,7 +147,8 @@ class Planner:
         if known is not None and known.tool is tool:
             return known
         limiters = _limiters(tool, self._spill, self._gate, self._permits)
-        made = Basis(tool, Intake(tool, self._validation), self._executor(tool), limiters)
+        intake, objection = Intake(tool, self._validation), self._permits.late_check(tool)
+        made = Basis(tool, intake, self._executor(tool), limiters, objection)
         with self._lock:
             # Two callers at the same time share its slots.
             known = self._bases.get(tool.name)
@@ -154,9 +161,11 @@ class Planner:
     def _stack(self, basis: Basis) -> list[Layer]:
         """What is around a tool's function, the outermost first."""
         tool, (before, after) = basis.tool, basis.limiters
-        keeper, waits = self._keeper, bool(self._middleware) or self._keeper is not None
+        keeper = self._keeper
+        queues = self._gated or tool.limits.concurrency is not None
+        waits = bool(self._middleware) or keeper is not None or queues
         guard = self._permits.guard(tool, always=waits)
-        stack: list[Layer] = [] if keeper is None else [keeper.once]
+        stack: list[Layer] = [] if keeper is None else [_hold_fast, keeper.once]
         if self._middleware:
             stack += map(_layer, (_expect_outcome, *self._middleware))
             if keeper is not None:
@@ -166,11 +175,10 @@ class Planner:
         if self._gated:
             stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
         stack += map(_layer, before)
-        if keeper is not None:
+        if guard is not None and (queues or self._permits.approver is not None):
             # A rule made while a call stood in a queue, or before an approver, counts.
-            waited = self._gated or self._permits.approver is not None or tool.limits.concurrency
-            if guard is not None and waited:
-                stack.append(guard)
+            stack.append(guard)
+        if keeper is not None:
             stack.append(keeper.start)
         return [*stack, *map(_layer, after)]
 
@@ -190,6 +198,17 @@ def _layer(middleware: Middleware) -> Layer:
 
 def _takes_secret(tool: Tool) -> bool:
     return mentions_secret(tool.input_schema, tool.input_schema)
+
+
+def _hold_fast(proceed: Handler) -> Handler:
+    """Keep what was accepted from changing: what is recorded is what the function gets."""
+
+    def hold_fast(run: Run) -> Awaitable[Outcome]:
+        run.values = private_arguments(run.values)
+        run.accepted = private_arguments(run.arguments)
+        return proceed(run)
+
+    return hold_fast
 
 
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
@@ -227,7 +246,7 @@ def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> 
     if limits.retries and (tool.retryable or limits.retry_unsafe):
         after.append(retry(limits.retries, permits.forbids))
     if limits.rate is not None:
-        after.append(limit_rate(*parse_rate(limits.rate)))
+        after.append(limit_rate(*parse_rate(limits.rate), permits.forbids))
     if limits.timeout is not None:
         after.append(deadline(limits.timeout))
     return before, after

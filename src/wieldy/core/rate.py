@@ -7,12 +7,16 @@ from bisect import insort
 from collections import deque
 from contextlib import suppress
 
-from .call import Outcome
-from .run import Handler, Middleware, Run
+from .call import Outcome, Status
+from .errors import CallDenied
+from .run import Handler, Middleware, Run, Veto
 
 
-def limit_rate(count: int, seconds: float) -> Middleware:
-    """A middleware that lets `count` calls start in any span of `seconds`; others wait."""
+def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
+    """A middleware that lets `count` calls start in any span of `seconds`; others wait.
+
+    `forbids` says why a call that has waited may not start, if a rule was made meanwhile.
+    """
     starts: deque[float] = deque()
     lock = threading.Lock()
 
@@ -39,6 +43,11 @@ def limit_rate(count: int, seconds: float) -> Middleware:
                 # Who gives up waiting must not make the next one wait longer.
                 cancel(start)
                 raise
+            why_not = await forbids(run)
+            if why_not is not None:
+                cancel(start)
+                denied = CallDenied(run.tool.name, why_not)
+                return Outcome(run.call, Status.DENIED, error=denied)
         return await proceed(run)
 
     return start_in_turn

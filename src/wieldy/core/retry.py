@@ -1,14 +1,12 @@
 """Try again, with growing pauses, where running twice does no harm."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from copy import copy
 
 from .call import Outcome, asked_for
 from .errors import CallTimeout, ServiceError, ToolFailed
-from .run import Handler, Middleware, Run
+from .run import Handler, Middleware, Run, Veto
 
-Veto = Callable[[Run], Awaitable[str | None]]
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
 

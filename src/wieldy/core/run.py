@@ -73,6 +73,8 @@ class Run:
     permission: Permission = Permission.AUTO
     # The edition of the rules under which the approver said yes.
     agreed: int | None = None
+    # The edition of the rules by which the values were judged.
+    judged: int | None = None
     deps: Any = None
     sink: Sink | None = None
     home: Executor | None = None
@@ -290,6 +292,9 @@ Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
 # What a middleware is once it is folded: a handler around another.
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
+# Why a call that has waited may not go on, or None; `Objection` is the same without waiting.
+Veto = Callable[[Run], Awaitable[str | None]]
+Objection = Callable[[Run], str | None]
 Late = Callable[[Run, Any, BaseException | None], None]
 
 # The call that this code runs in. It is not set back when the call ends: whoever reads it
