@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr
 from wieldy import (
     Context,
     InvalidArguments,
+    Limits,
     Outcome,
     Progress,
     Resource,
@@ -369,3 +370,16 @@ async def test_a_secret_sent_twice_is_not_echoed_where_it_does_not_fit(as_text: 
     assert isinstance(outcome.error, InvalidArguments)
     assert PASSWORD not in everything(outcome)
     assert "second-secret" not in everything(outcome)
+
+
+async def test_a_secret_that_an_attempt_learns_is_covered_in_the_outcome() -> None:
+    box = Toolbox()
+
+    @box.tool(limits=Limits(retries=1), idempotent=True)
+    async def ask(ctx: Context) -> str:
+        # As the tools of an MCP server do with the headers of each call.
+        ctx._run.keep_secret((PASSWORD,))
+        return f"<{PASSWORD}>"
+
+    outcome = await box.call("ask")
+    assert outcome.text == f"<{MASK}>"

@@ -531,3 +531,30 @@ async def test_a_secret_preset_is_covered_in_every_chunk(toolkit: Toolkit) -> No
     assert [text_of(chunk) for chunk in chunks] == [said, f"{said} again"]
     assert [chunk.metadata for chunk in chunks] == [{"n": 1}, {"n": 2}]
     assert (await toolkit.toolbox.call("leak")).text == f"{said} again"
+
+
+@pytest.mark.parametrize("ending", ["", " end"])
+async def test_a_secret_preset_that_is_split_over_chunks_is_in_none_of_them(
+    toolkit: Toolkit, ending: str
+) -> None:
+    async def leak(api_key: str) -> AsyncIterator[ToolResponse]:
+        whole = f"key hunter {api_key}{ending}"
+        for size in range(1, len(whole) + 1):
+            yield says(whole[:size], stream=True)
+
+    async def tease(api_key: str) -> AsyncIterator[ToolResponse]:
+        yield says("key ")
+        yield says(f"key {api_key[:7]}")
+
+    for function in (leak, tease):
+        toolkit.register_tool_function(function, preset_kwargs={"api_key": "hunter2-hunter2"})
+    chunks = [text_of(response) for response in await call(toolkit, "leak")]
+
+    whole = f"key hunter **********{ending}"
+    assert chunks[-1] == whole
+    assert all(whole.startswith(chunk) for chunk in chunks)
+    shown = [text_of(response) for response in await call(toolkit, "tease")]
+    assert shown[0] == "key " and shown[-1] == "key hunter2"
+
+    items: list[Any] = [item async for item in toolkit.toolbox.stream("leak")]
+    assert "".join(item.text for item in items[:-1]) == whole == items[-1].text

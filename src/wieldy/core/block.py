@@ -70,6 +70,20 @@ class Text(Block):
         return Text(change(self.text))
 
 
+class RepeatingText(Text):
+    """Text for readers who want all of it so far each time: it holds what was shown before."""
+
+    __slots__ = ()
+
+    def texts(self) -> list[str]:
+        """All texts so far, which are one together."""
+        raise NotImplementedError
+
+    def with_texts(self, texts: Sequence[str], before: str, again: bool) -> "RepeatingText":
+        """The same with other texts, after `before` was shown; `again` if it was shown itself."""
+        raise NotImplementedError
+
+
 class _Media(Block):
     """Bytes with a media type; `data` is base64 text."""
 

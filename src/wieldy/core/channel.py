@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ class Channel:
     """
 
     def __init__(self, live: bool = False) -> None:
-        self._live = live
+        self.live = live
         self._items: deque[Any] = deque()
         self._closed = False
         self._reader: asyncio.Future[None] | None = None
@@ -28,11 +28,6 @@ class Channel:
         if not self._closed:
             self._items.append(item)
             self._wake_reader()
-
-    def finish(self, returned: Iterable[Any]) -> None:
-        """Take what the call gave in the end, unless the reader finds it in the outcome."""
-        for item in () if self._live else returned:
-            self.push(item)
 
     def room(self) -> Awaitable[None] | None:
         """Something to wait for when the reader is behind."""

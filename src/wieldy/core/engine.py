@@ -410,11 +410,9 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     rest = () if run.streamed and ended_well else outcome.content
     content = (*shown, *rest)
     if run.secrets:
-        rest = covered_content(rest, run.secrets)
         content = covered_content(content, run.secrets)
         _note_covered(run, outcome.value)
-    if run.sink is not None and ended_well:
-        run.sink.finish(rest)
+    run.end_stream(rest if ended_well else ())
     return Outcome(
         outcome.call,
         outcome.status,

@@ -78,6 +78,8 @@ def _adopt(run: Run, trial: Run) -> None:
     """Take what the attempt that counts has shown and noted."""
     run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
     run.metadata = trial.metadata or None
+    if trial.secrets != run.secrets:
+        run.keep_secret(trial.secrets)
     run.eventful = run.eventful or trial.eventful
     if trial.attempts > 1:
         run.note("attempts", trial.attempts)

@@ -12,6 +12,7 @@ from .call import Call, Outcome
 from .cancellation import Cancellation
 from .credential import held_secrets
 from .current import current_task, running_tasks
+from .held_text import HeldText
 from .secret import redact, redact_data
 from .tool import Permission, Tool
 
@@ -19,11 +20,12 @@ from .tool import Permission, Tool
 class Sink(Protocol):
     """Where emitted items go while the call runs."""
 
+    @property
+    def live(self) -> bool:
+        """Whether it wants only what is shown while the call runs."""
+
     def push(self, item: Block | Progress) -> None:
         """Take an item, on the loop's thread."""
-
-    def finish(self, returned: Iterable[Block]) -> None:
-        """Take what the call gave in the end, beside what it showed on the way."""
 
     def room(self) -> Awaitable[None] | None:
         """Something to wait for before the next item, or None if there is room."""
@@ -77,7 +79,10 @@ class Run:
     judged: int | None = None
     deps: Any = None
     sink: Sink | None = None
+    # What the reader behind the sink does not see yet.
+    held: HeldText
     home: Executor | None = None
+    # What the call has shown, in which secrets are not covered yet.
     blocks: list[Block] | None = None
     metadata: dict[str, Any] | None = None
     interruption: Cancellation | None = None
@@ -150,6 +155,7 @@ class Run:
     def send_to(self, sink: Sink) -> None:
         """Show to this reader what the call emits."""
         self.sink = sink
+        self.held = HeldText()
         self.blocks = []
         self.eventful = True
 
@@ -187,8 +193,7 @@ class Run:
     def show(self, item: Any) -> Awaitable[None] | None:
         """Emit without waiting; gives something to wait for when the reader is behind.
 
-        Secrets are covered block by block: a reader may see one that is split over
-        two of them. In the outcome it is covered.
+        Text that may be the beginning of a secret reaches the reader with what follows it.
         """
         if self.stopped:
             return None
@@ -202,10 +207,19 @@ class Run:
             if self.blocks is None:
                 self.blocks = []
                 self.eventful = True
-            shown = covered(block, self.secrets) if self.secrets else block
-            self.blocks.append(shown)
-            waiting = self._push(shown)
+            self.blocks.append(block)
+            if self.sink is not None:
+                for item in self.held.take(block, self.secrets) if self.secrets else (block,):
+                    waiting = self._push(item)
         return waiting
+
+    def end_stream(self, returned: Iterable[Block] = ()) -> None:
+        """Give the reader what was held back, and what the call gave in the end."""
+        if self.sink is None:
+            return
+        rest = () if self.sink.live else returned
+        for item in self.held.give_all(rest, self.secrets) if self.secrets else rest:
+            self.sink.push(item)
 
     async def emit(self, item: Any) -> None:
         """Emit, and wait until the reader has room for more."""
@@ -244,19 +258,14 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
             place.take_back()
 
 
-def covered(block: Block, secrets: tuple[str, ...]) -> Block:
-    """The block with every secret in its text, its address and its name covered."""
-    return block.map_text(lambda text: redact(text, secrets))
-
-
 def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:
     """The blocks with every secret covered, also one that is split over several texts."""
-    each = tuple(covered(block, secrets) for block in blocks)
-    whole = join_text(each)
-    if redact(whole, secrets) == whole:
+    given = tuple(blocks)
+    each = tuple(block.map_text(lambda text: redact(text, secrets)) for block in given)
+    if join_text(each) == redact(join_text(given), secrets):
         return each
-    text = "".join(block.text for block in each if isinstance(block, Text))
-    others = (block for block in each if not isinstance(block, Text))
+    text = "".join(block.text for block in given if isinstance(block, Text))
+    others = (block for block, raw in zip(each, given, strict=True) if not isinstance(raw, Text))
     return (Text(redact(text, secrets)), *others)
 
 

@@ -66,18 +66,25 @@ def reveal(value: Any) -> Any:
     return value.get_secret_value() if is_secret(value) else value
 
 
+def secret_forms(secret: str) -> set[str]:
+    """A secret as it is, and escaped as in JSON, in a `repr` or in a URL."""
+    if not secret:
+        return set()
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, errors="surrogatepass"),
+        quote(secret, safe="", errors="surrogatepass"),
+        quote_plus(secret, errors="surrogatepass"),
+    }
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Cover every secret in a text, also escaped as in JSON, in a `repr` or in a URL."""
-    for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
-        for form in {
-            secret,
-            json.dumps(secret)[1:-1],
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-            repr(secret)[1:-1],
-            quote(secret, errors="surrogatepass"),
-            quote(secret, safe="", errors="surrogatepass"),
-            quote_plus(secret, errors="surrogatepass"),
-        }:
+    """Cover every secret in a text, in all its forms."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        for form in secret_forms(secret):
             text = text.replace(form, MASK)
     return text
 

@@ -43,6 +43,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
         if run.blocks:
             # A reader has seen them; the preview is for the outcome.
+            run.end_stream()
             run.blocks, run.streamed, run.sink = [], False, None
         value = shown if len(to_text(outcome.value)) > most else outcome.value
         return Outcome(

@@ -7,7 +7,7 @@ from datetime import datetime
 from os import urandom
 from typing import Any
 
-from wieldy.core.block import Block, Showable, Text, to_blocks
+from wieldy.core.block import Block, RepeatingText, Showable, Text, to_blocks
 
 from .message_blocks import Content, read_content, show_block, text_block
 
@@ -36,7 +36,7 @@ class ToolResponse(Showable):
         return (Chunk(self, before, len(others), len(new)), *new)
 
 
-class Chunk(Text):
+class Chunk(RepeatingText):
     """A response on its way through the engine: itself, and what is new in it as text.
 
     `others` is how many pictures and sounds it has, `following` how many of them are new
@@ -54,19 +54,28 @@ class Chunk(Text):
         self.others = others
         self.following = following
         whole = response_text(response)
-        # Not the text itself: secrets are covered in what is kept of a call.
         self._whole = (len(whole), hash(whole))
         length, known = (0, hash("")) if before is None else before._whole
         super().__init__(whole[length:] if hash(whole[:length]) == known else whole)
 
-    def map_text(self, change: Callable[[str], str]) -> Block:
+    def texts(self) -> list[str]:
+        return [str(item.get("text", "")) for item in self.response.content if "text" in item]
+
+    def with_texts(self, texts: Sequence[str], before: str, again: bool) -> "Chunk":
         changed = copy(self)
-        changed.text = change(self.text)
+        changed.text = "".join(texts).removeprefix(before)
+        changed.following = 0 if again else self.following
+        fresh = iter(texts)
         content: list[Any] = [
-            {**item, "text": change(str(item.get("text", "")))} if "text" in item else item
+            {**item, "text": next(fresh)} if "text" in item else item
             for item in self.response.content
         ]
         changed.response = replace(self.response, content=content)
+        return changed
+
+    def map_text(self, change: Callable[[str], str]) -> Block:
+        changed = self.with_texts([change(text) for text in self.texts()], "", False)
+        changed.text = change(self.text)
         return changed
 
 
