@@ -116,6 +116,15 @@ def functions(response: Any, block: Any) -> dict[str, Any]:
         """End."""
         return says(response)
 
+    async def cancel_itself() -> Any:
+        """Raise a cancellation of its own."""
+        raise asyncio.CancelledError
+
+    async def cancel_stream() -> AsyncIterator[Any]:
+        """Raise one after a chunk."""
+        yield says("a", stream=True)
+        raise asyncio.CancelledError
+
     return dict(locals())
 
 
@@ -177,10 +186,17 @@ def steps(side: Side) -> Iterator[tuple[str, Any]]:
         lambda: toolkit.register_tool_function(known["place"]),
     )
     yield "a declared model", lambda: run(toolkit, "place", {"where": {"name": "Oslo"}})
+    for name in ("cancel_itself", "cancel_stream"):
+        yield f"register {name}", functools.partial(toolkit.register_tool_function, known[name])
+        yield f"call {name}", functools.partial(run, toolkit, name)
     yield "a cancelled call", lambda: asyncio.run(interrupted(toolkit, response, block))
     yield from groups(make, known)
     yield from presets(make, known, response)
     yield from models(make, known)
+    yield from names(make, known)
+    yield from changes(make, known)
+    yield from layers(make, known, response, block)
+    yield from tasks(make, known)
 
 
 def groups(make: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -257,6 +273,144 @@ def models(make: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "finish wrongly", lambda: run(toolkit, "finish", {"response": "x"})[0][0][:6]
     yield "take the model away", lambda: toolkit.set_extended_model("finish", None)
     yield "finish without it", lambda: run(toolkit, "finish", {"response": "done"})
+
+
+def names(make: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Other names, names that are taken, and schemas that are given."""
+    toolkit = make()
+    later, weather = known["later"], known["weather"]
+    register = toolkit.register_tool_function
+    yield "register under a name", lambda: register(later, func_name="work")
+    yield "its own name", lambda: toolkit.tools["work"].original_name
+    yield "call it by that name", lambda: run(toolkit, "work", {"n": 1})
+    yield "skip a taken name", lambda: register(weather, func_name="work", namesake_strategy="skip")
+    yield "call after skipping", lambda: run(toolkit, "work", {"n": 1})
+    yield (
+        "override a taken name",
+        lambda: register(known["fail"], func_name="work", namesake_strategy="override"),
+    )
+    yield "call after overriding", lambda: run(toolkit, "work")
+    yield "rename", lambda: register(later, func_name="work", namesake_strategy="rename")
+    yield "names after renaming", lambda: [name[:5] for name in toolkit.tools]
+    yield "its own name after renaming", lambda: list(toolkit.tools.values())[1].original_name
+    yield "an unknown strategy", lambda: register(later, func_name="work", namesake_strategy="x")
+    given = {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city", "days"],
+            },
+        },
+    }
+    yield (
+        "register with a given schema and a preset",
+        lambda: register(
+            weather, preset_kwargs={"days": 1}, json_schema=given, func_description="Given."
+        ),
+    )
+    yield "the given schema", lambda: toolkit.get_json_schemas()[-1]
+    yield "its presets", lambda: toolkit.tools["weather"].preset_kwargs
+    yield (
+        "register a partial by place",
+        lambda: register(functools.partial(weather, "Oslo", unit="f"), func_name="oslo"),
+    )
+    yield "what it binds", lambda: toolkit.tools["oslo"].preset_kwargs
+    yield "clear", lambda: toolkit.clear()
+    yield "after clearing", lambda: (toolkit.tools, toolkit.groups, toolkit.get_json_schemas())
+    yield "remove what is not there", lambda: toolkit.remove_tool_function("weather")
+    yield (
+        "remove what must be there",
+        lambda: toolkit.remove_tool_function("weather", allow_not_exist=False),
+    )
+
+
+def changes(make: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is set on groups and functions afterwards."""
+    toolkit = make()
+    yield "make another group", lambda: toolkit.create_tool_group("files", "Files.")
+    yield (
+        "register in it",
+        lambda: toolkit.register_tool_function(known["later"], group_name="files"),
+    )
+    yield "set a group active", lambda: setattr(toolkit.groups["files"], "active", True)
+    yield "call in it", lambda: run(toolkit, "later", {"n": 1})
+    registered = functools.partial(toolkit.tools.get, "later")
+    yield (
+        "set postprocessing",
+        lambda: setattr(registered(), "postprocess_func", lambda call, chunk: None),
+    )
+    yield "set a model", lambda: setattr(registered(), "extended_model", Report)
+    yield (
+        "what it takes with the model",
+        lambda: toolkit.get_json_schemas()[0]["function"]["parameters"],
+    )
+    yield "take that model away", lambda: setattr(registered(), "extended_model", None)
+    yield "set presets", lambda: setattr(registered(), "preset_kwargs", {"n": 5})
+    yield "call with the presets", lambda: run(toolkit, "later")
+    yield "set the group", lambda: setattr(registered(), "group", "basic")
+    yield "schemas after that", lambda: len(toolkit.get_json_schemas())
+
+
+def layers(
+    make: Any, known: dict[str, Any], response: Any, block: Any
+) -> Iterator[tuple[str, Any]]:
+    """Middleware."""
+    toolkit = make()
+
+    def around(mark: str) -> Any:
+        async def middleware(kwargs: Any, next_handler: Any) -> AsyncIterator[Any]:
+            async for chunk in await next_handler(**kwargs):
+                text = f"{mark}({chunk.content[0]['text']})"
+                yield response(content=[block(type="text", text=text)])
+
+        return middleware
+
+    async def skip(kwargs: Any, next_handler: Any) -> AsyncIterator[Any]:
+        yield response(content=[block(type="text", text=kwargs["tool_call"]["name"])])
+
+    yield "register a generator", lambda: toolkit.register_tool_function(known["count"])
+    for mark in ("a", "b"):
+        yield (
+            f"register middleware {mark}",
+            lambda mark=mark: toolkit.register_middleware(around(mark)),
+        )
+    yield "call through middleware", lambda: run(toolkit, "count", {"n": 2})
+    yield "register middleware that skips", lambda: toolkit.register_middleware(skip)
+    yield "call what is skipped", lambda: run(toolkit, "count", {"n": 2})
+
+
+def tasks(make: Any, known: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Functions in the background."""
+    toolkit = make()
+    for name in ("later", "count", "fail", "break_later"):
+        yield (
+            f"register {name} in the background",
+            lambda name=name: toolkit.register_tool_function(known[name], async_execution=True),
+        )
+
+    async def finished(name: str, arguments: Any, *methods: str) -> list[Any]:
+        call = {"type": "tool_use", "id": "1", "name": name, "input": arguments}
+        (told,) = [chunk async for chunk in await toolkit.call_tool_function(call)]
+        task_id = told.content[0]["text"].partition("Task ID: ")[2].partition(".")[0]
+        answers = [await getattr(toolkit, method)(task_id) for method in methods]
+        texts = [[item["text"] for item in answer.content] for answer in answers]
+        return [[text.replace(task_id, "<id>") for text in each] for each in texts]
+
+    def ends(name: str, arguments: Any, *methods: str) -> Any:
+        return lambda: asyncio.run(finished(name, arguments, *methods))
+
+    yield "wait for a task", ends("later", {"n": 1}, "wait_task")
+    yield "wait twice", ends("later", {"n": 1}, "wait_task", "wait_task", "view_task")
+    yield "look at a task that runs", ends("later", {"n": 1}, "view_task")
+    yield "wait for a generator", ends("count", {"n": 2}, "wait_task")
+    yield "wait for a failure", ends("fail", {}, "wait_task")
+    yield "wait for a generator that breaks", ends("break_later", {}, "wait_task")
+    yield "stop a task", ends("later", {"n": 1}, "cancel_task")
+    yield "stop one that has ended", ends("later", {"n": 1}, "wait_task", "cancel_task")
+    yield "schemas beside it", lambda: [s["function"]["name"] for s in toolkit.get_json_schemas()]
 
 
 if __name__ == "__main__":

@@ -311,7 +311,7 @@ def test_001_6_groups_are_made_switched_and_removed(toolkit: Toolkit) -> None:
     assert shown() == ["sync_tool", "async_tool", "weather"]
     toolkit.update_tool_groups(["files", "basic"], False)
     assert shown() == ["sync_tool", "weather"]
-    assert toolkit.get_tool_group_notes() == "## About browser Tools\nClose it."
+    assert toolkit.get_tool_group_notes() == "## About Tool Group 'browser'\nClose it."
     assert toolkit.get_activated_notes() == toolkit.get_tool_group_notes()
     toolkit.remove_tool_groups(["browser", "files"])
     assert (shown(), toolkit.groups, toolkit.get_tool_group_notes()) == (["weather"], {}, "")

@@ -1,6 +1,7 @@
 """The contract of document 001: names, presets, models and what is changed afterwards."""
 
 import copy
+import dataclasses
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -297,7 +298,7 @@ async def test_what_is_set_on_a_group_takes_effect(toolkit: Toolkit) -> None:
     toolkit.groups["files"].notes = "Be careful."
 
     assert await answer(toolkit, "sync_tool", n=1) == "got 1"
-    assert toolkit.get_activated_notes() == "## About files Tools\nBe careful."
+    assert toolkit.get_activated_notes() == "## About Tool Group 'files'\nBe careful."
     assert toolkit.groups["files"] == ToolGroup("files", True, "Files.", "Be careful.")
 
 
@@ -343,6 +344,12 @@ async def test_what_is_set_on_a_function_takes_effect(toolkit: Toolkit) -> None:
         (lambda t: setattr(t.tools["weather"], "group", "nowhere"), ValueError),
         (lambda t: setattr(t.tools["weather"], "preset_kwargs", {"zz": 1}), ValueError),
         (lambda t: setattr(t.tools["weather"], "json_schema", {}), TypeError),
+        (
+            lambda t: setattr(
+                t.tools["weather"], "json_schema", {"type": "function", "function": {"name": "x"}}
+            ),
+            ValueError,
+        ),
         (lambda t: setattr(t.tools["weather"], "extended_model", int), TypeError),
         (lambda t: setattr(t.tools["foreign"], "group", "files"), AttributeError),
     ],
@@ -372,3 +379,38 @@ def test_a_function_that_was_removed_can_not_be_changed(toolkit: Toolkit) -> Non
     with pytest.raises(AttributeError, match="not registered any more"):
         registered.preset_kwargs = {"n": 1}
     assert toolkit.tools == {}
+
+
+def test_copies_of_groups_and_functions_are_plain_records(toolkit: Toolkit) -> None:
+    toolkit.create_tool_group("files", "Files.")
+    toolkit.register_tool_function(sync_tool, group_name="files")
+
+    group = copy.deepcopy(toolkit.groups)["files"]
+    function = copy.deepcopy(toolkit.tools)["sync_tool"]
+    group.active = True
+    function.preset_kwargs["n"] = 1
+    function.json_schema["function"]["parameters"]["required"].append("x")
+
+    assert dataclasses.asdict(group)["active"]
+    assert not toolkit.groups["files"].active
+    assert toolkit.tools["sync_tool"].preset_kwargs == {}
+    assert toolkit.get_json_schemas(["files"])[0]["function"]["parameters"]["required"] == ["n"]
+
+
+async def test_a_function_is_sent_to_the_background_afterwards(toolkit: Toolkit) -> None:
+    toolkit.register_tool_function(sync_tool)
+    toolkit.tools["sync_tool"].async_execution = True
+
+    assert "Task ID: " in await answer(toolkit, "sync_tool", n=1)
+    assert "wait_task" in toolkit.tools
+
+
+def test_001_8_a_field_can_not_have_the_name_of_a_preset(toolkit: Toolkit) -> None:
+    def finish(title: str) -> str:
+        return title
+
+    toolkit.register_tool_function(finish, preset_kwargs={"title": "hidden"})
+
+    with pytest.raises(ValueError, match="title"):
+        toolkit.set_extended_model("finish", Report)
+    assert toolkit.tools["finish"].extended_model is None

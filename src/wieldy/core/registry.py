@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .hold import Review
@@ -13,22 +14,28 @@ BASIC = "basic"
 CONFLICTS = ("raise", "override", "skip", "rename")
 
 
+@dataclass(repr=False)
 class Group:
     """A named set of tools that is switched on and off together.
 
     What is changed on the group of a toolbox takes effect at once, and whoever watches
-    the toolbox is told.
+    the toolbox is told. A copy is a plain record.
     """
 
-    __slots__ = ("_changed", "active", "description", "name", "notes")
-    _changed: Callable[[], None] | None
+    name: str
+    active: bool
+    description: str
+    notes: str | None = None
+    # What is called after each change; a class variable of a function type would be a method.
+    _changed: ClassVar[Any] = None
 
-    def __init__(self, name: str, active: bool, description: str, notes: str | None = None) -> None:
-        object.__setattr__(self, "_changed", None)
-        self.name = name
-        self.active = active
-        self.description = description
-        self.notes = notes
+    def keep(self, changed: Callable[[], None] | None) -> None:
+        """Belong to a registry, which is told of each change, or with None to none any more."""
+        self.__dict__["_changed"] = changed
+
+    def switch(self, active: bool) -> None:
+        """Switch on or off without telling; the registry tells of several at once."""
+        self.__dict__["active"] = active
 
     def __setattr__(self, fact: str, value: Any) -> None:
         if self._changed is not None and (fact == "name" or self.name == BASIC):
@@ -37,22 +44,8 @@ class Group:
         if self._changed is not None:
             self._changed()
 
-    def keep(self, changed: Callable[[], None] | None) -> None:
-        """Belong to a registry, which is told of each change, or with None to none any more."""
-        object.__setattr__(self, "_changed", changed)
-
-    def switch(self, active: bool) -> None:
-        """Switch on or off without telling; the registry tells of several at once."""
-        object.__setattr__(self, "active", active)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and self._facts == other._facts
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def _facts(self) -> tuple[Any, ...]:
-        return (self.name, self.active, self.description, self.notes)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Group, (self.name, self.active, self.description, self.notes)
 
     def __repr__(self) -> str:
         return f"Group({self.name!r}, {'active' if self.active else 'inactive'})"
@@ -265,6 +258,10 @@ class Groups:
         """Switch groups off."""
         for name in names:
             self._registry.switch(name, False)
+
+    def activate_only(self, *names: str) -> None:
+        """Switch these groups on and all others off, at once."""
+        self._registry.switch_to(names)
 
     def remove(self, *names: str) -> None:
         """Take groups out, and their tools with them."""

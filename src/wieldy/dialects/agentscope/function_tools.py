@@ -86,6 +86,9 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
     # A server takes no more than it has listed.
     takes_all = not plain.source.startswith("mcp") and _variadic(plain.function)[1] is not None
     fields = model.model_json_schema().get("properties", {})
+    hidden = sorted(fields.keys() & plain.presets.keys())
+    if hidden:
+        raise ValueError(f"The fields {hidden} of {model.__name__} are presets: rename them.")
 
     def finish(wieldy_context_: Context, **arguments: Any) -> Any:
         sent = {name: value for name, value in arguments.items() if name in fields}

@@ -46,11 +46,15 @@ class MCPClientBase(ABC):
         disable: Iterable[str] = (),
         wrap_tool_result: bool = True,
         execution_timeout: float | None = None,
+        named: Iterable[str] = (),
     ) -> list[MCPToolFunction]:
-        """The tools of the server as functions, all or those chosen; each name must be known."""
+        """The tools of the server as functions, all or those chosen.
+
+        Each name must be one of the server's, also those that are only `named`.
+        """
         async with self.session() as box:
             listed = {tool.name: tool for tool in box}
-        for name in (*(enable or ()), *disable):
+        for name in (*(enable or ()), *disable, *named):
             if name not in listed:
                 known = ", ".join(listed) or "none"
                 raise ValueError(f"{self.name} has no function {name!r}, only: {known}")

@@ -1,7 +1,7 @@
 """What is known of a registered function, and how AgentScope describes one to a model."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
@@ -89,6 +89,10 @@ class RegisteredToolFunction:
             preset_kwargs=ReadOnlyDict(tool.presets),
             extended_model=model,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is a plain record, which belongs to no toolkit.
+        return {each.name: self.__dict__[each.name] for each in fields(self)}
 
     def __setattr__(self, fact: str, value: Any) -> None:
         if self.link is None or self.link.change is None:

@@ -131,6 +131,8 @@ class Registrations:
                 plain = plain.replace(presets=value)
             case "json_schema":
                 given = check_schema(value)
+                if given["function"]["name"] != registered.name:
+                    raise ValueError(f"the schema must have the name {registered.name!r}")
                 plain = with_schema(plain, given)
             case "extended_model":
                 model = _check_model(value)

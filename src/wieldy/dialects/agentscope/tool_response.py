@@ -111,7 +111,8 @@ class Accumulated:
         chunk = next((block for block in reversed(rest) if isinstance(block, Chunk)), None)
         if chunk is not None:
             return chunk.response
-        return ToolResponse([*self._plain, *map(show_block, rest)], metadata)
+        made = ToolResponse([*self._plain, *map(show_block, rest)], metadata)
+        return made if self.last is None else replace(made, stream=True, id=self.last.id)
 
 
 def to_response(value: Any) -> ToolResponse:

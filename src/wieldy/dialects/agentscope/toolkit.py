@@ -179,8 +179,8 @@ class Toolkit:
         both = sorted(set(enabled or ()) & set(disabled))
         if both:
             raise ValueError(f"{', '.join(both)}: named both in enable_funcs and in disable_funcs")
-        await client.functions(presets)
-        wanted = await client.functions(enabled, disabled, wrap_tool_result, execution_timeout)
+        how = (wrap_tool_result, execution_timeout)
+        wanted = await client.functions(enabled, disabled, *how, named=presets)
         for function in wanted:
             if namesake_strategy == "raise" and self._known.find(function.name) is not None:
                 raise name_taken(function.name)
@@ -247,8 +247,7 @@ class Toolkit:
 
     def get_tool_group_notes(self) -> str:
         """The notes of active groups, each under its name."""
-        found = (group for group in self.toolbox.groups if group.active and group.notes)
-        return "\n".join(f"## About {group.name} Tools\n{group.notes}" for group in found)
+        return self._notes("## About Tool Group '{}'")
 
     get_activated_notes = get_tool_group_notes
 
@@ -269,11 +268,12 @@ class Toolkit:
                 f"Nothing was changed: there is no group {unknown[0]!r}, only: {known}."
             )
         active = [name for name in self.groups if kwargs.get(name)]
-        self.load_state_dict({"active_groups": active})
+        self.toolbox.groups.activate_only(*active)
         if not active:
             return text_response("All groups of tools are switched off now.")
         said = f"These groups of tools are switched on now: {', '.join(active)}."
-        notes = self.get_tool_group_notes()
+        # The two texts never had the same heading, and both are looked for.
+        notes = self._notes("## About {} Tools")
         if notes:
             said = f"{said}\nFollow these notes when you use them:\n<notes>{notes}</notes>"
         return text_response(said)
@@ -292,9 +292,7 @@ class Toolkit:
         unknown = [name for name in wanted if name not in self.groups]
         if strict and unknown:
             raise ValueError(f"there are no groups {unknown}")
-        for name, group in self.groups.items():
-            if group.active != (name in wanted):
-                group.active = name in wanted
+        self.toolbox.groups.activate_only(*(name for name in self.groups if name in wanted))
 
     def _respond(self, tool_call: ToolUseBlock) -> ResponseStream | OneResponse:
         name = tool_call["name"]
@@ -309,6 +307,7 @@ class Toolkit:
             alter = functools.partial(known.postprocess_func, tool_call)
         remote = known.mcp_name is not None
         if known.async_execution:
+            self._offer_tasks()
             call = call.replace(id=token_hex(11))
             run = functools.partial(self._run, call, remote, remote)
             return ResponseStream(self._tasks.start(call.id, name, run, alter))
@@ -335,6 +334,10 @@ class Toolkit:
         async with aclosing(responses):
             async for response in responses:
                 yield response
+
+    def _notes(self, heading: str) -> str:
+        found = (group for group in self.toolbox.groups if group.active and group.notes)
+        return "\n".join(f"{heading.format(group.name)}\n{group.notes}" for group in found)
 
     def _with_choice(self, tool: Tool) -> Tool:
         """The tool that chooses groups, with a switch for each group that there is."""
