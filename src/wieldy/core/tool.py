@@ -11,12 +11,14 @@ from .canonical import digest
 from .credential import preset_secrets
 from .docstring import read_docstring
 from .errors import DefinitionError
+from .filled_in import without_filled_in
 from .hold import Hold
 from .limits import NO_LIMITS, Limits
 from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
 from .signature import (
     Signature,
+    bound_keywords,
     bound_values,
     local_names,
     read_outside,
@@ -376,7 +378,7 @@ def _build_output_schema(tool: Tool) -> dict[str, Any] | None:
 
 
 def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
-    given, hidden = tool._given[1], tool.presets
+    given, hidden = tool._given[1], {**bound_keywords(tool.function), **tool.presets}
     if given is None:
         return None
     if callable(given):
@@ -384,16 +386,9 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
         _check_describes_object(tool, given)
     try:
         plain: dict[str, Any] = schema_of.untitled(dict(given))
+        return without_filled_in(plain, hidden) if hidden else plain
     except RecursionError:
         raise DefinitionError(tool.name, "its input schema contains itself") from None
-    if not hidden:
-        return plain
-    shown = {k: v for k, v in plain.get("properties", {}).items() if k not in hidden}
-    required = [name for name in plain.get("required", ()) if name not in hidden]
-    plain.update(properties=shown, required=required)
-    if not required:
-        del plain["required"]
-    return plain
 
 
 def definition_digest(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
+from wieldy.core.filled_in import without_filled_in
 from wieldy.core.schema import untitled
 from wieldy.core.tool import Tool
 
@@ -128,10 +129,10 @@ def given_schema(tool: Tool, given: Schema) -> Schema:
     """A schema as its user gave it, less what is preset, under the tool's name and description."""
     function = given["function"]
     parameters = {"type": "object", "properties": {}, **function.get("parameters", {})}
-    hidden = tool.presets
-    shown = {name: each for name, each in parameters["properties"].items() if name not in hidden}
-    required = [name for name in parameters.pop("required", ()) if name not in hidden]
-    parameters = {**parameters, "properties": shown, **({"required": required} if required else {})}
+    if tool.presets:
+        parameters = without_filled_in(parameters, tool.presets)
+    if not parameters.get("required"):
+        parameters.pop("required", None)
     described = {"description": tool.description} if tool.description else {}
     return {
         **given,
