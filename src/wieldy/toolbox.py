@@ -30,7 +30,7 @@ from wieldy.core.plan import Planner
 from wieldy.core.portable import export_state, restore_state
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.rules import Rules
-from wieldy.core.run import Executor, Middleware, Observer
+from wieldy.core.run import Executor, Extras, Middleware, Observer
 from wieldy.core.search import Index
 from wieldy.core.size import Spill
 from wieldy.core.tool import VALIDATIONS, Permission, Tool
@@ -76,6 +76,7 @@ class Toolbox(View):
         permission_mode: str = "ask",
         approval_ttl: float | None = None,
         validation: str = "repair",
+        check_output: bool = False,
         spill: Spill | None = None,
         capture_content: bool = False,
         threads: int = 40,
@@ -114,6 +115,7 @@ class Toolbox(View):
             validation=validation,
             spill=spill,
             keeper=recorder,
+            check_output=check_output,
         )
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
@@ -227,6 +229,7 @@ class Toolbox(View):
         on_sample: "OnRequest | None" = None,
         patience: "Patience | None" = None,
         on_conflict: str | None = None,
+        check_output: bool = True,
     ) -> list[Tool]:
         """Offer the tools of MCP servers; gives those that were added.
 
@@ -235,13 +238,17 @@ class Toolbox(View):
         names or patterns of the server's tools. Without `limits` a call may take 300 s.
         `tags` may be a function that gives a tool's tags from its definition. A tool
         whose name is taken is named after its server too, unless `on_conflict` says else.
+        A result that does not fit its tool's output schema is an error, unless `check_output`
+        is False.
         """
         # The SDK is heavy, and most toolboxes need none.
         from wieldy.mcp.patience import Patience  # noqa: PLC0415
         from wieldy.mcp.servers import Settings, make_terms  # noqa: PLC0415
 
         settings = Settings(
-            terms=make_terms(tags, allow, deny, limits, trusted, permission, on_conflict),
+            terms=make_terms(
+                tags, allow, deny, limits, trusted, permission, on_conflict, check_output
+            ),
             headers=headers,
             auth=auth,
             env=env,
@@ -282,10 +289,17 @@ class Toolbox(View):
         return await self._desk.pending(agent, session)
 
     async def approve(
-        self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
+        self,
+        call_id: str,
+        by: str | None = None,
+        arguments: Arguments = None,
+        *,
+        deps: Any = None,
+        check_output: bool = False,
     ) -> Outcome:
         """Let a parked call run and give its outcome; edited arguments are checked again."""
-        return await self._desk.approve(call_id, by, arguments, deps)
+        extras = Extras(deps, check_output=check_output)
+        return await self._desk.approve(call_id, by, arguments, extras)
 
     async def answer(
         self,
@@ -294,15 +308,17 @@ class Toolbox(View):
         by: str | None = None,
         *,
         deps: Any = None,
+        check_output: bool = False,
     ) -> Outcome:
         """Run a call again whose tool raised `InputNeeded`, with an answer to each request."""
-        return await self._desk.answer(call_id, answers, by, deps)
+        extras = Extras(deps, check_output=check_output)
+        return await self._desk.answer(call_id, answers, by, extras)
 
     def approve_stream(
         self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Let a parked call run and give what it shows as it comes, the outcome last."""
-        return streamed(lambda sink: self._desk.approve(call_id, by, arguments, deps, sink))
+        return streamed(lambda sink: self._desk.approve(call_id, by, arguments, Extras(deps, sink)))
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""

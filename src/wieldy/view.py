@@ -54,12 +54,14 @@ class View:
         idempotency_key: str | None = None,
         wait: bool = False,
         timeout: float | None = None,
+        check_output: bool = False,
     ) -> Coroutine[Any, Any, Outcome]:
         """Run one call to its outcome; a failing tool is an outcome, not an exception.
 
         `deps` is for this call alone and reaches the tool through its `Context`.
         A repeated `idempotency_key` gives the first call's outcome. `wait=True` waits
         until a parked call is decided, `timeout` seconds at most, and gives its end.
+        With `check_output` a result that does not fit the tool's output schema is an error.
         """
         if (
             type(call) is str
@@ -68,14 +70,17 @@ class View:
             and idempotency_key is None
             and not wait
             and timeout is None
+            and not check_output
         ):
             return self._run(Call(call, arguments, self._scope), self._selection)
         made = self._made(call, arguments, session, idempotency_key)
         if wait:
-            return self._waited(made, deps, timeout)
+            return self._waited(made, Extras(deps, check_output=check_output), timeout)
         if timeout is not None:
             raise ValueError("timeout is how long wait=True waits; a tool has Limits(timeout=…)")
-        return self._run(made, self._selection, None if deps is None else Extras(deps))
+        plain = deps is None and not check_output
+        extras = None if plain else Extras(deps, check_output=check_output)
+        return self._run(made, self._selection, extras)
 
     def stream(
         self,
@@ -86,13 +91,14 @@ class View:
         session: str | None = None,
         idempotency_key: str | None = None,
         live: bool = False,
+        check_output: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run one call and give what it shows as it comes, the outcome last.
 
         With `live`, what the tool returns comes with the outcome only.
         """
         made = self._made(call, arguments, session, idempotency_key)
-        return self._engine.stream(made, deps, self._selection, live)
+        return self._engine.stream(made, deps, self._selection, live, check_output)
 
     async def call_many(
         self,
@@ -214,8 +220,8 @@ class View:
         selected = self._selection is None or self._selection.shows(tool)
         return selected and self._registry.active(tool)
 
-    async def _waited(self, call: Call, deps: Any, seconds: float | None) -> Outcome:
-        outcome = await self._run(call, self._selection, Extras(deps))
+    async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
+        outcome = await self._run(call, self._selection, extras)
         if outcome.status is Status.PENDING:
             return await self._desk.wait(outcome, seconds)
         return outcome

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 import wieldy.dialects.agently as agently
 from tests.dialects.conftest import make_stall
-from tests.mcp.conftest import SHOP
+from tests.mcp.conftest import SHOP, raw
 from tests.mcp.web import Seen
 from wieldy import InvalidSource, Outcome, Status, Toolbox
 from wieldy.dialects.agently import AgentlyToolManager, DataFormatter, FunctionShifter
@@ -778,3 +778,11 @@ async def test_a_shared_toolbox_is_called_from_both_sides() -> None:
     parameters = box.schemas("openai")[0]["function"]["parameters"]
     assert parameters["properties"]["b"] == {"type": "integer", "description": "Default: 2"}
     assert parameters["required"] == ["a"]
+
+
+async def test_structured_content_comes_as_the_server_sends_it(closing: AgentlyToolManager) -> None:
+    await closing.async_use_mcp(raw("counts"))
+
+    assert await closing.async_call_tool("count") == {"result": 3}
+    told = await closing.async_call_tool("miscount")
+    assert "does not fit its output schema" in told["error"]

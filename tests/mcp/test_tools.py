@@ -7,8 +7,26 @@ from typing import Any
 import pytest
 
 from tests.mcp.conftest import SHOP, raw
-from wieldy import Audio, Image, Limits, RemoteFailure, Resource, Status, Text, Toolbox
+from wieldy import (
+    Audio,
+    Image,
+    Limits,
+    RemoteFailure,
+    Resource,
+    Status,
+    Text,
+    Toolbox,
+    ToolFailed,
+)
 from wieldy.mcp import server
+
+# What FastMCP says of a function that gives a number.
+COUNTED = {
+    "type": "object",
+    "properties": {"result": {"type": "integer"}},
+    "required": ["result"],
+    "x-fastmcp-wrap-result": True,
+}
 
 
 async def test_only_what_is_allowed_and_not_denied_comes_in(box: Toolbox) -> None:
@@ -172,7 +190,45 @@ async def test_structured_content_is_held_to_its_schema(box: Toolbox) -> None:
     assert good.value == {"n": 1}
     assert bad.status is none.status is Status.ERROR
     assert '"n" is a required property' in bad.text
-    assert "no structured content" in none.text
+    assert "does not fit its output schema" in none.text
+    assert (bad.value, none.value) == ({"m": 1}, "nothing structured"), "the value is kept"
+
+
+async def test_an_error_of_the_server_is_not_held_to_the_schema(box: Toolbox) -> None:
+    await box.add_mcp(raw("schemas"))
+
+    outcome = await box.call("result", {"failed": True})
+
+    assert isinstance(outcome.error, ToolFailed)
+    assert outcome.text == "RemoteFailure: it broke"
+
+
+async def test_results_are_taken_as_they_are_where_that_is_asked_for(box: Toolbox) -> None:
+    await box.add_mcp(raw("schemas"), check_output=False)
+
+    assert (await box.call("result")).value == {"m": 1}
+
+
+async def test_past_the_toolbox_no_result_is_refused(box: Toolbox) -> None:
+    await box.add_mcp(raw("schemas"))
+
+    assert (await box.mcp["raw"].call_tool("result")).structured_content == {"m": 1}
+
+
+async def test_a_value_that_a_mark_says_is_wrapped_comes_without_its_wrapping(box: Toolbox) -> None:
+    count, _ = await box.add_mcp(raw("counts"))
+
+    good, bad = await box.call("count"), await box.call("miscount")
+
+    assert (count.output_schema, good.value) == ({"type": "integer"}, 3)
+    assert (bad.status, bad.value) == (Status.ERROR, "three")
+    assert [each["outputSchema"] for each in box.schemas("mcp")] == [COUNTED, COUNTED]
+
+
+async def test_a_result_without_the_mark_stays_as_it_is(box: Toolbox) -> None:
+    await box.add_mcp(SHOP, allow=["add"])
+
+    assert (await box.call("add", {"a": 1})).value == {"result": 3}
 
 
 async def test_every_kind_of_content_arrives(box: Toolbox) -> None:

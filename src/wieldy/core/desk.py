@@ -24,7 +24,7 @@ from .plain import plain_json
 from .private_copy import private_copy
 from .registry import Registry
 from .repair import Receipt
-from .run import Extras, Sink
+from .run import Extras
 
 
 class Desk:
@@ -51,8 +51,7 @@ class Desk:
         call_id: str,
         by: str | None = None,
         arguments: Mapping[str, Any] | str | None = None,
-        deps: Any = None,
-        sink: Sink | None = None,
+        extras: Extras | None = None,
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
         parked = await self._current(call_id)
@@ -72,14 +71,14 @@ class Desk:
         if edited is not None and held.at != decision.at and held.arguments_digest != agreed:
             # It was approved before, with other arguments than these.
             raise AlreadyDecided(call_id, "approved", held.by)
-        return await self._resume(call, parked, repairs, Extras(deps, sink))
+        return await self._resume(call, parked, repairs, extras or Extras())
 
     async def answer(
         self,
         call_id: str,
         answers: Mapping[str, Any],
         by: str | None = None,
-        deps: Any = None,
+        extras: Extras | None = None,
     ) -> Outcome:
         """Run a call again whose tool asked for input, with the answers, and give its outcome."""
         parked = await self._current(call_id)
@@ -91,7 +90,7 @@ class Desk:
         held = plain_json(answers, "answers")
         decision = decision_on(parked, True, parked.digest, by, answers=held)
         call = await self._approvals.approve(parked, decision, None, self._has_tool(parked))
-        return await self._resume(call, parked, parked.repairs, Extras(deps))
+        return await self._resume(call, parked, parked.repairs, extras or Extras())
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""

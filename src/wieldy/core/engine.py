@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from sys import modules
 from time import perf_counter
 from types import CoroutineType
@@ -11,7 +11,7 @@ from typing import Any
 
 from .block import FINAL, Block, Progress, to_text
 from .call import Call, Outcome, Scope, Status, asked_for
-from .channel import streamed
+from .channel import Channel, streamed
 from .credential import sent_secrets
 from .current import current_task
 from .errors import (
@@ -31,6 +31,7 @@ from .plan import Plan, Planner
 from .record import Recorder
 from .registry import Registry
 from .repair import Receipt
+from .result_check import checked_outcome
 from .run import Extras, Observer, Run, covered_content, current_run
 from .secret import redact, redact_data
 from .selection import Selection
@@ -100,7 +101,7 @@ class Engine:
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
             if plan is None or parent or selection or traced:
                 outcome = await self._walk(run, selection)
-            elif plan.function is None:
+            elif plan.function is None or (extras is not None and extras.check_output):
                 run.late, run.tool = self._late, plan.tool
                 run.values = plan.accept(run)
                 outcome = await plan.handler(run)
@@ -149,12 +150,17 @@ class Engine:
         deps: Any = None,
         selection: Selection | None = None,
         live: bool = False,
+        check_output: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run a call and give what it shows as it comes, the outcome last.
 
         Whoever stops reading interrupts the call.
         """
-        return streamed(lambda channel: self.run(call, selection, Extras(deps, channel)), live)
+
+        def start(channel: Channel) -> Coroutine[Any, Any, Outcome]:
+            return self.run(call, selection, Extras(deps, channel, check_output=check_output))
+
+        return streamed(start, live)
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, their repairs and secrets, or raise why not."""
@@ -362,7 +368,9 @@ def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
 
 
 def _with_events(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with all that was shown and noted on the way."""
+    """The outcome with all that was shown and noted on the way, held to what is promised."""
+    if run.checks_result:
+        outcome = checked_outcome(run, outcome)
     if run.blocks is not None:
         outcome = _with_content(run, outcome, run.blocks)
     if run.metadata is not None:

@@ -29,6 +29,7 @@ WieldyError
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
     ├── InvalidArguments the model should send other arguments
+    ├── InvalidResult    it ran, and its result is not what its tool promises
     ├── CallDenied       a rule, a mode or a person said no
     ├── CallPending      a person has to decide first
     ├── CallTimeout      it took longer than its limit
@@ -371,6 +372,18 @@ class InvalidArguments(CallError, ValueError):
         super().__init__(f"Invalid arguments for {tool}: {'; '.join(problems)}")
         self.tool = tool
         self.problems = tuple(problems)
+
+
+class InvalidResult(CallError):
+    """The call ran, and what it gave does not fit the tool's output schema.
+
+    The outcome keeps the value.
+    """
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"The result of {tool} does not fit its output schema: {problem}")
+        self.tool = tool
+        self.problem = problem
 
 
 class CallDenied(CallError, PermissionError):

@@ -45,6 +45,7 @@ class ToolOptions(LimitOptions, total=False):
     read_only: bool | None
     idempotent: bool | None
     destructive: bool | None
+    check_output: bool | None
     validation: str | None
     source: str
     on_conflict: str

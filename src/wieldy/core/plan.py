@@ -20,6 +20,7 @@ from .problem import mentions_secret
 from .rate import limit_rate
 from .record import Keeper
 from .registry import Registry
+from .result_check import check_results, promised_result
 from .retry import retry
 from .run import Executor, Handler, Layer, Middleware, Objection, Run
 from .size import Spill, limit_size
@@ -94,6 +95,7 @@ class Planner:
         validation: str = "repair",
         spill: Spill | None = None,
         keeper: Keeper | None = None,
+        check_output: bool = False,
     ) -> None:
         self.plans: dict[str, Plan] = {}
         self._changes = 0
@@ -105,6 +107,7 @@ class Planner:
         self._validation = validation
         self._spill = spill
         self._keeper = keeper
+        self._check_output = check_output
         self._gate = Gate()
         self._gated = False
         self._bases: dict[str, Basis] = {}
@@ -146,9 +149,11 @@ class Planner:
         known = self._bases.get(tool.name)
         if known is not None and known.tool is tool:
             return known
-        limiters = _limiters(tool, self._spill, self._gate, self._permits)
+        before, after = _limiters(tool, self._spill, self._gate, self._permits)
+        if self._checks(tool):
+            after = [check_results, *after]
         intake, objection = Intake(tool, self._validation), self._permits.late_check(tool)
-        made = Basis(tool, intake, self._executor(tool), limiters, objection)
+        made = Basis(tool, intake, self._executor(tool), (before, after), objection)
         with self._lock:
             # Two callers at the same time share its slots.
             known = self._bases.get(tool.name)
@@ -181,6 +186,10 @@ class Planner:
         if keeper is not None:
             stack.append(keeper.start)
         return [*stack, *map(_layer, after)]
+
+    def _checks(self, tool: Tool) -> bool:
+        asked = self._check_output if tool.check_output is None else tool.check_output
+        return asked and promised_result(tool) is not None
 
     def _executor(self, tool: Tool) -> Executor | None:
         isolation = tool.limits.isolation or "thread"

@@ -91,6 +91,8 @@ class Run:
     attempts: int = 1
     streamed: bool = False
     exclusive: bool = False
+    # Whether the caller wants the result held to the tool's output schema.
+    checks_result: bool = False
     slots: object = None
     # What the recorder keeps about this call between its start and its end.
     record: Any = None
@@ -270,16 +272,21 @@ def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[
 
 
 class Extras:
-    """What most calls come without: things for the tool, a reader, and a thread that waits."""
+    """What most calls come without: things for the tool, a reader, a thread that waits, a check."""
 
-    __slots__ = ("deps", "home", "sink")
+    __slots__ = ("check_output", "deps", "home", "sink")
 
     def __init__(
-        self, deps: Any = None, sink: Sink | None = None, home: Executor | None = None
+        self,
+        deps: Any = None,
+        sink: Sink | None = None,
+        home: Executor | None = None,
+        check_output: bool = False,
     ) -> None:
         self.deps = deps
         self.sink = sink
         self.home = home
+        self.check_output = check_output
 
     def equip(self, run: Run) -> None:
         """Give a run what its call came with."""
@@ -291,6 +298,8 @@ class Extras:
         run.home = self.home
         if self.sink is not None:
             run.send_to(self.sink)
+        if self.check_output:
+            run.checks_result = run.eventful = True
 
 
 # What most mappings are is looked at first: it is the quicker question.

@@ -25,6 +25,7 @@ from .signature import (
     read_signature,
     unwrap_partial,
 )
+from .wrapping import inner_schema, is_wrapped
 
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
@@ -53,7 +54,8 @@ class Tool:
 
     A trait (`read_only`, `idempotent`, `destructive`) is None where nobody said.
     `hints` are what the server of the tool says of it, in MCP's words: they are passed
-    on to clients and decide nothing here.
+    on to clients and decide nothing here. `check_output` says whether results are held
+    to the output schema; None leaves it to the toolbox.
 
     `original_names` are what a server, a document or its maker calls a tool that may
     have another name here. Rules that restrict hold for them too; they are no part of
@@ -64,6 +66,7 @@ class Tool:
         "_cache",
         "_given",
         "_names",
+        "check_output",
         "destructive",
         "function",
         "group",
@@ -106,6 +109,7 @@ class Tool:
         shape: Reshape | None = None,
         hold: Hold | None = None,
         original_names: Iterable[str] = (),
+        check_output: bool | None = None,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -126,6 +130,7 @@ class Tool:
         self.shape = shape
         self.hold = hold
         self.original_names = tuple(original_names)
+        self.check_output = check_output
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
@@ -210,9 +215,20 @@ class Tool:
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """What the function gives, as JSON Schema 2020-12, where it says so."""
+        """What the value is, as JSON Schema 2020-12, where the tool says so."""
         schema: dict[str, Any] | None = self.once("output_schema", _build_output_schema)
         return schema
+
+    @property
+    def declared_output(self) -> dict[str, Any] | None:
+        """The output schema as it was declared: a server may declare a value under `result`."""
+        schema: dict[str, Any] | None = self.once("declared_output", _read_declared_output)
+        return schema
+
+    @property
+    def has_given_output(self) -> bool:
+        """Whether the output schema was given, and not read from the function."""
+        return self._given[2] is not None
 
     @property
     def traits(self) -> dict[str, bool | None]:
@@ -366,6 +382,11 @@ def _build_input_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _build_output_schema(tool: Tool) -> dict[str, Any] | None:
+    declared = tool.declared_output
+    return inner_schema(declared) if declared and is_wrapped(declared) else declared
+
+
+def _read_declared_output(tool: Tool) -> dict[str, Any] | None:
     given = tool._given[2]
     if callable(given):
         given = given()
@@ -405,7 +426,7 @@ def definition_digest(
 
 def _fingerprint(tool: Tool) -> str:
     return definition_digest(
-        tool.name, tool.description, tool.input_schema, tool.output_schema, tool.traits
+        tool.name, tool.description, tool.input_schema, tool.declared_output, tool.traits
     )
 
 

@@ -44,10 +44,13 @@ class Asking:
     an answer that comes again gets the outcome that is recorded.
     """
 
-    def __init__(self, box: Box, self_approval: bool, patience: float) -> None:
+    def __init__(
+        self, box: Box, self_approval: bool, patience: float, check_output: bool = True
+    ) -> None:
         self._box = box
         self._self_approval = self_approval
         self._patience = patience
+        self._check = check_output
 
     async def settle(
         self,
@@ -82,7 +85,7 @@ class Asking:
             if not isinstance(ended, Outcome):
                 return ended
             outcome = ended
-        return answer(outcome, self._box.get(outcome.call.tool))
+        return answer(outcome, self._box.get(outcome.call.tool), self._check)
 
     async def resume(
         self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
@@ -127,7 +130,9 @@ class Asking:
         try:
             if question.kind == "input":
                 sent = {key: _plain(answers[key]) for key in question.requests}
-                return await cast(Decider, self._box).answer(question.call_id, sent, by=by)
+                return await cast(Decider, self._box).answer(
+                    question.call_id, sent, by=by, check_output=self._check
+                )
             return await self._judged(question, _plain(answers[APPROVE]), by)
         except WieldyError as error:
             return failure(str(error))
@@ -138,7 +143,7 @@ class Asking:
         box = cast(Decider, self._box)
         form = said.get("content") or {}
         if said.get("action") == "accept" and form.get(APPROVE) is True:
-            return await box.approve(question.call_id, by=by)
+            return await box.approve(question.call_id, by=by, check_output=self._check)
         if said.get("action") in ("accept", "decline"):
             reason = form.get("reason")
             return await box.deny(question.call_id, by=by, reason=str(reason) if reason else None)
@@ -171,7 +176,7 @@ class Asking:
             waits = call_id in {parked.id for parked in await box.pending()}
         # It is decided: saying so again changes nothing, and gives how it ended.
         try:
-            return await box.approve(call_id)
+            return await box.approve(call_id, check_output=self._check)
         except AlreadyDecided:
             return await box.deny(call_id)
 

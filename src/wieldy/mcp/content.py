@@ -1,16 +1,14 @@
 """What a server answers to a call, as the values of the core."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import jsonschema_rs
 import mcp_types as types
 
-from wieldy.core.arguments import refuse_reference
 from wieldy.core.block import Block, Text, join_text, read_block
 from wieldy.core.errors import RemoteFailure
+from wieldy.core.wrapping import is_wrapped
 
-Check = Callable[[Any], None]
 _PROTOCOL = "io.modelcontextprotocol/"
 
 
@@ -49,17 +47,17 @@ def meta_of(result: types.CallToolResult) -> dict[str, Any] | None:
     return own or None
 
 
-def output_check(schema: Mapping[str, Any]) -> Check:
-    """What holds structured content to its schema; raises for a schema that can't be used."""
-    validator = jsonschema_rs.validator_for(dict(schema), retriever=refuse_reference, mask="it")
+def structured_value(
+    result: types.CallToolResult, schema: Mapping[str, Any] | None
+) -> tuple[Any, bool]:
+    """The structured content, and whether it was taken out of a wrapping that a mark told of."""
+    content = result.structured_content
+    marked = _is_marked(result) if schema is None else is_wrapped(schema)
+    unwraps = marked and isinstance(content, Mapping) and "result" in content
+    return (content["result"], True) if unwraps else (content, False)
 
-    def check(value: Any) -> None:
-        error = next(validator.iter_errors(value), None)
-        if error is not None:
-            place = "/".join(map(str, error.instance_path))
-            where = f" at {place}" if place else ""
-            raise RemoteFailure(
-                f"its result does not fit its output schema{where}: {error.message}"
-            )
 
-    return check
+def _is_marked(result: types.CallToolResult) -> bool:
+    """Whether FastMCP says, beside the answer, that its value is under `result`."""
+    noted = (result.meta or {}).get("fastmcp")
+    return isinstance(noted, Mapping) and noted.get("wrap_result") is True

@@ -19,7 +19,7 @@ class Offer(Protocol):
         """The visible tool of this name, or None."""
 
     def stream(
-        self, call: Call, /, *, live: bool = False
+        self, call: Call, /, *, live: bool = False, check_output: bool = False
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Run one call and give what it shows as it comes, the outcome last."""
 
@@ -38,14 +38,21 @@ class Box(Offer, Watched, Protocol):
 class Decider(Protocol):
     """What takes the decisions and answers of people."""
 
-    async def approve(self, call_id: str, by: str | None = None) -> Outcome:
+    async def approve(
+        self, call_id: str, by: str | None = None, *, check_output: bool = False
+    ) -> Outcome:
         """Let a parked call run and give its outcome."""
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call."""
 
     async def answer(
-        self, call_id: str, answers: Mapping[str, Any], by: str | None = None
+        self,
+        call_id: str,
+        answers: Mapping[str, Any],
+        by: str | None = None,
+        *,
+        check_output: bool = False,
     ) -> Outcome:
         """Run a call again whose tool asked for input."""
 

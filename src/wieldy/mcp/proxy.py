@@ -18,7 +18,7 @@ from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 
 from .connection import AnswerLost, every
-from .content import Check, blocks_of, meta_of, plain_value, raise_if_failed
+from .content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .errand import Errand
 from .source import Headers
 
@@ -42,15 +42,23 @@ class Asks(Protocol):
 
 
 class Proxy:
-    """Calls one tool of a server. `safe` says that a call of it may run twice."""
+    """Calls one tool of a server.
+
+    `safe` says that a call of it may run twice; `output` is the output schema it declares.
+    """
 
     def __init__(
-        self, server: Asks, name: str, safe: bool, check: Check | None, headers: Headers | None
+        self,
+        server: Asks,
+        name: str,
+        safe: bool,
+        output: Mapping[str, Any] | None,
+        headers: Headers | None,
     ) -> None:
         self._server = server
         self._name = name
         self._safe = safe
-        self._check = check
+        self._output = output
         self._headers = headers if callable(headers) else None
 
     def function(self) -> Callable[..., Awaitable[Any]]:
@@ -126,13 +134,11 @@ class Proxy:
             run.note("mcp", noted)
         raise_if_failed(result, blocks)
         structured = "structured_content" in result.model_fields_set
-        if self._check is not None:
-            if not structured:
-                raise RemoteFailure("it has an output schema and gave no structured content")
-            self._check(result.structured_content)
         if not structured or result.structured_content is None:
             return plain_value(blocks)
-        value = result.structured_content
+        value, wrapped = structured_value(result, self._output)
+        if wrapped:
+            run.note("wrapped", True)
         if not blocks:
             return value
         # What the server shows is the content; what programs read is the value.

@@ -6,25 +6,34 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import CallPending, ToolNotFound
+from wieldy.core.errors import CallPending, InvalidResult, ToolNotFound
+from wieldy.core.result_check import promised_result
 from wieldy.core.tool import Tool
 from wieldy.wire.mcp import result
 
 Answer = dict[str, Any]
 
 
-def answer(outcome: Outcome, tool: Tool | None) -> Answer:
-    """The result of a call. A tool that is not there is the protocol's own error."""
+def answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
+    """The result of a call. A tool that is not there is the protocol's own error.
+
+    Clients raise on a result that is not what its tool promised, unless it is an error. So
+    such a result is one, and the model still reads what there is.
+    """
     if type(outcome.error) is ToolNotFound:
         raise MCPError(INVALID_PARAMS, str(outcome.error))
     if outcome.status is Status.PENDING:
         return waiting(outcome)
-    made = complete(result(outcome))
-    if "structuredContent" not in made and _promises_structure(tool):
-        # Such as a result that was cut. Clients raise on one that lacks what its tool promised,
-        # unless it is an error; so the model still reads what there is.
+    promise = None if tool is None else promised_result(tool)
+    made = complete(result(outcome, promise))
+    if promise is None or made["isError"]:
+        return made
+    if "structuredContent" not in made:
+        # Such as a result that was cut.
         made["isError"] = True
-    return made
+        return made
+    found = promise.problem(made["structuredContent"]) if check_output else None
+    return made if found is None else _unfit(made, InvalidResult(outcome.call.tool, found))
 
 
 def waiting(outcome: Outcome, why: str | None = None) -> Answer:
@@ -52,9 +61,11 @@ def decide_elsewhere(call_id: str) -> str:
     )
 
 
-def _promises_structure(tool: Tool | None) -> bool:
-    schema = None if tool is None else tool.output_schema
-    return schema is not None and schema.get("type") == "object"
+def _unfit(made: Answer, error: InvalidResult) -> Answer:
+    """A result without the structured content that is not what was promised."""
+    said = {"type": "text", "text": str(error)}
+    kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}
+    return {**kept, "isError": True, "content": [said, *made["content"]]}
 
 
 def failure(message: str) -> Answer:

@@ -279,6 +279,7 @@ def make_terms(
     trusted: bool,
     permission: Permission | str | None,
     on_conflict: str | None,
+    check_output: bool,
 ) -> Terms:
     """The terms as `add_mcp` is given them."""
     if on_conflict not in (None, "override", "skip", "rename"):
@@ -291,6 +292,7 @@ def make_terms(
         trusted=trusted,
         permission=Permission.AUTO if permission is None else Permission(permission),
         on_conflict=on_conflict,
+        check_output=check_output,
     )
 
 

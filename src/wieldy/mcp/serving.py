@@ -48,7 +48,8 @@ class ServerOptions(TypedDict, total=False):
     `views` give a caller, by the name of its token, less than the whole box.
     Without `self_approval` a client's user can't approve what the client asked for.
     `patience` is how many seconds an older client's user has for an answer. Processes
-    that serve the same clients need the same `secret`, 32 bytes or more.
+    that serve the same clients need the same `secret`, 32 bytes or more. A result that
+    does not fit its tool's output schema is an error, unless `check_output` is False.
     """
 
     name: str
@@ -57,6 +58,7 @@ class ServerOptions(TypedDict, total=False):
     self_approval: bool
     patience: float
     secret: str | bytes | None
+    check_output: bool
 
 
 def server(box: "Box | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
@@ -106,8 +108,12 @@ class BoxServer(Server[Any]):
         self.changes = Changes(box)
         self.pickup = Pickup(box, self.traffic)
         self._views = dict(options.get("views") or {})
+        self._check_output = options.get("check_output", True)
         self._asking = Asking(
-            box, options.get("self_approval", True), options.get("patience", 300.0)
+            box,
+            options.get("self_approval", True),
+            options.get("patience", 300.0),
+            self._check_output,
         )
         secret = options.get("secret") or os.urandom(32)
         security = RequestStateSecurity(keys=[secret], ttl=_DAY)
@@ -167,7 +173,8 @@ class BoxServer(Server[Any]):
             provider_id=str(ctx.request_id),
         )
         teller = Teller(ctx.session)
-        async with aclosing(cast(Any, self._offer().stream(call, live=True))) as shown:
+        stream = self._offer().stream(call, live=True, check_output=self._check_output)
+        async with aclosing(cast(Any, stream)) as shown:
             async for item in shown:
                 if isinstance(item, Outcome):
                     return item

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict
 
-import jsonschema_rs
 import mcp_types as types
 
 from wieldy.core.errors import DefinitionError, NameTaken
 from wieldy.core.limits import Limits
 from wieldy.core.registry import Registry
+from wieldy.core.result_check import compile_schema
 from wieldy.core.tool import Permission, Tool
 
-from .content import Check, output_check
 from .proxy import Asks, Proxy
 from .source import Headers
 
@@ -39,6 +38,8 @@ class Terms:
     headers: Headers | None = None
     # What becomes of a name that is taken; without a word, the server's is put before it.
     on_conflict: str | None = None
+    # Whether results are held to the output schemas.
+    check_output: bool = True
 
     def admits(self, name: str) -> bool:
         """Whether a tool of this name may come in."""
@@ -144,8 +145,8 @@ class Shelf:
         safe = bool(traits["read_only"] or traits["idempotent"])
         if not definition.name:
             raise DefinitionError("", "it has no name")
-        output, check = self._output(definition)
-        proxy = Proxy(self._asks, definition.name, safe, check, self._terms.headers)
+        output = self._output(definition)
+        proxy = Proxy(self._asks, definition.name, safe, output, self._terms.headers)
         limits = self._terms.limits
         return Tool(
             proxy.function(),
@@ -160,20 +161,21 @@ class Shelf:
             output_schema=output,
             **traits,
             hints=said.model_dump(by_alias=True, mode="json", exclude_none=True),
+            check_output=self._terms.check_output,
             source=f"mcp:{self._server}",
         )
 
-    def _output(self, definition: types.Tool) -> tuple[dict[str, Any] | None, Check | None]:
+    def _output(self, definition: types.Tool) -> dict[str, Any] | None:
         schema = definition.output_schema
         if schema is None:
-            return None, None
+            return None
         try:
-            return schema, output_check(schema)
-        except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
+            compile_schema(schema)
+        except ValueError as error:
             # What can't be checked is not promised.
-            first = str(error).partition("\n")[0]
-            _log.warning("%s: the output schema of %r: %s", self._server, definition.name, first)
-            return None, None
+            _log.warning("%s: the output schema of %r: %s", self._server, definition.name, error)
+            return None
+        return schema
 
     def _take_out(self, name: str) -> None:
         _, tool = self._kept.pop(name)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from wieldy.core.names import provider_name
+from wieldy.core.result_check import promised_result
 from wieldy.core.tool import Tool
 
 from .change import Change, Lowered
@@ -110,10 +111,9 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     annotations = _annotations(tool)
     if annotations:
         definition["annotations"] = annotations
-    output = tool.output_schema
-    # MCP's structured content is an object; other results travel as text.
-    if output is not None and output.get("type") == "object":
-        definition["outputSchema"] = repaired(output, [])
+    promise = promised_result(tool)
+    if promise is not None:
+        definition["outputSchema"] = repaired(promise.schema, [])
     return definition
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from wieldy.core.block import to_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.conversion import parse_json
+from wieldy.core.result_check import Promise, plain_data
 
 from .answers import NO_OUTPUT, blocks, encodable, failed, in_order
 from .foreign import field, text
@@ -29,25 +29,44 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict
     return [result(outcome) for outcome in in_order(outcomes, calls)]
 
 
-def result(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as a `CallToolResult`; an object also travels as structured content."""
+def result(outcome: Outcome, promise: Promise | None = None) -> dict[str, Any]:
+    """An outcome as a `CallToolResult`; its data also travel as structured content.
+
+    Without a promise of the tool that is only an object. With one it is what was promised,
+    any other value under `result`.
+    """
     content = [encodable(block.to_dict()) for block in blocks(outcome)]
     if outcome.ok and content == [{"type": "text", "text": NO_OUTPUT}]:
         content = []
     answer: dict[str, Any] = {"content": content, "isError": failed(outcome)}
-    structured = _structured(outcome)
+    structured = _structured(outcome, promise)
     if structured is not None:
         answer["structuredContent"] = structured
+        if promise is not None and promise.wrapped:
+            answer["_meta"] = {"fastmcp": {"wrap_result": True}}
     return answer
 
 
-def _structured(outcome: Outcome) -> dict[str, Any] | None:
-    if outcome.status is not Status.OK or outcome.value is None or isinstance(outcome.value, str):
+def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | None:
+    if outcome.status is not Status.OK:
         return None
-    # A tool may show something else than its value; where a secret is covered, that counts.
-    own = isinstance(outcome.value, Mapping) and not outcome.metadata.get("covered")
+    wrapped = promise is not None and promise.wrapped
+    if not wrapped and (outcome.value is None or isinstance(outcome.value, str)):
+        return None
     try:
-        value = encodable(parse_json(to_text(outcome.value) if own else outcome.text))
+        value = encodable(_data(outcome, wrapped))
     except (ValueError, RecursionError):
         return None
+    if wrapped:
+        return {"result": value}
     return value if isinstance(value, dict) else None
+
+
+def _data(outcome: Outcome, wrapped: bool) -> Any:
+    # A tool may show something else than its value; where a secret is covered, that counts.
+    covered = outcome.metadata.get("covered")
+    if covered and isinstance(outcome.value, str):
+        return outcome.text
+    if not covered and (wrapped or isinstance(outcome.value, Mapping)):
+        return plain_data(outcome.value)
+    return parse_json(outcome.text)

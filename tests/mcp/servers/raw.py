@@ -52,6 +52,7 @@ TOOLS = {
         tool("far", outputSchema=REMOTE), tool("echo"),
     ],
     "misshapen": [tool("echo", {"type": "string"})],
+    "counts": [tool("count", outputSchema=COUNTED), tool("miscount", outputSchema=COUNTED)],
     "earlier": [
         tool("count", outputSchema=COUNTED),
         tool("erase", annotations={"destructiveHint": True, "readOnlyHint": False}),
@@ -125,8 +126,9 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
             return {"result": text("there is more")}
         case "schemas", "result":
             return {"result": result(params["arguments"])}
-        case "earlier", "count":
-            return {"result": {**text("3"), "structuredContent": {"result": 3}}}
+        case "earlier" | "counts", "count" | "miscount" as name:
+            counted = {"result": 3 if name == "count" else "three"}
+            return {"result": {**text("3"), "structuredContent": counted}}
         case "large", _:
             return {"result": text("x" * int(params["arguments"]["size"]))}
         case "kinds", _:
@@ -155,6 +157,8 @@ def misbehave(number: int) -> dict[str, Any] | None:
 
 
 def result(arguments: dict[str, Any]) -> dict[str, Any]:
+    if arguments.get("failed"):
+        return {**text("it broke"), "isError": True}
     if arguments.get("none"):
         return text("nothing structured")
     return {**text("it"), "structuredContent": {"n": 1} if arguments.get("good") else {"m": 1}}

@@ -6,7 +6,7 @@ from typing import Any
 
 from wieldy.core.block import Block, Text
 from wieldy.core.call import Outcome
-from wieldy.core.errors import InvalidArguments, RemoteFailure, ToolFailed
+from wieldy.core.errors import InvalidArguments, InvalidResult, RemoteFailure, ToolFailed
 
 # Where a FastMCP server notes tags: of its second major version, and of later ones.
 _NOTES = ("_fastmcp", "fastmcp")
@@ -37,6 +37,9 @@ def declared_tags(definition: Mapping[str, Any]) -> list[str]:
 def shown(outcome: Outcome) -> Any:
     """The result of an MCP tool: structured content, or what its first block holds."""
     value = outcome.value
+    if outcome.metadata.get("wrapped"):
+        # Its users know structured content as the server sends it.
+        return {"result": value}
     if value and not _is_unstructured(value):
         return value
     if outcome._content is None and not value and not isinstance(value, str):
@@ -49,7 +52,7 @@ def refusal(outcome: Outcome) -> dict[str, str] | None:
     match outcome.error:
         case ToolFailed(original=RemoteFailure() as said, redacted=False):
             return {"error": str(said)}
-        case ToolFailed(original=RemoteFailure()) | InvalidArguments():
+        case ToolFailed(original=RemoteFailure()) | InvalidArguments() | InvalidResult():
             return {"error": outcome.text}
     return None
 

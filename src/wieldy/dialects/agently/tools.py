@@ -189,7 +189,7 @@ class AgentlyToolManager:
             "desc": tool.description,
             "kwargs": kwargs_form(tool.input_schema) or {},
         }
-        gives = tool.output_schema
+        gives = tool.declared_output
         if gives is not None and gives.get("type") == "object":
             info["returns"] = kwargs_form(gives)
         return info

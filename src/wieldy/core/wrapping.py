@@ -1,0 +1,77 @@
+"""Output schemas of values that are no objects, in the wrapping that MCP needs for them.
+
+Structured content is an object. FastMCP puts any other value under `result` and marks
+the schema, so that whoever reads it can take the value out again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+WRAP_MARK = "x-fastmcp-wrap-result"
+_DEFINITIONS = ("$defs", "definitions")
+_INSIDE = "#/properties/result"
+
+
+def is_wrapped(schema: Mapping[str, Any] | None) -> bool:
+    """Whether a schema is that of a value under `result`."""
+    if schema is None or schema.get(WRAP_MARK) is not True:
+        return False
+    properties = schema.get("properties")
+    return isinstance(properties, Mapping) and "result" in properties
+
+
+def wrapped_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object that has the value under `result`."""
+    inner, shared = dict(schema), {}
+    # A schema with a name of its own is a document of its own: its references stay in it.
+    if "$id" not in inner:
+        inner = _with_references(inner, _into)
+        shared = {key: inner.pop(key) for key in _DEFINITIONS if key in inner}
+    return {
+        "type": "object",
+        "properties": {"result": inner},
+        "required": ["result"],
+        WRAP_MARK: True,
+        **shared,
+    }
+
+
+def inner_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The schema of the value inside; None where nothing can be said of it alone."""
+    inner = schema["properties"]["result"]
+    if not isinstance(inner, Mapping):
+        return None
+    shared = {key: schema[key] for key in _DEFINITIONS if key in schema}
+    try:
+        return _with_references({**shared, **inner}, _out_of) or None
+    except LookupError:
+        return None
+
+
+def _into(reference: str) -> str:
+    return reference if _is_shared(reference) else _INSIDE + reference.removeprefix("#")
+
+
+def _out_of(reference: str) -> str:
+    if _is_shared(reference):
+        return reference
+    if reference != _INSIDE and not reference.startswith(f"{_INSIDE}/"):
+        raise LookupError(reference)
+    return "#" + reference.removeprefix(_INSIDE)
+
+
+def _is_shared(reference: str) -> bool:
+    return reference.startswith(tuple(f"#/{key}/" for key in _DEFINITIONS))
+
+
+def _with_references(schema: Any, change: Callable[[str], str]) -> Any:
+    """The schema with each reference to a place in its own document changed."""
+    if isinstance(schema, list):
+        return [_with_references(item, change) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {key: _with_references(value, change) for key, value in schema.items()}
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+        made["$ref"] = change(reference)
+    return made
