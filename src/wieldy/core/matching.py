@@ -6,14 +6,11 @@ rule restricts: then what can't be read counts as a match, otherwise it does not
 
 import fnmatch
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
-from enum import Enum
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .argument_reach import LISTS, UNREADABLE
 from .path_match import PathPattern
-from .secret import reveal
 from .url_match import (
     UrlPattern,
     file_paths,
@@ -26,22 +23,12 @@ from .url_match import (
 Matcher = str | int | float | bool | None | re.Pattern[str] | Sequence[Any] | Callable[[Any], bool]
 Match = Callable[[Any, bool], bool]
 
-PLAIN = frozenset({str, int, float, bool, type(None)})
-LISTS = (list, tuple, set, frozenset, deque)
 _OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
-_MISSING: Any = object()
-_UNREADABLE: Any = object()
-
-
-def readings(values: Mapping[str, Any], path: Sequence[str]) -> Iterator[Any]:
-    """Each plain value at a dotted path, through lists, mappings and models."""
-    for found in _reach(values, path):
-        yield from _leaves(found)
 
 
 def holds(match: Match, value: Any, restricts: bool) -> bool:
     """Whether one reading matches; what fails or can't be read never opens a door."""
-    if value is _UNREADABLE:
+    if value is UNREADABLE:
         return restricts
     try:
         return bool(match(value, restricts))
@@ -66,55 +53,6 @@ def compile_matcher(matcher: Matcher) -> Match:
     if matcher is None or isinstance(matcher, bool):
         return lambda value, _: value is matcher
     return lambda value, _: not isinstance(value, bool | str) and bool(value == matcher)
-
-
-def _reach(here: Any, path: Sequence[str]) -> Iterator[Any]:
-    if not path:
-        yield here
-    elif isinstance(here, LISTS):
-        for item in here:
-            yield from _reach(item, path)
-    else:
-        member = _member(here, path[0])
-        if member is not _MISSING:
-            yield from _reach(member, path[1:])
-
-
-def _member(here: Any, name: str) -> Any:
-    if isinstance(here, Mapping):
-        return here.get(name, _MISSING)
-    try:
-        found = getattr(here, name, _MISSING)
-        for field, facts in getattr(type(here), "model_fields", {}).items():
-            if found is _MISSING and name in (facts.alias, facts.validation_alias):
-                found = getattr(here, field)
-    except Exception:
-        # Other people's attributes may do anything.
-        return _UNREADABLE
-    return found
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    value = reveal(value)
-    if isinstance(value, Enum):
-        yield from _leaves(value.value)
-    elif type(value) in PLAIN:
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _leaves([*value.keys(), *value.values()])
-    elif isinstance(value, LISTS):
-        for item in value:
-            yield from _leaves(item)
-    elif hasattr(type(value), "model_fields") or is_dataclass(value):
-        yield from _leaves([getattr(value, name) for name in _fields(value)])
-    else:
-        # An iterator can be read only once, and not by us.
-        yield _UNREADABLE if hasattr(value, "__next__") else value
-
-
-def _fields(value: Any) -> list[str]:
-    declared = getattr(type(value), "model_fields", None)
-    return list(type(value).__dataclass_fields__ if declared is None else declared)
 
 
 def _text(value: Any) -> str | None:

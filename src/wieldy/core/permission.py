@@ -306,7 +306,7 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
     if not verdicts and settled is _AUTO:
         return None
     otherwise = tool.hold.reason if tool.hold else "the tool asks for confirmation"
-    own_names = tool.own_names
+    names = tool.argument_names
     known = known_values(tool.function)
 
     def judge(run: Run) -> tuple[Permission, str]:
@@ -317,7 +317,7 @@ def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
         for holds_for, matches, permission, reason in verdicts:
             if holds_for is not None and not holds_for(run.call.scope):
                 continue
-            if matches(values, own_names):
+            if matches(values, names):
                 return permission, reason
         return settled, otherwise
 

@@ -5,7 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .matching import LISTS, Matcher
+from .argument_reach import LISTS
+from .matching import Matcher
 from .registry import BASIC, Registry
 from .rules import Rule, Rules, Verdict
 

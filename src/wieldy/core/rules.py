@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
+from .argument_reach import PLAIN, ArgumentNames
 from .call import Scope, check_id
-from .matching import PLAIN, Matcher, compile_matcher, holds, readings
+from .matching import Matcher, compile_matcher, holds
 from .names import provider_name
 from .tool import Tool
 
@@ -77,7 +78,8 @@ class Rule:
         self.fingerprints = fingerprints
         self._name = re.compile(fnmatch.translate(pattern)).match
         self._where = [
-            (name.split("."), compile_matcher(matcher)) for name, matcher in self.where.items()
+            (name, name.split("."), compile_matcher(matcher))
+            for name, matcher in self.where.items()
         ]
 
     def concerns(self, tool: Tool) -> bool:
@@ -107,20 +109,17 @@ class Rule:
             and (self.expires_at is None or time.time() < self.expires_at)
         )
 
-    def matches(self, values: Mapping[str, Any], own_names: Mapping[str, str]) -> bool:
-        """Whether the arguments that the function would get are those meant.
-
-        `own_names` are the function's names of arguments that the model sees under others.
-        """
+    def matches(self, values: Mapping[str, Any], names: ArgumentNames) -> bool:
+        """Whether the arguments that the function would get are those meant."""
         restricts = self._restricts
-        for (first, *rest), match in self._where:
-            first = own_names.get(first, first)
-            value = values.get(first)
-            if not rest and type(value) in PLAIN and first in values:
+        for name, path, match in self._where:
+            own = names.own.get(name, name)
+            value = values.get(own)
+            if len(path) == 1 and type(value) in PLAIN and own in values:
                 # A plain value can be read in one way only.
                 held = [holds(match, value, restricts)]
             else:
-                found = readings(values, (first, *rest))
+                found = names.readings(values, path)
                 held = [holds(match, each, restricts) for each in found]
             if not held or not (any(held) if restricts else all(held)):
                 return False

@@ -28,7 +28,9 @@ from pydantic_core import (
     core_schema,
 )
 
+from .argument_reach import Aliases
 from .errors import DefinitionError
+from .field_aliases import read_aliases
 from .signature import Parameter, Signature
 
 _KEYED_BY_NAME = (
@@ -132,6 +134,11 @@ def arguments_validator(tool: str, signature: Signature) -> SchemaValidator:
         return SchemaValidator(exact, _use_prebuilt=False)
     except TypeError:
         return SchemaValidator(exact)
+
+
+def field_aliases(tool: str, signature: Signature) -> Aliases:
+    """The names that fields inside arguments are sent under, for each class and for dicts."""
+    return read_aliases(_arguments_schema(tool, signature))
 
 
 def untitled(schema: Any) -> Any:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from . import schema as schema_of
+from .argument_reach import Aliases, ArgumentNames
 from .canonical import digest
 from .credential import preset_secrets
 from .docstring import read_docstring
@@ -208,6 +209,12 @@ class Tool:
         return names
 
     @property
+    def argument_names(self) -> ArgumentNames:
+        """The names under which rules may speak of the arguments."""
+        names: ArgumentNames = self.once("argument_names", _read_argument_names)
+        return names
+
+    @property
     def own_schema(self) -> dict[str, Any] | None:
         """The schema given for the function's own arguments, without the presets."""
         schema: dict[str, Any] | None = self.once("own_schema", _read_own_schema)
@@ -358,6 +365,14 @@ def _read_own_names(tool: Tool) -> dict[str, str]:
             for inner in (tool.shape.inner_name(outer),)
         }
     return {outer: own for outer, own in names.items() if outer != own}
+
+
+def _read_argument_names(tool: Tool) -> ArgumentNames:
+    def read_aliases() -> Aliases:
+        # What comes by a schema from outside reaches the function as it was sent.
+        return {} if tool.own_schema else schema_of.field_aliases(tool.name, tool.signature)
+
+    return ArgumentNames(tool.own_names, read_aliases)
 
 
 def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
