@@ -85,7 +85,9 @@ async def test_001_1_a_task_is_stopped_once(toolkit: Toolkit) -> None:
     assert left == ["left"]
     again = text_of(await toolkit.cancel_task(task_id))
     assert again == f"Task {task_id} has already completed and cannot be cancelled."
-    assert (await toolkit.view_task(task_id)).is_interrupted
+    stopped = await toolkit.view_task(task_id)
+    assert (stopped.is_interrupted, stopped.is_last) == (True, True)
+    assert "cancelled by the user" in text_of(stopped)
     early = await start(toolkit, "sync_tool", n=1)
     assert "cancelled" in text_of(await toolkit.cancel_task(early))
     assert (await toolkit.view_task(early)).is_interrupted

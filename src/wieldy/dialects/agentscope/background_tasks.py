@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import replace
 
+from .message_blocks import text_block
 from .response_stream import Alter, altered, interrupted_response
 from .tool_response import ToolResponse, text_response
 
+_CANCELLED = "<system-info>The tool call has been cancelled by the user.</system-info>"
 # How long stopping a task waits for its end, which a tool may put off.
 _GRACE = 1
 
@@ -16,6 +19,7 @@ class BackgroundTasks:
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[ToolResponse]] = {}
         self._results: dict[str, ToolResponse] = {}
+        self._stopped: set[str] = set()
 
     async def start(
         self,
@@ -58,6 +62,7 @@ class BackgroundTasks:
             if task_id not in self._results:
                 return _unknown(task_id)
             return text_response(f"Task {task_id} has already completed and cannot be cancelled.")
+        self._stopped.add(task_id)
         task.cancel()
         await asyncio.wait((task,), timeout=_GRACE)
         return text_response(f"Task {task_id} has been cancelled.")
@@ -66,8 +71,11 @@ class BackgroundTasks:
         if self._running.pop(task_id, None) is None:
             return
         # One that is cancelled before it begins has read nothing, not even that.
-        stopped = task.cancelled()
-        self._results[task_id] = interrupted_response(None) if stopped else task.result()
+        result = interrupted_response(None) if task.cancelled() else task.result()
+        if result.is_interrupted and task_id in self._stopped:
+            result = replace(result, content=[text_block(_CANCELLED)])
+        self._stopped.discard(task_id)
+        self._results[task_id] = result
 
 
 async def _read(responses: AsyncIterator[ToolResponse], alter: Alter | None) -> ToolResponse:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
@@ -28,12 +28,22 @@ class Link(NamedTuple):
     groups have changed.
     """
 
+    owner: "Owner"
+    tool: Tool
     plain: Tool
     given: Schema | None = None
     refresh: Callable[[Tool], Tool] | None = None
-    tool: Tool | None = None
-    call: Callable[[ToolUseBlock], AsyncIterator[ToolResponse]] | None = None
-    change: "Callable[[RegisteredToolFunction, str, Any], None] | None" = None
+
+
+class Owner(Protocol):
+    """Who calls and changes the functions that are registered with it."""
+
+    @property
+    def call(self) -> Callable[[ToolUseBlock], AsyncIterator[ToolResponse]]:
+        """Call a function of the toolkit."""
+
+    def change(self, registered: "RegisteredToolFunction", fact: str, value: Any) -> None:
+        """Change a registered function, or refuse and change nothing."""
 
 
 @dataclass
@@ -69,25 +79,24 @@ class RegisteredToolFunction:
         self, *, arguments: Mapping[str, Any] | None = None, stream_print: bool | None = None
     ) -> AsyncIterator[ToolResponse]:
         """Call the function; gives its responses as they come, and prints them if asked."""
-        if self.link is None or self.link.call is None:
+        if self.link is None:
             raise RuntimeError(f"the function {self.name!r} is not registered in a toolkit")
         sent = dict(arguments or {})
         block = ToolUseBlock(type="tool_use", id=self.name, name=self.name, input=sent)
-        stream = self.link.call(block)
+        stream = self.link.owner.call(block)
         return _printed(stream) if stream_print else stream
 
     def keep(
         self, link: Link, schema: Schema, model: type[BaseModel] | None, gives_one: bool
     ) -> None:
         """Be what the toolkit has made of this function."""
-        tool = link.tool or link.plain
         self.__dict__.update(
             link=link,
             gives_one=gives_one,
-            name=tool.name,
-            group=tool.group,
+            name=link.tool.name,
+            group=link.tool.group,
             json_schema=make_read_only(schema),
-            preset_kwargs=ReadOnlyDict(tool.presets),
+            preset_kwargs=ReadOnlyDict(link.tool.presets),
             extended_model=model,
         )
 
@@ -96,10 +105,10 @@ class RegisteredToolFunction:
         return {each.name: self.__dict__[each.name] for each in fields(self)}
 
     def __setattr__(self, fact: str, value: Any) -> None:
-        if self.link is None or self.link.change is None:
+        if self.link is None:
             super().__setattr__(fact, value)
         else:
-            self.link.change(self, fact, value)
+            self.link.owner.change(self, fact, value)
 
 
 async def _printed(stream: AsyncIterator[ToolResponse]) -> AsyncIterator[ToolResponse]:

@@ -35,20 +35,22 @@ class Registrations:
         self, toolbox: Toolbox, call: Callable[[ToolUseBlock], AsyncIterator[ToolResponse]]
     ) -> None:
         self._toolbox = toolbox
-        self._call = call
+        self.call = call
         self._known: dict[str, RegisteredToolFunction] = {}
         toolbox.watch(self._refresh)
 
     def put(
         self,
         registered: RegisteredToolFunction,
-        link: Link,
-        model: type[BaseModel] | None,
+        plain: Tool,
+        given: Schema | None,
+        refresh: Callable[[Tool], Tool] | None,
+        model: type[BaseModel] | None = None,
         strategy: str = "override",
     ) -> None:
         """Put a function into the toolbox, for the first time or as it is now."""
-        plain = link.plain if link.refresh is None else link.refresh(link.plain)
-        schema = _describe(plain, link.given)
+        plain = plain if refresh is None else refresh(plain)
+        schema = _describe(plain, given)
         tool = plain if model is None else extend_tool(plain, schema, model)
         added = self._add(tool, strategy)
         if added is None:
@@ -56,8 +58,8 @@ class Registrations:
         if added.name != plain.name:
             registered.original_name = registered.original_name or plain.name
             plain = plain.replace(name=added.name)
-            schema = _describe(plain, link.given)
-        link = link._replace(plain=plain, tool=added, call=self._call, change=self._change)
+            schema = _describe(plain, given)
+        link = Link(self, added, plain, given, refresh)
         one = gives_one(registered.original_func) and plain.signature.context is None
         registered.keep(link, schema, model, one)
         self._known[added.name] = registered
@@ -83,8 +85,7 @@ class Registrations:
         source = "mcp_server" if remote else "function"
         shown = RegisteredToolFunction(tool.name, tool.group, source, tool.function, {})
         shown.mcp_name = server if remote else None
-        link = Link(tool, None, None, tool, self._call, self._change)
-        shown.keep(link, function_schema(tool), None, False)
+        shown.keep(Link(self, tool, tool), function_schema(tool), None, False)
         return shown
 
     def need_group(self, name: str) -> None:
@@ -110,10 +111,10 @@ class Registrations:
                 return None
             raise name_taken(tool.name) from error
 
-    def _change(self, registered: RegisteredToolFunction, fact: str, value: Any) -> None:
+    def change(self, registered: RegisteredToolFunction, fact: str, value: Any) -> None:
         """Change a registered function, or refuse and change nothing."""
         link = registered.link
-        if link is None or link.tool is None or self.of_tool(link.tool) is not registered:
+        if link is None or self.of_tool(link.tool) is not registered:
             raise AttributeError(f"{registered.name!r} was not registered here: no {fact} is set")
         if self.find(registered.name) is not link.tool:
             raise AttributeError(
@@ -138,14 +139,15 @@ class Registrations:
                 model = _check_model(value)
             case _:
                 raise AttributeError(f"{fact} can't be changed: register the function again")
-        self.put(registered, link._replace(plain=plain, given=given), model)
+        self.put(registered, plain, given, link.refresh, model)
 
     def _refresh(self, changed: str | None) -> None:
         """Describe anew what depends on the groups, after they have changed."""
         for registered in tuple(self._known.values()) if changed is None else ():
             link = registered.link
             if link is not None and link.refresh and self.find(registered.name) is link.tool:
-                self.put(registered, link, registered.extended_model)
+                model = registered.extended_model
+                self.put(registered, link.plain, link.given, link.refresh, model)
 
 
 def name_taken(name: str) -> ValueError:

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from wieldy.core.block import Block, Progress, Text
 from wieldy.core.call import Call, Outcome, Status
@@ -24,14 +24,16 @@ Explain = Callable[[str, CallError], str]
 class ResponseStream:
     """An async iterator of responses that may also be awaited, which gives itself."""
 
+    __slots__ = ("_responses",)
+
     def __init__(self, responses: AsyncGenerator[ToolResponse, None]) -> None:
         self._responses = responses
 
-    def __await__(self) -> Generator[Any, None, "ResponseStream"]:
+    def __await__(self) -> Generator[Any, None, Self]:
         yield from ()
         return self
 
-    def __aiter__(self) -> "ResponseStream":
+    def __aiter__(self) -> Self:
         return self
 
     def __anext__(self) -> Awaitable[ToolResponse]:
@@ -42,7 +44,7 @@ class ResponseStream:
         await self._responses.aclose()
 
 
-class OneResponse:
+class OneResponse(ResponseStream):
     """The same for a function that gives one response: it is called when that is asked for.
 
     `remote` is for a tool of an MCP server, whose blocks are one response together.
@@ -63,13 +65,6 @@ class OneResponse:
         self._explain = explain
         self._alter = alter
         self._remote = remote
-
-    def __await__(self) -> Generator[Any, None, "OneResponse"]:
-        yield from ()
-        return self
-
-    def __aiter__(self) -> "OneResponse":
-        return self
 
     async def __anext__(self) -> ToolResponse:
         call = self._call

@@ -23,7 +23,7 @@ from .mcp_clients import MCPClientBase
 from .mcp_function import MCPToolFunction
 from .message_blocks import ToolUseBlock
 from .read_only import ReadOnlyDict
-from .registered_function import Link, Postprocess, RegisteredToolFunction, check_schema
+from .registered_function import Postprocess, RegisteredToolFunction, check_schema
 from .registrations import Registrations, name_taken
 from .response_stream import Alter, OneResponse, ResponseStream, stream_responses
 from .tool_response import ToolResponse, text_response
@@ -100,8 +100,9 @@ class Toolkit:
             # It came by itself with a function that runs in the background.
             namesake_strategy = "override"
         chooses = self._is_own(original, self.reset_equipped_tools)
-        link = Link(plain.replace(group=group_name), given, self._with_choice if chooses else None)
-        self._known.put(registered, link, None, namesake_strategy)
+        refresh = self._with_choice if chooses else None
+        plain = plain.replace(group=group_name)
+        self._known.put(registered, plain, given, refresh, strategy=namesake_strategy)
         if async_execution:
             self._offer_tasks()
 
@@ -118,7 +119,7 @@ class Toolkit:
             self.toolbox.remove(tool.name)
         self.remove_tool_groups(list(self.groups))
 
-    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream | OneResponse:
+    def call_tool_function(self, tool_call: ToolUseBlock) -> ResponseStream:
         """Call a function; iterate over the result, or over what awaiting it gives."""
         if self._middlewares:
             return ResponseStream(self._through_middleware(tool_call))
@@ -294,7 +295,7 @@ class Toolkit:
             raise ValueError(f"there are no groups {unknown}")
         self.toolbox.groups.activate_only(*(name for name in self.groups if name in wanted))
 
-    def _respond(self, tool_call: ToolUseBlock) -> ResponseStream | OneResponse:
+    def _respond(self, tool_call: ToolUseBlock) -> ResponseStream:
         name = tool_call["name"]
         call = Call(name, tool_call.get("input"), provider_id=tool_call.get("id"))
         tool = self.toolbox.get(name)
@@ -315,7 +316,7 @@ class Toolkit:
 
     def _run(
         self, call: Call, remote: bool, one: bool, alter: Alter | None = None
-    ) -> ResponseStream | OneResponse:
+    ) -> ResponseStream:
         if one:
             return OneResponse(self.toolbox.call, call, self._explain, alter, remote)
         shown = self.toolbox.stream(call, live=True)
