@@ -1,0 +1,134 @@
+"""What a model is to an agent: a request in, a stream of events out.
+
+A conversation is a list of turns. What a program says is plain (`Said`). What a model
+said goes back to it exactly as it came (`Reply.raw`), because providers refuse a
+conversation whose signatures or reasoning items are missing. What became of its calls
+follows as outcomes (`Answers`), which each client writes in its provider's own form.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from wieldy.core.call import Call, Outcome
+from wieldy.core.tool import Tool
+from wieldy.wire.stream_events import Event, Usage
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
+# Text, or a list of parts as OpenAI's chat API has them: text, image_url, file.
+Content: TypeAlias = str | Sequence[Mapping[str, Any]]
+
+
+class Said:
+    """A message that the program writes."""
+
+    __slots__ = ("content", "role")
+
+    def __init__(self, role: Role, content: Content) -> None:
+        self.role = role
+        self.content = content
+
+    def __repr__(self) -> str:
+        return f"Said({self.role!r}, {self.content!r})"
+
+
+class Reply:
+    """What a model answered: its message as the provider sent it, and what is in it.
+
+    `provider` names the form of `raw`, such as "openai" or "anthropic". The last item of
+    every stream is the reply.
+    """
+
+    __slots__ = ("calls", "finish_reason", "provider", "raw", "text", "thinking", "usage")
+
+    def __init__(
+        self,
+        provider: str,
+        raw: Any,
+        text: str = "",
+        calls: Iterable[Call] = (),
+        *,
+        thinking: str = "",
+        usage: Usage | None = None,
+        finish_reason: str = "",
+    ) -> None:
+        self.provider = provider
+        self.raw = raw
+        self.text = text
+        self.calls = tuple(calls)
+        self.thinking = thinking
+        self.usage = usage
+        self.finish_reason = finish_reason
+
+    def __repr__(self) -> str:
+        return f"Reply({self.provider!r}, {self.text!r}, {len(self.calls)} calls)"
+
+
+class Answers:
+    """What became of a reply's calls, in their order; one without an outcome was interrupted."""
+
+    __slots__ = ("calls", "outcomes")
+
+    def __init__(self, outcomes: Iterable[Outcome], calls: Iterable[Call] = ()) -> None:
+        self.outcomes = tuple(outcomes)
+        self.calls = tuple(calls)
+
+    def __repr__(self) -> str:
+        return f"Answers({list(self.outcomes)!r})"
+
+
+Turn: TypeAlias = Said | Reply | Answers
+ModelEvent: TypeAlias = Event | Reply
+
+
+class ToolSource(Protocol):
+    """The tools that a model may call: a toolbox, or a view of it."""
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name, or of this name as a provider sees it."""
+
+    def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
+        """The tools as a provider wants them described."""
+
+
+class ModelRequest:
+    """One request: the turns so far, the tools that may be called, and the provider's options.
+
+    `options` are passed on as they are (temperature, max_tokens, …). `output_schema` is
+    what the answer should be, for providers that hold a model to a JSON Schema; a client
+    that can't do that ignores it.
+    """
+
+    __slots__ = ("options", "output_schema", "tools", "turns")
+
+    def __init__(
+        self,
+        turns: Iterable[Turn],
+        tools: ToolSource | None = None,
+        options: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.turns = tuple(turns)
+        self.tools = tools
+        self.options = dict(options or {})
+        self.output_schema = output_schema
+
+
+class Model(Protocol):
+    """A model that answers requests."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as `provider:model`."""
+
+    @property
+    def context_window(self) -> int | None:
+        """How many tokens a request may have, where that is known."""
+
+    def render(self, request: ModelRequest) -> dict[str, Any]:
+        """The body of the request, exactly as it would be sent."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Send the request and give what happens; the last item is the `Reply`.
+
+        Whoever stops reading ends the request.
+        """
