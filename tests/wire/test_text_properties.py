@@ -61,6 +61,7 @@ PIECES = [
     "{'name':'f','arguments':{'a':'",
     '"}}',
     "'}}",
+    "don't",
     '\\"',
     "\\<",
     "{",
@@ -205,10 +206,13 @@ MENTION = "<tool_call\n```\n><name>known</name><params></params></tool_call>"
         "```\n<tool_call><name>known</name><params></params><a\n```\n>",
         "```\n<function=known><parameter=a\n```\n>",
         "```\n<invoke name='known'><parameter\n```\nname='a'>",
+        "<tool_call>{don't</tool_call> don't",
+        "<tool_call><name>known</name><params>{don't</tool_call> don't",
     ],
 )
 def test_every_single_cut_tells_the_same_story(text: str, dialect: str) -> None:
     whole = _story(TextCallParser(dialect, BOX).events(text))
+    assert _story(_chunked(text, [1], dialect)) == whole
     for cut in range(1, len(text)):
         parser = TextCallParser(dialect, BOX)
         events = [*parser.feed(text[:cut]), *parser.feed(text[cut:]), *parser.close()]
@@ -345,7 +349,7 @@ def test_a_call_that_would_not_be_read_back_is_refused(dialect: str, keys: list[
 SECTIONS = [
     "<q>", "</q>", "</q >", "<r>", "</r>", "<item>", "</item>", "<![CDATA[", "]]>", "]", "]]", ">",
     "a[b[0]]>1", "</params></tool_call>", "</parameter>", "</function></tool_call>",
-    "<parameter=q>", " ", "\n", "a", "<", "</q", "\n```\n", *WHOLE,
+    "<parameter=q>", '"', "'", "don't", "{", " ", "\n", "a", "<", "</q", "\n```\n", *WHOLE,
 ]  # fmt: skip
 SECTION_HEADS = [
     "<tool_call><name>f</name><params><q><![CDATA[",

@@ -5,11 +5,12 @@ from typing import Any
 
 from wieldy.core.call import Call
 
-from .json_strings import ANY_QUOTE, SEEN_BEFORE_QUOTE, JsonStrings
+from .json_loose import read_loose_json
+from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
 from .lifting import lift
 from .text_blocks import End, Ending, Lookup, made_call, undecided, waits_for_line_end
 from .text_fences import FENCE_IN_BLOCK, closes
-from .text_values import read_json, read_json_values
+from .text_values import read_json
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
 # Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
@@ -18,15 +19,6 @@ _STRUCTURE = f"{ANY_QUOTE}|{_CLOSE}|{_OPEN}"
 _TOKEN = re.compile(_STRUCTURE, re.IGNORECASE)
 _FENCED_TOKEN = re.compile(f"{_STRUCTURE}|{FENCE_IN_BLOCK}", re.IGNORECASE)
 _ARGUMENTS = ("arguments", "parameters", "args")
-_LITERALS = {"True": "true", "False": "false", "None": "null"}
-_LOOSE = re.compile(
-    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
-    r"|'(?P<single>[^'\\]*+(?:\\.[^'\\]*+)*+)(?P<closed>')?"
-    r"|(?P<comma>,(?=\s{0,64}[}\]]))"
-    r"|\b(?P<word>True|False|None)\b",
-    re.DOTALL,
-)
-_IN_SINGLE = re.compile(r'\\.|"', re.DOTALL)
 
 
 class JsonBlock:
@@ -86,18 +78,16 @@ class JsonBlock:
 
     def _keep_undecided(self, window: str) -> None:
         cut = undecided(window, self.position, self._fence is not None)
-        self.position = max(self.position, min(cut, len(window) - SEEN_BEFORE_QUOTE))
+        self.position = max(self.position, min(cut, len(window) - BEFORE_APOSTROPHE))
 
 
 def _items(text: str) -> list[Any]:
     """The values in the text: one, several in a list, or one after the other."""
-    for form in (text, _strict(text)):
-        try:
-            values = read_json_values(form)
-        except ValueError:
-            continue
-        return values[0] if len(values) == 1 and isinstance(values[0], list) else values
-    return []
+    try:
+        values = read_loose_json(text)
+    except ValueError:
+        return []
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
 
 def _made(item: Any, lookup: Lookup) -> Call | None:
@@ -124,21 +114,3 @@ def _decoded(text: str) -> Any:
         return read_json(text or "{}")
     except ValueError:
         return None
-
-
-def _strict(text: str) -> str:
-    """JSON without trailing commas, single quotes and Python's words."""
-    return _LOOSE.sub(_corrected, text)
-
-
-def _corrected(found: re.Match[str]) -> str:
-    if found["closed"]:
-        return '"' + _IN_SINGLE.sub(_requoted, found["single"]) + '"'
-    if found["comma"]:
-        return ""
-    return _LITERALS[found["word"]] if found["word"] else found[0]
-
-
-def _requoted(found: re.Match[str]) -> str:
-    """An escape or a quote inside of single quotes, as it is written inside of double ones."""
-    return {"\\'": "'", '"': '\\"'}.get(found[0], found[0])

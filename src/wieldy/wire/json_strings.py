@@ -3,8 +3,8 @@
 import re
 
 # Models also write strings as Python does. The apostrophe of a word, as in don't, starts none.
-ANY_QUOTE = r"""(?P<quote>"|(?<!\w\w)')"""
-SEEN_BEFORE_QUOTE = 2
+ANY_QUOTE = r"""(?P<apostrophe>\w\w')|(?P<quote>["'])"""
+BEFORE_APOSTROPHE = 2
 
 # The inside of a string up to its quote, or to a tag of calls.
 _INSIDE = {

@@ -9,7 +9,8 @@ from typing import Any
 
 from wieldy.core.call import Call
 
-from .json_strings import JsonStrings
+from .json_loose import read_loose_json
+from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
 from .text_blocks import (
     End,
     Ending,
@@ -26,14 +27,13 @@ from .text_values import (
     declared_name,
     kinds_of,
     property_schema,
-    read_json,
     typed,
 )
 from .xml_elements import TAG, TOKEN, Element, Source, elements_in, text_of
 from .xml_sections import CDATA_END, OpenElements, OpenSection, masked
 
 _FENCED_TOKEN = re.compile(f"{TAG}|{FENCE_IN_BLOCK}", re.IGNORECASE)
-_JSON = rf'(?P<quote>")|{TAG}'
+_JSON = f"{ANY_QUOTE}|{TAG}"
 _JSON_TOKENS = {
     TOKEN: re.compile(_JSON, re.IGNORECASE),
     _FENCED_TOKEN: re.compile(f"{_JSON}|{FENCE_IN_BLOCK}", re.IGNORECASE),
@@ -64,7 +64,7 @@ class XmlBlock:
         self._hidden: list[tuple[int, int]] = []
         self._elements = OpenElements("tool_call")
         self._in_params = False
-        self._params_begin = False  # whether nothing but space has followed `<params>`
+        self._part_begins = False  # whether nothing but space has followed a part or `<params>`
         self._open: str | None = None
         self._same = 0
         self._depth = 1
@@ -105,7 +105,7 @@ class XmlBlock:
         while self._is_outside(window, final):
             token = self._token.search(window, self.position)
             if token is None:
-                self.position = undecided(window, self.position, self._fence is not None)
+                self._keep_undecided(window)
                 break
             if token.lastgroup == "fence" and waits_for_line_end(window, token, final):
                 self.position = token.start()
@@ -122,7 +122,13 @@ class XmlBlock:
             return self._leave_section(window, self._section, final)
         if self._string_start is not None:
             return self._leave_string(window, self._string_start, final)
-        return not self._params_begin or self._look_for_json(window, final)
+        return not self._part_begins or self._look_for_json(window, final)
+
+    def _keep_undecided(self, window: str) -> None:
+        keep = undecided(window, self.position, self._fence is not None)
+        if self._token is not self._tag_token:
+            keep = min(keep, len(window) - BEFORE_APOSTROPHE)
+        self.position = max(self.position, keep)
 
     def _leave_section(self, window: str, section: OpenSection, final: bool) -> bool:
         self.position, over = section.find_end(window, self.position, final)
@@ -140,13 +146,13 @@ class XmlBlock:
         return over
 
     def _look_for_json(self, window: str, final: bool) -> bool:
-        """See whether the parameters are written as JSON: from then on, quotes count."""
+        """See whether JSON stands where a part may: in it, quotes count."""
         found = _FIRST.match(window, self.position)
         first = "" if found is None else found["first"]
         if not first and not final:
             self.position = max(self.position, len(window) - _KEPT)
             return False
-        self._params_begin = False
+        self._part_begins = False
         if first == "{":
             self._token = _JSON_TOKENS[self._tag_token]
         return True
@@ -155,14 +161,16 @@ class XmlBlock:
         match token.lastgroup:
             case "tag":
                 self._token = self._tag_token
-                return self._pass_tag(token)
+                end = self._pass_tag(token)
+                self._part_begins = self._open is None
+                return end
             case "fence":
                 if closes(token["fence"], self._fence or ""):
                     return End(token.start(), Ending.LOST if self._open else Ending.CUT)
             case "quote":
                 self._strings.enter(token[0])
                 self._string_start = self.offset + token.end()
-            case _:
+            case None:
                 start = self.offset + token.end()
                 self._section = OpenSection(self._elements.innermost, start)
         return None
@@ -195,7 +203,7 @@ class XmlBlock:
 
     def _pass_part(self, name: str, closing: bool, empty: bool) -> None:
         if name in _PARAMS and self._in_params is closing:
-            self._in_params = self._params_begin = not closing
+            self._in_params = not closing
         elif not closing and not empty:
             self._open, self._same = name, 1
 
@@ -205,21 +213,23 @@ def _is_prose(source: Source, params: Element, schema: Schema) -> bool:
     region = elements_in(source, params.start, params.end, schema.get("properties") or {})
     if not region.worded or region.elements:
         return region.worded
-    try:
-        return not isinstance(read_json(text_of(source, params.start, params.end)), dict)
-    except ValueError:
-        return True
+    return _read_object(source, params) is None
 
 
 def _read_params(source: Source, params: Element, schema: Schema) -> dict[str, Any]:
     region = elements_in(source, params.start, params.end, schema.get("properties") or {})
     if not region.elements:
-        try:
-            value = read_json(text_of(source, params.start, params.end))
-        except ValueError:
-            return {}
-        return value if isinstance(value, dict) else {}
+        return _read_object(source, params) or {}
     return _members(source, region.elements, schema, schema, 0)
+
+
+def _read_object(source: Source, params: Element) -> dict[str, Any] | None:
+    """The parameters, where they are an object as JSON."""
+    try:
+        values = read_loose_json(text_of(source, params.start, params.end))
+    except ValueError:
+        return None
+    return values[0] if len(values) == 1 and isinstance(values[0], dict) else None
 
 
 def _members(
