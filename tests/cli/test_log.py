@@ -229,6 +229,91 @@ def test_following_shows_lines_to_a_person(folder: Path, store: Path, command: C
         terminal.close()
 
 
+LARGE = 250_000
+
+
+def fill_large(path: Path, calls: int) -> None:
+    """Add calls with large values to a store."""
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.executemany(
+            "INSERT INTO wieldy_calls (id, tool, state, partial, proposed_at, ended_at, value) "
+            "VALUES (?, 'large', 'ok', 0, ?, 1, ?)",
+            ((f"large {n}", n, json.dumps("x" * LARGE)) for n in range(calls)),
+        )
+
+
+@pytest.mark.parametrize("limit", ["0", "2", "5", "6"])
+def test_an_array_is_the_same_however_it_is_written(
+    command: Command, store: Path, limit: str
+) -> None:
+    for asked in (("--limit", limit), ("--limit", limit, "--session", "no such")):
+        shown = command("log", "--json", *asked).stdout
+        assert shown == json.dumps(json.loads(shown), indent=2) + "\n"
+
+
+def memory_taken(minimum: int) -> int:
+    """How much the whole log took while it was written, in bytes."""
+    asked = [WIELDY, "log", "--limit", "0", "--json"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE) as process:
+        out = process.stdout
+        assert out is not None
+        length = sum(map(len, iter(lambda: out.read(1 << 16), b"")))
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert (process.returncode, length > minimum) == (0, True)
+    return used.ru_maxrss * 1024
+
+
+def test_what_the_log_holds_does_not_grow_with_the_calls(store: Path) -> None:
+    fill_large(store, 20)
+    before = memory_taken(20 * LARGE)
+    with contextlib.closing(sqlite3.connect(store)) as file, file:
+        file.execute("DELETE FROM wieldy_calls WHERE tool = 'large'")
+    fill_large(store, 400)
+    assert memory_taken(400 * LARGE) - before < 400 * LARGE / 2
+
+
+def test_a_log_that_is_stopped_is_a_whole_array(store: Path) -> None:
+    fill_large(store, 200)
+    asked = [WIELDY, "log", "--limit", "0", "--json"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = os.read(process.stdout.fileno(), 1000)
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, said.decode().strip()) == (130, "Stopped.")
+    assert 0 < len(json.loads(first + rest)) < 200
+
+
+def test_a_store_that_breaks_on_the_way_leaves_a_whole_array(store: Path) -> None:
+    fill_large(store, 100)
+    asked = [WIELDY, "log", "--limit", "0", "--json"]
+    with subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = os.read(process.stdout.fileno(), 1000)
+        with contextlib.closing(sqlite3.connect(store)) as file, file:
+            file.execute("ALTER TABLE wieldy_calls RENAME TO gone")
+        rest, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 2
+    assert b"no such table" in said
+    assert 0 < len(json.loads(first + rest)) < 100
+
+
+def test_a_long_table_is_written_as_it_is_read(command: Command, store: Path) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as file, file:
+        file.executemany(
+            "INSERT INTO wieldy_calls (id, tool, state, partial, proposed_at) "
+            "VALUES (?, 'many', 'ok', 0, ?)",
+            ((f"a {'longer ' * (n < 500)}id {n}", n) for n in range(2500)),
+        )
+    lines = command("log", "--limit", "0").stdout.splitlines()
+    assert len(lines) == 2506
+    assert lines[0].split()[:3] == ["time", "call", "tool"]
+    assert [line.split("id ")[1].split()[0] for line in lines[6:]] == [
+        str(n) for n in range(2499, -1, -1)
+    ]
+
+
 def test_a_reader_who_goes_away_ends_the_log_quietly(folder: Path) -> None:
     fill(folder / "wieldy.db", 3_000, "normal")
     reading, writing = os.pipe()

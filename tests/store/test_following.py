@@ -1,11 +1,14 @@
 """Whoever follows the ledger is given every call as it comes and each time it changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
+from sqlalchemy import Engine, event
 
-from tests.store.child import Children
+from tests.store.child import Children, eventually
 from tests.store.conftest import Execute
 from wieldy import Toolbox
 from wieldy.store.entry import Entry
@@ -135,3 +138,77 @@ async def test_a_damaged_row_is_given_as_unknown(url: str, execute: Execute) -> 
         execute("UPDATE wieldy_calls SET metadata = '{'")
         entry = await anext(box.ledger.follow(last=1))
         assert entry.state == "unknown"
+
+
+async def test_nothing_is_read_while_nothing_is_committed(url: str) -> None:
+    async with Toolbox(store=url) as box:
+        box.add(add)
+        await box.call("add", {"a": 1})
+        entries = box.ledger.follow(last=1)
+        await anext(entries)
+        with polls() as looks:
+            waiting = asyncio.ensure_future(anext(entries))
+
+            async def have_been_made() -> bool:
+                return len(looks) >= 6
+
+            await eventually(have_been_made)
+            # A pulse of this process or of the server may come in between.
+            assert looks.count(0) >= 3, looks
+            await box.call("add", {"a": 2})
+            assert (await waiting).call.arguments == {"a": 2}
+
+
+@contextmanager
+def polls() -> Iterator[list[int]]:
+    """For each look of a follower, how many times the calls are read in it."""
+    looks: list[int] = []
+
+    def hear(_c: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "data_version" in statement or "txid_current" in statement:
+            looks.append(0)
+        elif "FROM wieldy_calls" in statement and looks:
+            looks[-1] += 1
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    try:
+        yield looks
+    finally:
+        event.remove(Engine, "before_cursor_execute", hear)
+
+
+@pytest.mark.parametrize("started", [True, False])
+async def test_a_call_that_waited_long_for_its_turn_is_given(
+    url: str, execute: Execute, started: bool
+) -> None:
+    async with Toolbox(store=url) as box:
+        box.add(add)
+        await box.call("add", {"a": 1})
+        entries = box.ledger.follow(last=1)
+        await anext(entries)
+        now = time.time()
+        execute(
+            "INSERT INTO wieldy_calls "
+            "(id, tool, state, partial, proposed_at, started_at, ended_at, value) "
+            f"VALUES ('queued', 'add', 'ok', 0, {now - 20_000}, {now if started else 'NULL'}, "
+            f"{now}, '3')"
+        )
+        async with asyncio.timeout(30):
+            assert (await anext(entries)).call.id == "queued"
+
+
+async def test_what_a_left_function_gives_later_is_given_too(url: str, execute: Execute) -> None:
+    async with Toolbox(store=url) as box:
+        await box.ledger.list()
+        ended = time.time() - 600
+        error = '{"kind": "CallTimeout", "message": "late", "fact": 1.0}'
+        execute(
+            "INSERT INTO wieldy_calls (id, tool, state, partial, proposed_at, started_at, ended_at,"
+            f" error) VALUES ('left', 'add', 'timeout', 0, {ended}, {ended}, {ended}, '{error}')"
+        )
+        entries = box.ledger.follow()
+        waiting = asyncio.ensure_future(anext(entries))
+        await asyncio.wait([waiting], timeout=0.5)
+        execute('UPDATE wieldy_calls SET late = \'{"status": "ok"}\'')
+        async with asyncio.timeout(30):
+            assert (await waiting).metadata["late"] == {"status": "ok"}

@@ -95,5 +95,21 @@ async def test_how_long_calls_took_is_known_from_before_the_step_too(
         assert (new.seconds, new.metadata) == (after.seconds, after.metadata)
 
 
+async def test_a_store_without_the_indexes_of_today_gets_them(url: str, execute: Execute) -> None:
+    async with make_box(url) as box:
+        parked = await box.call("risk", {"n": 1})
+        await box.approve(parked.call.id)
+    names = "name FROM sqlite_master" if "sqlite" in url else "indexname FROM pg_indexes"
+    asked = f"SELECT {names} ORDER BY 1"
+    there, new = execute(asked), ("over", "tool", "late")
+    for name in new:
+        execute(f"DROP INDEX wieldy_calls_{name}")
+    execute("DELETE FROM wieldy_version WHERE number > 5")
+    async with make_box(url) as box:
+        assert [entry.state for entry in await box.ledger.list(tool="risk")] == ["ok"]
+    assert execute(asked) == there
+    assert all(f"wieldy_calls_{name}" in there for name in new)
+
+
 async def _has_started(execute: Execute) -> bool:
     return execute("SELECT count(*) FROM wieldy_calls WHERE state = 'started'") == "1"

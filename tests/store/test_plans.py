@@ -1,5 +1,7 @@
 """What is done all the time looks at the calls that are open, however many have ended."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +10,7 @@ from sqlalchemy import Engine, event
 
 from tests.store.conftest import Execute
 from wieldy import Toolbox
+from wieldy.store.rows import STATES
 
 MANY = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
@@ -65,6 +68,63 @@ async def test_no_step_that_is_made_often_goes_through_all_calls(
                 # Those of a session that wait are few, those that have ended may be many.
                 assert "wieldy_calls_waiting" in plan, f"{statement}\n{plan}"
             assert "SCAN wieldy_artifacts" not in plan, f"{statement}\n{plan}"
+
+
+RARE = """
+    INSERT INTO wieldy_calls (id, tool, state, partial, proposed_at, ended_at, owner)
+    VALUES ('rare', 'rare', 'denied', 0, 7, 7, 'somebody')
+"""
+
+
+async def test_calls_are_listed_by_an_index_whatever_they_are_listed_by(
+    url: str, execute: Execute
+) -> None:
+    async with Toolbox(store=url) as box:
+        await box.ledger.list()
+        execute(MANY)
+        execute(RARE)
+        execute("ANALYZE wieldy_calls")
+        with listening() as said:
+            assert [entry.call.id for entry in await box.ledger.list(tool="rare")] == ["rare"]
+            for state in STATES:
+                found = len(await box.ledger.list(status=state, limit=7))
+                assert found == {"ok": 7, "denied": 1}.get(state, 0)
+            assert await box.ledger.list(tool="x" * 5000) == []
+            assert len(await box.ledger.list(tool="work", status="ok")) == 50
+            assert len(await box.ledger.list(since=4990, until=4995)) == 5
+            assert len([entry async for entry in box.ledger.walk(tool="work")]) == 5000
+            assert len([entry async for entry in box.ledger.walk(status="ok")]) == 5000
+            assert len([entry async for entry in box.ledger.walk()]) == 5001
+            assert len(await box.ledger.ids("ended", limit=3)) == 3
+        assert any("LIMIT" in statement and "<=" in statement for statement in said)
+        await assert_indexed(box, said, but_for="x" * 5000)
+
+
+async def test_whoever_follows_looks_at_what_is_open_or_new(url: str, execute: Execute) -> None:
+    async with Toolbox(store=url) as box:
+        await box.ledger.list()
+        execute(MANY)
+        execute(RARE)
+        execute("ANALYZE wieldy_calls")
+        with listening() as said:
+            entries = box.ledger.follow(last=1, tool="rare")
+            assert (await anext(entries)).call.id == "rare"
+            waiting = asyncio.ensure_future(anext(entries))
+            execute(RARE.replace("'rare', 'rare'", "'new', 'rare'").replace("7", str(time.time())))
+            assert (await waiting).call.id == "new"
+        assert len(said) > 5
+        await assert_indexed(box, said)
+
+
+async def assert_indexed(box: Toolbox, said: dict[str, Any], but_for: str | None = None) -> None:
+    """No statement goes through all calls, not even in the order of an index."""
+    for statement, values in said.items():
+        if but_for is not None and but_for in tuple(values):
+            continue
+        plan = await planned(box, statement, values)
+        assert "Seq Scan on wieldy_calls" not in plan, f"{statement}\n{plan}"
+        everything = "WHERE" not in statement
+        assert everything or "SCAN wieldy_calls" not in plan, f"{statement}\n{plan}"
 
 
 async def planned(box: Toolbox, statement: str, values: Any) -> str:

@@ -251,6 +251,18 @@ def test_a_file_of_another_version_is_said_to_be_one(folder: Path, change: str, 
     assert (code, said in message) == (2, True)
 
 
+def test_a_file_that_only_lacks_indexes_is_read(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "wieldy.db")) as file, file:
+        for name in ("over", "tool", "late"):
+            file.execute(f"DROP INDEX wieldy_calls_{name}")
+        file.execute("DELETE FROM wieldy_version WHERE number > 5")
+    (folder / "wieldy.db").chmod(0o444)
+    for asked in (["--tool", "work"], ["--status", "ok"], ["--session", "ann"]):
+        [entry] = ask(folder, "log", *asked)
+        assert entry["tool"] == "work"
+    assert ask(folder, "log", entry["call_id"])["tool"] == "work"
+
+
 async def test_a_locked_file_is_read_before_it_was_ever_opened(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "wieldy.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

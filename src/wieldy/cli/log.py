@@ -1,6 +1,7 @@
 """`wieldy log`: the record of calls, as it is or as it grows."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,18 +97,21 @@ def run_follow(store: str | None, asked: Filter, as_json: bool) -> int:
 async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
     since = read_moment(asked.since, "--since")
     until = read_moment(asked.until, "--until")
-    # One more than is shown, to know whether there are more.
-    limit = asked.limit + 1 if asked.limit else None
-    found = await ledger.list(**asked.chosen, since=since, until=until, limit=limit)
-    shown = found[: asked.limit or None]
-    if as_json:
-        screen.put([entry_data(entry) for entry in shown])
-    elif shown:
-        screen.table(_COLUMNS, map(_row, shown), wide=6)
-    else:
+    shown, more = 0, False
+    show: Any = screen.array() if as_json else screen.growing_table(_COLUMNS, wide=6)
+    walk = ledger.walk(**asked.chosen, since=since, until=until)
+    async with contextlib.aclosing(walk) as entries:
+        with show as put:
+            async for entry in entries:
+                # One more than is shown, to know whether there are more.
+                if more := bool(asked.limit) and shown == asked.limit:
+                    break
+                put(entry_data(entry) if as_json else _row(entry))
+                shown += 1
+    if not shown and not as_json:
         screen.say("No call is recorded that fits.")
-    if len(found) > len(shown):
-        screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
+    if more:
+        screen.say(f"The newest {shown} are shown; --limit 0 shows all.")
 
 
 def _row(entry: Entry) -> tuple[object, ...]:

@@ -8,7 +8,8 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +31,7 @@ STYLES = {
     **dict.fromkeys(("error", "denied", "expired", "timeout", "interrupted", "unknown"), "red"),
 }
 _GAP = "  "
+_ROWS_AT_ONCE = 1000
 # Control characters, what turns the direction of text or hides in it, and halves of pairs.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -96,7 +98,27 @@ def show(text: str = "", style: str = "") -> None:
 
 def put(data: Any, *, indent: int | None = 2) -> None:
     """Write data for a program: JSON in plain ASCII, not wrapped."""
-    typer.echo(json.dumps(_plain(data), indent=indent))
+    typer.echo(_json(data, indent))
+
+
+@contextmanager
+def array() -> Iterator[Callable[[Any], None]]:
+    """Write an array for a program, item by item, as `put` would write the whole.
+
+    It is whole also where what gives the items fails or is stopped.
+    """
+    begun = False
+
+    def put_item(data: Any) -> None:
+        nonlocal begun
+        text = _json(data, 2).replace("\n", "\n  ")
+        typer.echo((",\n  " if begun else "[\n  ") + text, nl=False)
+        begun = True
+
+    try:
+        yield put_item
+    finally:
+        typer.echo("\n]" if begun else "[]")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], wide: int | None = -1) -> None:
@@ -104,19 +126,62 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], wide: int |
 
     On a terminal the column `wide` gives way, so that a row fits; elsewhere nothing is cut.
     """
-    cells = [[line(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
-    console = Console(highlight=False)
-    if console.is_terminal and wide is not None:
-        spare = console.width - sum(widths) - len(_GAP) * (len(widths) - 1)
-        widths[wide] = max(widths[wide] + min(spare, 0), min(widths[wide], 10))
-    console.print(Text(_row(headings, widths), style="dim"), soft_wrap=True)
-    styled = headings.index("status") if "status" in headings else 0
-    for row in cells:
-        text = Text(_row(row, widths))
-        start = sum(widths[:styled]) + len(_GAP) * styled
+    _Table(headings, wide).write(rows)
+
+
+@contextmanager
+def growing_table(
+    headings: Sequence[str], wide: int | None = -1
+) -> Iterator[Callable[[Sequence[object]], None]]:
+    """Write a table of any length, row by row; without rows nothing is written.
+
+    A column grows where a later row needs it: not all rows are looked at before the first.
+    """
+    whole, rows = _Table(headings, wide), list[Sequence[object]]()
+
+    def put_row(row: Sequence[object]) -> None:
+        rows.append(row)
+        if len(rows) == _ROWS_AT_ONCE:
+            whole.write(rows)
+            rows.clear()
+
+    try:
+        yield put_row
+    finally:
+        if rows:
+            whole.write(rows)
+
+
+class _Table:
+    """Rows under their headings, and how wide the columns have become."""
+
+    def __init__(self, headings: Sequence[str], wide: int | None) -> None:
+        self._headings = headings
+        self._wide = wide
+        self._widths: list[int] = []
+        self._styled = headings.index("status") if "status" in headings else 0
+
+    def write(self, rows: Iterable[Sequence[object]]) -> None:
+        """Write rows, the first below the headings."""
+        cells = [[line(cell) for cell in row] for row in rows]
+        needed = [max(map(cell_len, column)) for column in zip(self._headings, *cells, strict=True)]
+        widths = [*map(max, needed, self._widths or needed)]
+        console = Console(highlight=False)
+        if console.is_terminal and self._wide is not None:
+            spare = console.width - sum(widths) - len(_GAP) * (len(widths) - 1)
+            least = min(widths[self._wide], 10)
+            widths[self._wide] = max(widths[self._wide] + min(spare, 0), least)
+        if not self._widths:
+            console.print(Text(_row(self._headings, widths), style="dim"), soft_wrap=True)
+        self._widths = widths
+        for row in cells:
+            console.print(self._styled_row(row), soft_wrap=True)
+
+    def _styled_row(self, row: Sequence[str]) -> Text:
+        text, styled = Text(_row(row, self._widths)), self._styled
+        start = sum(self._widths[:styled]) + len(_GAP) * styled
         text.stylize(STYLES.get(row[styled], ""), start, start + len(row[styled]))
-        console.print(text, soft_wrap=True)
+        return text
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
@@ -177,6 +242,15 @@ def _plain(data: Any) -> Any:
         return json.loads(json.dumps(plain, default=repr), parse_constant=str)
     except (TypeError, ValueError, RecursionError):
         return repr(data)
+
+
+def _json(data: Any, indent: int | None) -> str:
+    plain = _plain(data)
+    try:
+        return json.dumps(plain, indent=indent)
+    except RecursionError:
+        # Without an indent it is written by another code, which goes deeper.
+        return json.dumps(plain)
 
 
 def _escaped(found: re.Match[str]) -> str:

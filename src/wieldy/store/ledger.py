@@ -1,7 +1,7 @@
 """The record of calls, as people and programs read it."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from . import transitions
 from .entry import Entry, read_entry, read_entry_or_say, read_shown
 from .following import Following
 from .id_ranges import ids_beginning
-from .rows import STATES, outcome_columns
-from .tables import IS_RUNNING, IS_WAITING, NEWEST_FIRST, OPEN, calls
+from .ledger_pages import CallFilter, newest_rows
+from .rows import outcome_columns
+from .tables import NEWEST_FIRST, calls
 
 if TYPE_CHECKING:
     from .store import Store
@@ -47,23 +48,27 @@ class Ledger:
 
         What a damaged row held is unknown, and stands as that in its place.
         """
-        _check_status(status)
-        query = select(calls).order_by(*NEWEST_FIRST).limit(limit)
-        for column, value in ((calls.c.state, status), (calls.c.tool, tool)):
-            query = query if value is None else query.where(column == str(value))
-        if status in OPEN:
-            query = query.where(IS_RUNNING if status == "started" else IS_WAITING)
-        if session is not None:
-            query = query.where(calls.c.session == session)
-        if since is not None:
-            query = query.where(calls.c.proposed_at >= _seconds(since))
-        if until is not None:
-            query = query.where(calls.c.proposed_at < _seconds(until))
+        query = CallFilter(status, tool, session, since, until).newest.limit(limit)
 
         def read(connection: Connection) -> "list[Row[Any]]":
             return [*connection.execute(query).all()]
 
         return [read_entry_or_say(row) for row in await self._store.read(read)]
+
+    async def walk(
+        self,
+        status: Status | str | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+    ) -> AsyncGenerator[Entry, None]:
+        """All that `list` would give, one by one, in memory that does not grow with them.
+
+        Calls that are made meanwhile are newer than the first, and not among them.
+        """
+        async for row in newest_rows(self._store, CallFilter(status, tool, session, since, until)):
+            yield read_entry_or_say(row)
 
     async def ids(self, prefix: str = "", limit: int | None = 50) -> tuple[str, ...]:
         """The ids of recorded calls that begin with this text, the newest call first.
@@ -92,12 +97,9 @@ class Ledger:
         It goes on until its reader stops. A call that comes to stand as `status` is
         given then. None is missed as long as clocks differ by less than a minute.
         """
-        _check_status(status)
-        state = None if status is None else str(status)
-        wanted = ((calls.c.tool, tool), (calls.c.session, session))
-        conditions = [column == value for column, value in wanted if value is not None]
-        async for entry in Following(self._store, conditions).entries(last, state):
-            if state is None or entry.state == state:
+        asked = CallFilter(status, tool, session)
+        async for entry in Following(self._store, asked).entries(last):
+            if status is None or entry.state == status:
                 yield entry
 
     async def settle(
@@ -139,12 +141,3 @@ def _not_settled(entry: Entry) -> AlreadyDecided:
         return AlreadyDecided(entry.call.id, f"settled as {entry.state}", by)
     reason = "only a call of unknown end is settled"
     return AlreadyDecided(entry.call.id, entry.state, None, reason)
-
-
-def _check_status(status: Status | str | None) -> None:
-    if status is not None and status not in STATES:
-        raise ValueError(f"status must be one of {', '.join(STATES)}, not {status!r}")
-
-
-def _seconds(moment: datetime | float) -> float:
-    return moment.timestamp() if isinstance(moment, datetime) else moment

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from sqlalchemy import Connection, Table, func, insert, inspect, select, text, update
+from sqlalchemy.schema import CreateIndex
 
 from wieldy.core.errors import StoreTooNew
 
@@ -35,8 +36,7 @@ def _running(connection: Connection) -> None:
     found = update(tables.calls).where(calls.state == "started", left)
     connection.execute(found.values(state="unknown"))
     connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
-    for index in tables.calls.indexes:
-        index.create(connection, checkfirst=True)
+    _index_calls(connection)
     _add_column(connection, tables.owners, "since DOUBLE PRECISION NOT NULL DEFAULT 0")
 
 
@@ -50,6 +50,12 @@ def _lookups(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         changed = 'ALTER TABLE wieldy_calls ALTER COLUMN id TYPE TEXT COLLATE "C"'
         connection.execute(text(changed))
+
+
+def _index_calls(connection: Connection) -> None:
+    """Give the calls all indexes that they have today, whichever they had."""
+    for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
+        connection.execute(CreateIndex(index, if_not_exists=True))
 
 
 def _add_column(connection: Connection, table: Table, column: str) -> None:
@@ -66,6 +72,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _running,
     _seconds,
     _lookups,
+    _index_calls,
 ]
 # A file of this step is read as it is: later ones have changed how quickly rows are found.
 READABLE = 5

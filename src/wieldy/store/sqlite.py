@@ -244,7 +244,8 @@ def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
     patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
     connect = {"check_same_thread": False, "timeout": patience}
     # Errors are logged, and a parameter may be a secret of a call that waits.
-    engine = create_engine(url, connect_args=connect, hide_parameters=True)
+    # Whoever reads again gets the connection of before, which knows what has changed since.
+    engine = create_engine(url, connect_args=connect, hide_parameters=True, pool_use_lifo=True)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:

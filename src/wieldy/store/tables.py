@@ -2,10 +2,12 @@
 
 import base64
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Dialect,
     Double,
     Index,
@@ -139,20 +141,38 @@ calls = Table(
 )
 
 
-def _index(name: str, *columns: str, where: str, unique: bool = False) -> None:
+def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
     """An index over some rows: what is not in it costs nothing to write."""
-    named = [calls.c[column] for column in columns]
+    named = [calls.c[each] if isinstance(each, str) else each for each in columns]
     only = {"sqlite_where": text(where), "postgresql_where": text(where)}
     Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
 
 
 NEWEST_FIRST = (calls.c.proposed_at.desc(), calls.c.id.desc())
 OPEN = ("pending", "approved", "started", "unknown")
+OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired")
+
+
+def _any_of(states: Iterable[str]) -> str:
+    """A condition as an index has it: SQLite would make a table of an IN each time."""
+    return "(" + " OR ".join(f"state = '{state}'" for state in states) + ")"
+
+
 # A call that starts and ends is written twice, and not in this index: those that run are
-# found by their time. SQLite would make a table of an IN each time that it looks at it.
-_WAITING = "(" + " OR ".join(f"state = '{state}'" for state in OPEN if state != "started") + ")"
+# found by their time.
+_WAITING = _any_of(state for state in OPEN if state != "started")
+_OVER = _any_of(OVER)
+# A model may ask for a tool of any name, and an index takes only short ones.
+_LONGEST_NAME = 500
+_SHORT_NAME = f"length(tool) <= {_LONGEST_NAME}"
+# Most calls start when they are proposed. A call that had to wait for its turn has its row
+# long after the time by which rows are found.
+_LATE_SECONDS = 30
+_ENTERED = func.coalesce(calls.c.started_at, calls.c.ended_at)
+_LATE = f"coalesce(started_at, ended_at) > proposed_at + {_LATE_SECONDS}"
 # Asked beside a state, it lets a database use the index over these rows and not look at all others.
 IS_WAITING = text(_WAITING)
+IS_OVER = text(_OVER)
 IS_RUNNING = and_(
     calls.c.state == "started",
     calls.c.proposed_at >= select(func.min(owners.c.since)).scalar_subquery(),
@@ -160,3 +180,24 @@ IS_RUNNING = and_(
 _index("wieldy_calls_waiting", "state", "proposed_at", where=_WAITING)
 _index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
 _index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
+_index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
+_index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
+_index("wieldy_calls_late", _ENTERED, where=_LATE)
+
+
+def of_tool(tool: str) -> ColumnElement[bool]:
+    """The calls of a tool, found by the index where its name is in it."""
+    named = calls.c.tool == tool
+    return and_(named, text(_SHORT_NAME)) if len(pack(tool)) <= _LONGEST_NAME else named
+
+
+def in_state(state: str) -> ColumnElement[bool]:
+    """The calls that stand so, found by the index over such calls."""
+    if state == "started":
+        return IS_RUNNING
+    return and_(calls.c.state == state, IS_WAITING if state in OPEN else IS_OVER)
+
+
+def appeared_since(moment: float) -> tuple[ColumnElement[bool], ...]:
+    """Which rows may have been written first since then; each is found by an index."""
+    return calls.c.proposed_at >= moment, and_(moment <= _ENTERED, text(_LATE))

@@ -1,0 +1,98 @@
+"""Which recorded calls are asked for, and reading them page by page, the newest first."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+
+from wieldy.core.call import Status
+
+from .rows import STATES
+from .tables import NEWEST_FIRST, calls, in_state, of_tool
+
+if TYPE_CHECKING:
+    from .store import Store
+
+# A page ends at either: rows may be of any size.
+_MOST_ROWS = 500
+_MOST_CHARACTERS = 4_000_000
+_AT_ONCE = 16
+_LONG = ("arguments", "covered", "value", "content", "error", "metadata", "requests", "late")
+
+
+@dataclass(frozen=True, slots=True)
+class CallFilter:
+    """Which calls are asked for; `status` is a state of the row."""
+
+    status: Status | str | None = None
+    tool: str | None = None
+    session: str | None = None
+    since: datetime | float | None = None
+    until: datetime | float | None = None
+
+    def __post_init__(self) -> None:
+        if self.status is not None and self.status not in STATES:
+            raise ValueError(f"status must be one of {', '.join(STATES)}, not {self.status!r}")
+
+    @property
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The same as a database is asked, so that it uses the index that there is."""
+        wanted = [] if self.status is None else [in_state(str(self.status))]
+        wanted += self.belongs
+        if self.since is not None:
+            wanted.append(calls.c.proposed_at >= _seconds(self.since))
+        if self.until is not None:
+            wanted.append(calls.c.proposed_at < _seconds(self.until))
+        return wanted
+
+    @property
+    def belongs(self) -> list[ColumnElement[bool]]:
+        """The part of it that never changes for a call: its tool and its session."""
+        wanted = [] if self.tool is None else [of_tool(self.tool)]
+        return wanted if self.session is None else [*wanted, calls.c.session == self.session]
+
+    @property
+    def newest(self) -> Select[Any]:
+        """The calls, the newest first."""
+        return select(calls).where(*self.conditions).order_by(*NEWEST_FIRST)
+
+
+async def newest_rows(store: "Store", asked: CallFilter) -> AsyncIterator[Row[Any]]:
+    """The rows that are asked for, read page by page: what is held does not grow."""
+    last: Row[Any] | None = None
+    while True:
+        query = asked.newest if last is None else asked.newest.where(_after(last))
+        page = await store.read(partial(_page, query))
+        for row in page:
+            yield row
+        if not page:
+            return
+        last = page[-1]
+
+
+def _after(row: Row[Any]) -> ColumnElement[bool]:
+    """What comes after a row, the newest first."""
+    earlier = or_(calls.c.proposed_at < row.proposed_at, calls.c.id < row.id)
+    # By the first condition the index is entered; alternatives would not be looked up in it.
+    return and_(calls.c.proposed_at <= row.proposed_at, earlier)
+
+
+def _page(query: Select[Any], connection: Connection) -> list[Row[Any]]:
+    """The first rows of a query, as many as may be held at once."""
+    rows: list[Row[Any]] = []
+    held = 0
+    limited = query.limit(_MOST_ROWS).execution_options(yield_per=_AT_ONCE)
+    with connection.execute(limited) as found:
+        for row in found:
+            rows.append(row)
+            held += sum(len(getattr(row, name) or "") for name in _LONG)
+            if held > _MOST_CHARACTERS:
+                break
+    return rows
+
+
+def _seconds(moment: datetime | float) -> float:
+    return moment.timestamp() if isinstance(moment, datetime) else moment
