@@ -4,7 +4,7 @@ import base64
 import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, Mock
 
 import pydantic
 import pytest
@@ -215,11 +215,26 @@ async def test_a_secret_argument_of_a_given_schema_is_covered(kind: dict[str, An
         assert outcome.text == f"it is {MASK}"
 
 
-def test_a_thing_that_answers_to_every_name_is_no_secret_and_is_passed_as_it_is() -> None:
-    thing = MagicMock()
+@pytest.mark.parametrize("thing", [MagicMock(), Mock(spec=dict), Mock(spec=Secret)])
+async def test_a_thing_that_answers_to_every_name_is_no_secret_and_is_passed_as_it_is(
+    thing: Any,
+) -> None:
+    box = Toolbox()
 
-    assert preset_secrets({"thing": thing}) == []
-    assert held_secrets(thing) == ()
+    @box.tool(presets={"thing": thing})
+    async def use(thing: Any, ctx: Context) -> list[Any]:
+        return [thing, ctx.deps]
+
+    assert (await box.call("use", deps=thing)).value == [thing, thing]
+    assert held_secrets(thing) == preset_secrets({"thing": thing}) == []
+
+
+def test_only_so_much_of_what_a_call_comes_with_is_looked_at_the_nearest_first() -> None:
+    many = [{"n": [n]} for n in range(100_000)]
+    deps = {"many": many, "login": {"password": Secret(KEY)}, "self": many}
+    deps["again"] = deps
+
+    assert held_secrets(deps) == [KEY]
 
 
 def test_presets_that_hold_themselves_are_looked_through_once() -> None:

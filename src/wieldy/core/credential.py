@@ -3,7 +3,10 @@
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, pairwise
+from enum import Enum
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from types import NoneType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
@@ -21,10 +24,9 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 # Drivers of databases take a password with any character in it, up to the last `@`.
 _LOOSE = re.compile(r"(?!https?:|wss?:)[A-Za-z0-9+.-]+://([^:/@]*):(\S+)@", re.I)
 _TEXTS = (str, bytes, bytearray)
-_CONTAINERS = (Mapping, list, tuple, set, frozenset)
-_RECORDS = ("__dataclass_fields__", "__pydantic_fields__", "__attrs_attrs__")
-# What comes with a call is looked through each time.
-_MOST_PARTS = 1000
+_FLAT = frozenset((str, int, float, bool, bytes, NoneType))
+# What comes with a call is looked through each time: so many things, and so many parts of each.
+_MOST_THINGS, _MOST_PARTS = 500, 100
 
 
 def is_credential(name: str) -> bool:
@@ -55,9 +57,25 @@ def argument_secrets(arguments: Any) -> list[str]:
     return [text for text, marked, _ in _leaves(arguments) if marked]
 
 
-def held_secrets(deps: Any) -> tuple[str, ...]:
-    """The same for things that a call comes with, which may be many."""
-    return tuple(text for text, marked, _ in _leaves(deps, _MOST_PARTS) if marked)
+def held_secrets(deps: Any) -> list[str]:
+    """The same for what a call comes with: the nearest things in it, as many as can be looked at.
+
+    This is done for each call, so it passes over all that can't be a secret or hold one.
+    """
+    found: list[str] = []
+    near: list[tuple[Any, bool]] = [(deps, False)]
+    seen: set[int] = set()
+    # The list grows while it is read, by what is in the things that are in it.
+    for here, inside in near:
+        shape = _shape_of(here)
+        if shape is _Shape.SECRET:
+            found += argument_secrets(here)
+        elif len(seen) < _MOST_THINGS and id(here) not in seen:
+            seen.add(id(here))
+            opaque = shape is _Shape.OTHER
+            held = () if opaque and inside else islice(_values(here, shape), _MOST_PARTS)
+            near += [(part, inside or opaque) for part in held if type(part) not in _FLAT]
+    return found
 
 
 def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
@@ -110,18 +128,17 @@ def _places(
 
 def _leaves(
     value: Any,
-    most: int | None = None,
     marked: bool = False,
     tells: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[tuple[str, bool, bool]]:
     """Every text inside a value, whether it is marked secret, and whether a name tells so.
 
-    Not more than `most` things are looked into, if that is given. An object that is no
-    record may lead anywhere: what it holds is looked at, other such objects in it are not.
+    An object that is no record may lead anywhere: what it holds is looked at, other such
+    objects in it are not.
     """
     seen: set[tuple[int, bool, bool]] = set()
     rest: list[tuple[Any, bool, bool, bool]] = [(value, marked, False, False)]
-    while rest and (most is None or len(seen) < most):
+    while rest:
         here, marked, named, inside = rest.pop()
         if is_secret(here):
             here, marked = here.get_secret_value(), True
@@ -133,7 +150,7 @@ def _leaves(
                 yield str(here), True, named
         elif here is not None and (id(here), marked, named) not in seen:
             seen.add((id(here), marked, named))
-            opaque = not isinstance(here, _CONTAINERS) and not _is_record(here)
+            opaque = _shape_of(here) is _Shape.OTHER
             if not (opaque and inside):
                 for name, part in _parts(here):
                     rest.append((part, marked, named or tells(name), inside or opaque))
@@ -152,35 +169,79 @@ def _texts(value: str | bytes | bytearray) -> Iterable[str]:
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]]:
     """What a value holds, each thing under its name if it has one."""
-    if isinstance(value, Mapping):
-        return ((name if isinstance(name, str) else "", part) for name, part in value.items())
-    if isinstance(value, _CONTAINERS) and not hasattr(value, "_fields"):
-        return (("", part) for part in value)
-    if isinstance(value, type):
-        return ()
-    if hasattr(type(value), "unicode_string"):
-        # An address of pydantic's.
-        return (("", str(value)),)
-    extra = getattr(value, "__pydantic_extra__", None) if _is_record(value) else None
-    names = (*getattr(type(value), "_fields", ()), *_declared(value))
+    match _shape_of(value):
+        case _Shape.MAPPING:
+            return ((name if isinstance(name, str) else "", part) for name, part in value.items())
+        case _Shape.LIST:
+            return (("", part) for part in value)
+        case _Shape.CLASS:
+            return ()
+        case _Shape.ADDRESS:
+            return (("", str(value)),)
+    kind: Any = type(value)
     held = getattr(value, "__dict__", None)
     own = held if isinstance(held, dict) else {}
+    extra = getattr(value, "__pydantic_extra__", None) if _is_model(kind) else None
     return chain(
-        ((name, getattr(value, name, None)) for name in names if name not in own),
+        ((name, getattr(value, name, None)) for name in _declared(kind) if name not in own),
         own.items(),
         (extra or {}).items(),
     )
 
 
-def _is_record(value: Any) -> bool:
-    """Whether its class says what it holds: a dataclass, a model or one of `attrs`."""
-    return any(hasattr(type(value), mark) for mark in _RECORDS)
+def _values(value: Any, shape: "_Shape") -> Iterable[Any]:
+    """The same without the names, where that is quicker."""
+    if shape is _Shape.MAPPING:
+        # Other mappings may fetch what they hold from anywhere.
+        return value.values() if isinstance(value, dict) else ()
+    own = getattr(value, "__dict__", None) if shape is _Shape.OTHER else None
+    return own.values() if isinstance(own, dict) else (part for _, part in _parts(value))
 
 
-def _declared(value: Any) -> Iterable[str]:
-    """The fields of a record, which may have slots."""
-    attributes = getattr(type(value), "__attrs_attrs__", ())
-    return (*getattr(type(value), "__dataclass_fields__", ()), *(each.name for each in attributes))
+class _Shape(Enum):
+    """How to look into the values of a class."""
+
+    SECRET = "secret"
+    MAPPING = "mapping"
+    LIST = "list"
+    CLASS = "class"
+    ADDRESS = "address"
+    RECORD = "record"
+    OTHER = "other"
+
+
+def _shape_of(value: Any) -> _Shape:
+    # Not `__class__`, which a stand-in takes from what it stands for.
+    kind: Any = type(value)
+    return _shape(kind)
+
+
+@lru_cache(maxsize=1000)
+def _shape(kind: Any) -> _Shape:
+    if hasattr(kind, "get_secret_value"):
+        return _Shape.SECRET
+    if issubclass(kind, Mapping):
+        return _Shape.MAPPING
+    if issubclass(kind, list | tuple | set | frozenset) and not hasattr(kind, "_fields"):
+        return _Shape.LIST
+    if issubclass(kind, type):
+        return _Shape.CLASS
+    if hasattr(kind, "unicode_string"):
+        # One of pydantic's URLs.
+        return _Shape.ADDRESS
+    return _Shape.RECORD if _declared(kind) or _is_model(kind) else _Shape.OTHER
+
+
+def _is_model(kind: Any) -> bool:
+    return hasattr(kind, "__pydantic_fields__")
+
+
+@lru_cache(maxsize=1000)
+def _declared(kind: Any) -> tuple[str, ...]:
+    """The fields of a record's class, which may have slots: of a dataclass, `attrs` or a tuple."""
+    attributes = (each.name for each in getattr(kind, "__attrs_attrs__", ()))
+    fields = getattr(kind, "__dataclass_fields__", ())
+    return (*getattr(kind, "_fields", ()), *fields, *attributes)
 
 
 def _bare_tokens(text: str) -> Iterator[str]:

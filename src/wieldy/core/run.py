@@ -294,7 +294,7 @@ class Extras:
             run.deps = self.deps
             secrets = held_secrets(self.deps)
             if secrets:
-                run.keep_secret(secrets)
+                run.keep_secret(tuple(secrets))
         run.home = self.home
         if self.sink is not None:
             run.send_to(self.sink)
