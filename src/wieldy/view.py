@@ -113,9 +113,8 @@ class View:
             raise TypeError("call_many takes Calls and (name, arguments) pairs, not bare names")
         pairs = [(each, None) if isinstance(each, Call) else each for each in listed]
         made = [self._made(call, arguments, session) for call, arguments in pairs]
-        return await asyncio.gather(
-            *(self._run(call, self._selection, Extras(deps)) for call in made)
-        )
+        extras = None if deps is None else Extras(deps)
+        return await asyncio.gather(*(self._run(call, self._selection, extras) for call in made))
 
     def call_sync(
         self,
@@ -240,10 +239,12 @@ class View:
             said = (session, idempotency_key, call.decision, call.idempotency_key)
             if said == _NOTHING:
                 return call
-        # A view speaks for its agent, whatever a call says of itself.
-        scope = Scope(
-            own.agent or given.agent, session or own.session or given.session, given.parent
-        )
+        scope = own
+        if session is not None or given is not NO_SCOPE:
+            # A view speaks for its agent, whatever a call says of itself.
+            scope = Scope(
+                own.agent or given.agent, session or own.session or given.session, given.parent
+            )
         if isinstance(call, Call):
             idempotency_key = idempotency_key or call.idempotency_key
             # A decision counts only where it was made: a call that comes back is asked about anew.

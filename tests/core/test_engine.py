@@ -1,6 +1,7 @@
 """The path of a call: what ends it, who is told, what is nested in what."""
 
 import asyncio
+import gc
 import json
 import logging
 import threading
@@ -640,3 +641,29 @@ def test_a_call_that_is_thrown_away_with_its_loop_is_told_as_interrupted() -> No
     asyncio.run(main())
 
     assert heard == [Status.INTERRUPTED]
+
+
+async def test_a_call_leaves_nothing_for_the_garbage_collector() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def rest() -> None:
+        await asyncio.sleep(0)
+
+    @box.tool
+    def work() -> None: ...
+
+    async def call_all(name: str) -> None:
+        await asyncio.gather(*(box.call(name) for _ in range(100)))
+        await asyncio.sleep(0)
+
+    for name in ("rest", "work"):
+        await call_all(name)
+        gc.collect()
+        gc.disable()
+        try:
+            await call_all(name)
+            # A ring for each call would be hundreds.
+            assert gc.collect() < 100, name
+        finally:
+            gc.enable()

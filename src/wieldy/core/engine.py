@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from sys import modules
 from time import perf_counter
@@ -32,7 +33,7 @@ from .record import Recorder
 from .registry import Registry
 from .repair import Receipt
 from .result_check import checked_outcome
-from .run import Extras, Observer, Run, covered_content, current_run
+from .run import ENDED_TASK, Extras, Late, Observer, Run, covered_content, current_run
 from .secret import redact, redact_data
 from .selection import Selection
 from .sync import border
@@ -79,9 +80,9 @@ class Engine:
         self._pause = pause
         self._attended = bool(self._observers) or recorder is not None
         # Where nobody is told afterwards, to record is all there is to do.
-        self._attend = self._end if recorder is None or self._observers else recorder.end
+        self._attend = None if recorder is None or self._observers else recorder.end
         self._running: set[Run] = set()
-        self._late = self._tell_late
+        self._late = _weakly(self)
 
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
         self, call: Call, selection: Selection | None = None, extras: Extras | None = None
@@ -102,9 +103,7 @@ class Engine:
             if plan is None or parent or selection or traced:
                 outcome = await self._walk(run, selection)
             elif plan.function is None or (extras is not None and extras.check_output):
-                run.late, run.tool = self._late, plan.tool
-                run.values = plan.accept(run)
-                outcome = await plan.handler(run)
+                outcome = await self._enter(run, plan)
                 if outcome.error is not None:
                     outcome = await self._paused(run, outcome)
             else:
@@ -116,12 +115,15 @@ class Engine:
                     values = plan.accept(run)
                 try:
                     value = plan.function(**values)
+                    del values
                     if type(value) is CoroutineType:
                         value = await value
                     if type(value) not in FINAL:
                         run.late, run.tool = self._late, plan.tool
                         value = await settled(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
+                    # The task's context knows the run: the two would be a ring.
+                    run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
                     outcome = await self._paused(run, failed(run, error))
@@ -138,11 +140,10 @@ class Engine:
             self._running.discard(run)
         if outcome.seconds is None:
             outcome.seconds = perf_counter() - started
+            current_run.set(parent)
         if run.eventful:
             return await self._wind_up(run, outcome)
-        if self._attended:
-            outcome = await self._attend(run, outcome)
-        return outcome
+        return await (self._attend or self._end)(run, outcome) if self._attended else outcome
 
     def stream(
         self,
@@ -336,6 +337,21 @@ class Engine:
             pass  # It was closed in this moment.
         # The loop of the call has ended before its function.
         border().submit(telling)
+
+
+def _weakly(engine: Engine) -> Late:
+    """What a function left behind tells its engine, as long as there is one.
+
+    A run outlives its call where its thread does, and must not keep a box that was dropped.
+    """
+    found = weakref.ref(engine)
+
+    def tell_late(run: Run, value: Any, error: BaseException | None) -> None:
+        there = found()
+        if there is not None:
+            there._tell_late(run, value, error)
+
+    return tell_late
 
 
 def _nested(call: Call, around: Call) -> Call:

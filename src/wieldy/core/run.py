@@ -315,7 +315,32 @@ Veto = Callable[[Run], Awaitable[str | None]]
 Objection = Callable[[Run], str | None]
 Late = Callable[[Run, Any, BaseException | None], None]
 
-# The call that this code runs in. It is not set back when the call ends: whoever reads it
-# passes over calls that have stopped.
+
+class _EndedTask:
+    """In the place of the task of a call that has ended, of which nothing more can be asked.
+
+    It is its own loop, which is closed.
+    """
+
+    def get_loop(self) -> "_EndedTask":
+        return self
+
+    def cancelling(self) -> int:
+        return 0
+
+    def is_closed(self) -> bool:
+        return True
+
+    def is_running(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, *_: Any) -> None:
+        raise RuntimeError("the call has ended")
+
+
+ENDED_TASK: Any = _EndedTask()
+
+# The call that this code runs in. Not every call sets it back when it ends, and what a tool
+# starts beside itself may outlive it: whoever reads it passes over calls that have stopped.
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
 held_places: ContextVar[tuple[Place, ...]] = ContextVar("wieldy_places", default=())

@@ -58,6 +58,8 @@ class Job:
                 return
             self.started = True
         value, error = _attempt(self.context, self._body, self.run)
+        # The context may know this job, as a place that is held: the two would be a ring.
+        del self.context
         with self._lock:
             self.ended = True
             left = self.left
