@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import Url
 
 from wieldy import Toolbox
+from wieldy.core.matching import compile_matcher, holds
 
 
 async def fetch(it: str) -> str:
@@ -85,6 +86,11 @@ ALLOWING = [
     ("https://h.io/a%20b/*", "https://h.io/a%20b/c", True),
     ("https://h.io/a%2ab/*", "https://h.io/axb/c", False),
     ("https://h.io/a%2ab/*", "https://h.io/a*b/c", True),
+    ("https://**", "https://h.io/a/b", True),
+    ("https://**", "https://h.io", True),
+    ("https://**", "http://h.io/a", False),
+    ("https://**/b", "https://h.io/a/b", True),
+    ("https://**/b", "https://h.io/a/c", False),
     ("https://h.io", "https://h.io/x", False),
     ("https://h.io", "https://h.io/", True),
     ("https://h.io", "https://h.io?x", True),
@@ -251,6 +257,14 @@ async def test_a_very_long_url_is_decided_on_and_not_allowed(text: str) -> None:
     pattern = "https://*.example.com/a/**/b*b*b/**/c"
     assert not await is_allowed(pattern, text)
     await is_denied(pattern, text)
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.booleans())
+def test_any_text_is_a_pattern_and_can_be_compared(pattern: str, text: str, url: bool) -> None:
+    match = compile_matcher(f"https://{pattern}" if url else pattern)
+    for restricts in (True, False):
+        assert holds(match, text, restricts) in (True, False)
+    assert holds(match, f"https://{text}", False) in (True, False)
 
 
 PARTS = (

@@ -54,12 +54,12 @@ class Desk:
         extras: Extras | None = None,
     ) -> Outcome:
         """Let a parked call run, as it is or with edited arguments, and give its outcome."""
+        arguments = private_copy(arguments)
         parked = await self._current(call_id)
         if parked.requests is not None:
             raise AnswerNeeded(call_id, list(parked.requests))
         edited, agreed, repairs = None, parked.digest, parked.repairs
         if arguments is not None:
-            arguments = private_copy(arguments)
             checked = await self._engine.check(parked.call.replace(arguments=arguments))
             edited = Edited(*checked)
             agreed, repairs = digest(edited.arguments), tuple(edited.repairs)

@@ -70,9 +70,12 @@ def _glob_matcher(pattern: str) -> Match:
     host = UrlPattern(f"*://{pattern}", bare=False)
 
     def matches(value: Any, restricts: bool) -> bool:
-        text = _text(value)
-        if text is None or not restricts:
-            return text is not None and bool(match(text))
+        text = value if type(value) is str else _text(value)
+        if text is None or match(text):
+            return text is not None
+        # Most texts have nothing of a URL, and then this is all.
+        if not restricts or not (":" in text or "/" in text or "\\" in text):
+            return False
         return any(match(each) for each in plain_texts(text)) or (
             names_host(text) and host.holds(text, True)
         )

@@ -11,10 +11,11 @@ _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 
 def private_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments apart from the caller, who may go on changing what it sent."""
-    return {
-        name: value if type(value) in _SCALARS else private_copy(value)
-        for name, value in arguments.items()
-    }
+    copied = dict(arguments)
+    for name, value in arguments.items():
+        if type(value) not in _SCALARS:
+            copied[name] = private_copy(value)
+    return copied
 
 
 def private_copy(value: Any) -> Any:

@@ -86,8 +86,9 @@ class UrlPattern:
             rest = rest[2:] if rest.startswith("//") else rest
         authority, slash, path = rest.partition("/")
         self._host, self._port = _HostPattern.read(authority)
-        if slash and not path:
-            path = "**"
+        if authority == "**" or (slash and not path):
+            # `https://**` crosses from the host into the path.
+            slash, path = "/", f"**/{path}" if path else "**"
         self._path = StepPattern(resolve_steps(unescape_pattern(path))) if slash else None
         self._query = _QueryPattern(unescape_pattern(query)) if asks else None
         self._file = PathPattern(f"/{path}") if self._scheme == "file" and slash else None
