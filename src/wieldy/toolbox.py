@@ -13,7 +13,7 @@ from wieldy.core.call import Outcome
 from wieldy.core.channel import streamed
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
-from wieldy.core.errors import DefinitionError, StoreError
+from wieldy.core.errors import DefinitionError, StoreError, WieldyError
 from wieldy.core.hold import Review
 from wieldy.core.limits import Limits
 from wieldy.core.option_check import check_options
@@ -272,6 +272,12 @@ class Toolbox(View):
 
             self._servers = Servers(self._registry)
         return self._servers
+
+    @property
+    def server_errors(self) -> "dict[str, WieldyError]":
+        """Why MCP servers can't be read, by name; empty where all can."""
+        servers = () if self._servers is None else self._servers.values()
+        return {server.name: server.error for server in servers if server.error is not None}
 
     def remove(self, name: str) -> Tool:
         """Take a tool out; `ToolNotFound` if it is not here."""

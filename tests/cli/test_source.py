@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from tests.mcp.conftest import raw
 from wieldy.cli.document import kind_of_address, kind_of_file
 from wieldy.cli.module import SourceError
 
@@ -89,6 +90,48 @@ def test_a_source_that_fails_is_named_and_the_others_still_work(
     assert failing.exit_code == 1
     assert command("list", "broken.py").exit_code == 2
     assert command("list", "broken.py", "nowhere.json").exit_code == 2
+
+
+def test_a_server_that_fails_is_named_and_the_others_still_work(
+    command: Command, folder: Path
+) -> None:
+    listed = {"good": raw("counts"), "bad": raw("die")}
+    named = {name: {"command": words[0], "args": words[1:]} for name, words in listed.items()}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": named}))
+
+    done, told = command("list", "mcp.json"), command("list", "mcp.json", "--json")
+
+    assert (done.exit_code, told.exit_code) == (4, 4)
+    assert "miscount" in done.stdout
+    assert "no licence found" in done.stderr
+    *tools, failed = json.loads(told.stdout)
+    assert [tool["name"] for tool in tools] == ["count", "miscount"]
+    assert (failed["source"], failed["server"]) == ("mcp.json", "bad")
+    assert "no licence found" in failed["error"]
+
+
+def test_a_server_that_a_toolbox_could_not_reach_is_named(command: Command, folder: Path) -> None:
+    (folder / "own.py").write_text(f"""
+from wieldy import Toolbox
+from wieldy.core.sync import border
+
+box = Toolbox()
+listed = {{"good": {raw("counts")!r}, "bad": {raw("die")!r}}}
+named = {{name: {{"command": words[0], "args": words[1:]}} for name, words in listed.items()}}
+border().wait(lambda home: box.add_mcp({{"mcpServers": named}}))
+""")
+
+    done = command("list", "own.py", "--json")
+
+    assert done.exit_code == 4
+    assert [each.get("server") for each in json.loads(done.stdout)] == [None, None, "bad"]
+
+
+def test_programs_are_told_as_json_that_nothing_could_be_read(command: Command) -> None:
+    done = command("list", "nowhere.json", "--json")
+
+    assert done.exit_code == 2
+    assert [each["source"] for each in json.loads(done.stdout)] == ["nowhere.json"]
 
 
 def test_what_a_source_prints_is_no_part_of_the_output(command: Command, folder: Path) -> None:

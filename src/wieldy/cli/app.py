@@ -78,7 +78,10 @@ def demo() -> None:
 
 @app.command("list")
 def list_tools(sources: Sources = None, as_json: AsJson = False) -> None:
-    """List the tools of the sources."""
+    """List the tools of the sources.
+
+    Exits with 4 if a source, or a server in one, can't be read, and with 2 if none can.
+    """
     raise typer.Exit(run_list(sources, as_json))
 
 
@@ -309,19 +312,29 @@ def artifacts(
 
 
 @app.command()
-def lock(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+def lock(
+    sources: Sources = None,
+    path: LockPath = LOCK_FILE,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Lock what can be read, and leave the entries of the rest."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Write down the definitions of the tools as they are now, and report suspicious text.
 
-    What changed since the last time is listed. Exits with 2 if the tools or the lock can't be read.
+    What changed since the last time is listed. Exits with 2, and writes nothing, if a source, a
+    server in one, or the lock can't be read; with 4 if --partial locked the rest.
     """
-    raise typer.Exit(run_lock(sources, path, as_json))
+    raise typer.Exit(run_lock(sources, path, as_json, partial))
 
 
 @app.command()
 def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
     """Say whether the tools are as they were locked, and report suspicious text.
 
-    Exits with 1 if a tool is new, gone or different, 2 if the tools or the lock can't be read.
+    Exits with 1 if a tool is new, gone or different, 2 if a source, a server in one, or the lock
+    can't be read.
     """
     raise typer.Exit(run_verify(sources, path, as_json))
 
@@ -330,6 +343,6 @@ def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson 
 def diff(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
     """Show line by line how the tools differ from the lock.
 
-    Exits with 1 if they differ, 2 if the tools or the lock can't be read.
+    Exits with 1 if they differ, 2 if a source, a server in one, or the lock can't be read.
     """
     raise typer.Exit(run_diff(sources, path, as_json))

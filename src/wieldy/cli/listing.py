@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wieldy.core.errors import ToolNotFound
@@ -12,7 +12,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import definitions
 
 from . import exits, screen
-from .source import Loaded, loaded
+from .source import Loaded, NothingLoaded, loaded
 
 
 def run_list(sources: list[str] | None, as_json: bool) -> int:
@@ -21,7 +21,8 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
     def work(runner: asyncio.Runner) -> int:
         with loaded(runner, sources) as found:
             if as_json:
-                screen.put([_brief(tool, found) for tool in found.box])
+                told = [failure.to_dict() for failure in found.failed]
+                screen.put([*(_brief(tool, found) for tool in found.box), *told])
             elif len(found.box):
                 rows = (
                     (
@@ -38,7 +39,17 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
                 screen.say("There are no tools to see.")
             return found.exit_code(exits.OK)
 
-    return exits.guarded(work)
+    return exits.guarded(lambda runner: told_as_json(lambda: work(runner), as_json))
+
+
+def told_as_json(work: Callable[[], int], as_json: bool) -> int:
+    """Do something with sources; where none can be read, a program is told so as JSON."""
+    try:
+        return work()
+    except NothingLoaded as error:
+        if as_json:
+            screen.put([failure.to_dict() for failure in error.failed])
+        raise
 
 
 def run_describe(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import typer
@@ -13,50 +13,62 @@ from rich.text import Text
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible import visible
+from wieldy.mcp.definition import Definition
 from wieldy.mcp.lock import Changes, Lock
 from wieldy.mcp.suspicion import Finding, suspicions
 
-from . import exits
+from . import exits, screen
 from .module import SourceError
-from .source import loaded
+from .source import Failure, NothingLoaded, loaded
 
 _SAME, _CHANGED = exits.OK, exits.FAILED
 _STYLES = {"added": "green", "changed": "yellow", "removed": "red", "suspicious": "magenta"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def run_lock(sources: list[str] | None, path: str, as_json: bool) -> int:
-    """Write the lock and say what it changes; gives the exit code."""
+Work = Callable[[list[Tool], list[Failure]], int]
 
-    def work(tools: list[Tool]) -> int:
-        new, before = Lock.of(tools), _before(path)
-        changes = before.compare(tools)
+
+def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool) -> int:
+    """Write the lock and say what it changes; gives the exit code.
+
+    Where something could not be read nothing is written, unless `partial`: then what was
+    read is, and the entries of the others stay.
+    """
+
+    def work(tools: list[Tool], failed: list[Failure]) -> int:
+        before = _before(path)
+        kept = _entries_of(failed, before, tools)
+        new, changes = Lock.of(tools).with_kept(kept.items()), before.compare(tools)
+        changes = replace(changes, removed=tuple(c for c in changes.removed if c.name not in kept))
         if changes or not len(before):
             new.write(path)
         said = f"{_count(len(new), 'tool')} locked in {path}"
-        _report(said, path, tools, changes, as_json)
-        return _SAME
+        if kept:
+            said += f", {len(kept)} of them as before, because they could not be read"
+        _report(said, path, tools, changes, failed, as_json)
+        return exits.PARTLY if failed else _SAME
 
-    return _over(sources, work)
+    return _over(sources, work, path, as_json, partial)
 
 
 def run_verify(sources: list[str] | None, path: str, as_json: bool) -> int:
     """Compare the tools with the lock; gives the exit code."""
 
-    def work(tools: list[Tool]) -> int:
+    def work(tools: list[Tool], failed: list[Failure]) -> int:
         changes = Lock.read(path).compare(tools)
         same = f"{_count(len(tools), 'tool')}, as locked in {path}"
         differ = f"{_count(len([*changes]), 'tool')} not as locked in {path}"
-        _report(differ if changes else same, path, tools, changes, as_json)
+        _report(differ if changes else same, path, tools, changes, failed, as_json)
         return _CHANGED if changes else _SAME
 
-    return _over(sources, work)
+    return _over(sources, work, path, as_json)
 
 
 def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
     """Show line by line what differs from the lock; gives the exit code."""
 
-    def work(tools: list[Tool]) -> int:
+    def work(tools: list[Tool], failed: list[Failure]) -> int:
         changes = Lock.read(path).compare(tools)
         if as_json:
             plain = [
@@ -69,20 +81,47 @@ def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
                     _say(line, _DIFF_STYLES.get(line[0], ""))
         return _CHANGED if changes else _SAME
 
-    return _over(sources, work)
+    return _over(sources, work, None, as_json)
 
 
-def _over(sources: list[str] | None, work: Callable[[list[Tool]], int]) -> int:
+def _over(
+    sources: list[str] | None, work: Work, path: str | None, as_json: bool, partial: bool = False
+) -> int:
     """Do something with all tools of all sources, offered or not; gives the exit code."""
 
     def load(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources) as found:
-            if found.exit_code(exits.OK) != exits.OK:
-                # Its tools would be missing, which looks like tools that are gone.
-                raise SourceError("Nothing was compared or locked, because a source failed.")
-            return work(found.box.all_tools())
+        try:
+            with loaded(runner, sources) as found:
+                if not found.failed or partial:
+                    return work(found.box.all_tools(), found.failed)
+                failed = found.failed
+        except NothingLoaded as error:
+            failed = error.failed
+            screen.fail(error)
+        if as_json:
+            told = [failure.to_dict() for failure in failed]
+            screen.put(told if path is None else {"lock": path, "failed": told})
+        # The tools would be missing, which looks like tools that are gone.
+        raise SourceError("Nothing was compared or locked, because a source could not be read.")
 
     return exits.guarded(load)
+
+
+def _entries_of(failed: list[Failure], before: Lock, tools: list[Tool]) -> dict[str, Definition]:
+    """What the lock has of sources that could not be read, as far as that can be told.
+
+    A server that failed is known by its name. Of another source nobody knows what was in
+    it, so what has no other home is taken to be its own.
+    """
+    servers = {f"mcp:{failure.server}" for failure in failed if failure.server is not None}
+    read = {tool.source for tool in tools} - {"python"} - servers
+    unknown = any(failure.server is None for failure in failed)
+    names = {tool.name for tool in tools}
+    return {
+        name: entry
+        for name, entry in before.tools.items()
+        if name not in names and (entry.source in servers or (unknown and entry.source not in read))
+    }
 
 
 def _before(path: str) -> Lock:
@@ -95,10 +134,18 @@ def _before(path: str) -> Lock:
         raise
 
 
-def _report(said: str, path: str, tools: list[Tool], changes: Changes, as_json: bool) -> None:
+def _report(
+    said: str,
+    path: str,
+    tools: list[Tool],
+    changes: Changes,
+    failed: list[Failure],
+    as_json: bool,
+) -> None:
     found = [(tool.name, finding) for tool in tools for finding in suspicions(tool)]
     if as_json:
-        typer.echo(json.dumps(_plain(path, tools, changes, found), indent=2))
+        told = [failure.to_dict() for failure in failed]
+        screen.put({**_plain(path, tools, changes, found), "failed": told})
         return
     _say(said)
     for change in changes:

@@ -20,14 +20,39 @@ from .module import SourceError, load_box
 _DOCUMENTS = (".json", ".yaml", ".yml")
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source, or one of its servers, that could not be read."""
+
+    source: str
+    error: str
+    server: str | None = None
+
+    def __str__(self) -> str:
+        named = self.source.partition(":")[0] in self.error
+        return self.error if named else f"{self.source}: {self.error}"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The facts, for programs."""
+        return {"source": self.source, "server": self.server, "error": self.error}
+
+
+class NothingLoaded(SourceError):
+    """No source could be read at all."""
+
+    def __init__(self, failed: Sequence[Failure]) -> None:
+        super().__init__("\n".join(map(str, failed)))
+        self.failed = list(failed)
+
+
 class Loaded:
-    """Tools from one or more sources, where each came from, and which sources failed."""
+    """Tools from one or more sources, where each came from, and what could not be read."""
 
     def __init__(self, box: View) -> None:
         self.box = box
         self.made = False
         self.origins: dict[str, str] = {}
-        self.failed: list[SourceError] = []
+        self.failed: list[Failure] = []
 
     @property
     def toolbox(self) -> Toolbox:
@@ -88,7 +113,7 @@ async def load(sources: Sequence[str], own: "Own") -> Loaded:
     A lone Python source is its own box. Of several, the first toolbox takes in the
     tools of the others.
     """
-    failed: list[SourceError] = []
+    failed: list[Failure] = []
     views: dict[str, View] = {}
     kinds = {}
     for source in dict.fromkeys(sources):
@@ -97,7 +122,7 @@ async def load(sources: Sequence[str], own: "Own") -> Loaded:
             if kinds[source] == "python":
                 views[source] = load_box(source)
         except WieldyError as error:
-            failed.append(_failed(source, error))
+            failed.append(Failure(source, str(error)))
     found = _begin(views, alone=len(kinds) + len(failed) == 1, own=own)
     for source, kind in kinds.items():
         if views.get(source) is not found.box and (source in views or kind != "python"):
@@ -105,11 +130,14 @@ async def load(sources: Sequence[str], own: "Own") -> Loaded:
             try:
                 await _take_in(found, source, kind, views.get(source))
             except WieldyError as error:
-                failed.append(_failed(source, error))
+                failed.append(Failure(source, str(error)))
+            failed += _failed_servers(source, views.get(source, found.box), failed)
             found.note(source, before)
+    if len({each.source for each in failed if each.server is None}) == len(set(sources)):
+        raise NothingLoaded(failed)
+    for source in (source for source, view in views.items() if view is found.box):
+        failed += _failed_servers(source, found.box, failed)
     found.failed = failed
-    if len(failed) == len(dict.fromkeys(sources)):
-        raise SourceError("\n".join(map(str, failed)))
     for each in failed:
         screen.fail(each)
     return found
@@ -192,7 +220,13 @@ async def _kind(source: str) -> str:
     return kind_of_file(Path(source)) if source.lower().endswith(_DOCUMENTS) else "python"
 
 
-def _failed(source: str, error: WieldyError) -> SourceError:
-    """The error with the name of the source in it."""
-    said = str(error)
-    return SourceError(said if source.partition(":")[0] in said else f"{source}: {said}")
+def _failed_servers(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
+    """The servers in a source that could not be read, where the others could."""
+    if not isinstance(view, Toolbox):
+        return []
+    told = {failure.server for failure in known}
+    return [
+        Failure(source, str(error), name)
+        for name, error in view.server_errors.items()
+        if name not in told
+    ]

@@ -138,6 +138,10 @@ class Lock:
                 found[change.kind].append(change)
         return Changes(**{kind: tuple(changes) for kind, changes in found.items()})
 
+    def with_kept(self, others: Iterable[tuple[str, Definition]]) -> "Lock":
+        """This lock and, of the others, the tools that it does not have."""
+        return Lock({**dict(others), **self.tools})
+
     def __len__(self) -> int:
         return len(self.tools)
 
