@@ -201,6 +201,19 @@ async def test_an_approved_call_is_tried_again_without_being_asked_about_again(
     assert (await box.approve(parked.call.id)).value == "done"
 
 
+async def test_another_try_gets_what_the_first_one_got(make_box: Box) -> None:
+    box, got = make_box(), []
+
+    @box.tool(retries=1, read_only=True)
+    async def work(it: Any) -> None:
+        got.append(str(it))
+        spoil({"it": it})
+        raise OSError("not now")
+
+    await asyncio.wait_for(box.call("work", clean()), SOON)
+    assert got == [str(CLEAN)] * 2
+
+
 async def test_what_a_caller_changes_while_its_judged_call_waits_does_not_run(
     make_box: Box,
 ) -> None:

@@ -5,6 +5,7 @@ from copy import copy
 
 from .call import Outcome, asked_for
 from .errors import CallTimeout, ServiceError, ToolFailed
+from .private_copy import private_arguments
 from .run import Handler, Middleware, Run, Veto
 
 _FIRST_PAUSE = 0.1
@@ -48,6 +49,7 @@ def retry(retries: int, forbids: Veto) -> Middleware:
 def _trial(run: Run, attempt: int) -> Run:
     """The run as one attempt sees it: what is left of an attempt must not reach the next one."""
     trial = copy(run)
+    trial.values = private_arguments(run.values)
     trial.metadata = dict(run.metadata or {})
     trial.blocks = None if run.blocks is None else list(run.blocks)
     trial.attempts = attempt
