@@ -35,6 +35,7 @@ ORDER = (
     "agent",
     "dialects",
     "server",
+    "testing",
     "cli",
 )
 MODULE_LINES = 600
@@ -50,6 +51,9 @@ HEAVY = {
     "httpx",
     "httpx2",
     "starlette",
+    "openai",
+    "anthropic",
+    "google.genai",
 }
 
 
@@ -490,6 +494,10 @@ def test_a_public_list_may_leave_out_private_and_standard_names() -> None:
 
 def test_importing_wieldy_loads_nothing_heavy_and_starts_no_thread() -> None:
     assert loading_faults("import wieldy") == []
+
+
+def test_importing_the_models_and_the_testing_module_loads_no_sdk() -> None:
+    assert loading_faults("import wieldy.models, wieldy.testing") == []
 
 
 def test_a_heavy_import_and_a_started_thread_are_found() -> None:

@@ -46,6 +46,14 @@ from wieldy.core.errors import (
     WieldyError,
 )
 from wieldy.core.limits import Limits
+from wieldy.core.model_errors import (
+    ContextTooLong,
+    ModelAnswerTooLarge,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    UnknownModel,
+)
 from wieldy.core.options import tool
 from wieldy.core.reshape import Argument
 from wieldy.core.run import Handler, Middleware, Observer, Run
@@ -73,6 +81,7 @@ __all__ = [
     "CallTimeout",
     "CallUnknown",
     "Context",
+    "ContextTooLong",
     "CorruptRow",
     "DefinitionError",
     "DocumentError",
@@ -86,6 +95,10 @@ __all__ = [
     "Limits",
     "LockError",
     "Middleware",
+    "ModelAnswerTooLarge",
+    "ModelError",
+    "ModelRefused",
+    "ModelUnavailable",
     "NameTaken",
     "NotChecked",
     "NotKept",
@@ -116,6 +129,7 @@ __all__ = [
     "ToolFailed",
     "ToolNotFound",
     "Toolbox",
+    "UnknownModel",
     "VersionConflict",
     "View",
     "WieldyError",

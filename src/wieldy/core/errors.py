@@ -24,6 +24,12 @@ WieldyError
 ├── InvalidSource        what was given names no server: change it
 ├── ServerUnavailable    an MCP server can't be started, reached or understood
 ├── RemoteFailure        an MCP server said that the call failed
+├── ModelError           a model gave no answer that can be used (in model_errors)
+│   ├── UnknownModel     no model can be made of this name: change it
+│   ├── ModelUnavailable it can't be reached, is overloaded, silent or broke off: try later
+│   ├── ModelRefused     it won't answer this request: change the request, the key or the address
+│   ├── ContextTooLong   the messages don't fit its context: send less
+│   └── ModelAnswerTooLarge  the answer outgrew its limit, and the rest was not read
 ├── LockError            the lock file can't be relied upon
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it
