@@ -95,7 +95,7 @@ class Toolbox(View):
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
-        self.rules = Rules(changed=lambda: planner.forget())
+        self.rules = Rules(changed=registry.announce)
         self.groups = Groups(registry)
         permits = Permits(
             self.rules,

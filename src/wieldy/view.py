@@ -1,7 +1,15 @@
 """What one agent may see and call."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -182,8 +190,22 @@ class View:
         tool = self._registry.find(name)
         return tool if tool is not None and self._shows(tool) else None
 
+    async def callable_tools(self, scope: Scope = NO_SCOPE) -> list[Tool]:
+        """The visible tools less those whose calls on this behalf are denied in any case.
+
+        That is what a client is offered. A tool is left out if it is switched off, if the
+        permission mode denies it, or if a rule does, whatever the arguments.
+        """
+        own = self._scope
+        whose = Scope(own.agent or scope.agent, own.session or scope.session)
+        return await self._engine.permits.callable_tools(self, whose)
+
+    async def rules_in_force(self) -> Hashable:
+        """What differs as soon as other rules are in force; those in the store are read again."""
+        return await self._engine.permits.rules_in_force()
+
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Tell somebody of each change of the tools, by name, or of the groups, by None.
+        """Tell somebody of each change of the tools, by name, or of groups and rules, by None.
 
         It is told on the thread that makes the change. Gives what ends it.
         """

@@ -28,6 +28,7 @@ from .errors import (
 )
 from .invoke import failed, failure, settled
 from .names import near
+from .permission import Permits
 from .plan import Plan, Planner
 from .record import Recorder
 from .registry import Registry
@@ -173,6 +174,11 @@ class Engine:
         except InvalidArguments as error:
             raise _discreet(run, error) from None
         return run.arguments, run.noted("repairs", []), run.secrets
+
+    @property
+    def permits(self) -> Permits:
+        """What decides on calls."""
+        return self._planner.permits
 
     @property
     def records(self) -> bool:

@@ -5,11 +5,12 @@ import inspect
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from .approvals import Approvals, Parked, receipt
-from .call import Decision, Outcome, Status
+from .call import Decision, Outcome, Scope, Status
 from .canonical import digest
 from .credential import argument_secrets
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
@@ -66,6 +67,35 @@ class Permits:
         needed = always or self.stored is not None or known[1] is not None
         return _Guard(self, tool, known).around if needed else None
 
+    async def callable_tools(self, tools: Iterable[Tool], scope: Scope) -> list[Tool]:
+        """Those of the tools that whoever has this scope can call with some arguments.
+
+        The others are switched off, denied by the mode, or by a rule whatever the arguments.
+        """
+        if self.stored is not None and self._outdated():
+            # A call is refused while the rules can't be read; what is known is enough to list.
+            with suppress(StoreError):
+                await self.stored.renew()
+        denials = [
+            rule
+            for rule in self._every_rule()
+            if rule.verdict is Verdict.DENY and not rule.where and rule.holds_for(scope)
+        ]
+        return [
+            tool
+            for tool in tools
+            if _settled(tool, self.mode) is not Permission.DENY
+            and not any(rule.concerns(tool) for rule in denials)
+        ]
+
+    async def rules_in_force(self) -> Hashable:
+        """What differs as soon as other rules are in force; stored ones are read again."""
+        if self.stored is not None:
+            await self.stored.renew()
+        now = time.time()
+        timed = [rule.expires_at for rule in self._every_rule() if rule.expires_at is not None]
+        return self.edition, sum(ends > now for ends in timed)
+
     async def forbids(self, run: Run) -> str | None:
         """Why a call that has waited since it began may not go on; None if it may."""
         try:
@@ -105,8 +135,10 @@ class Permits:
 
     def judge(self, tool: Tool) -> "Judge | None":
         """What says whether a call of this tool may run, or None where every call may."""
-        rules = self.rules if self.stored is None else [*self.rules, *self.stored]
-        return _judge(tool, rules, self.mode)
+        return _judge(tool, self._every_rule(), self.mode)
+
+    def _every_rule(self) -> Iterable[Rule]:
+        return self.rules if self.stored is None else [*self.rules, *self.stored]
 
     async def withhold(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Let a call run only if somebody has said yes to it."""

@@ -101,7 +101,7 @@ class Planner:
         self._changes = 0
         self._lock = threading.Lock()
         self._registry = registry
-        self._permits = permits
+        self.permits = permits
         self._executors = executors
         self._middleware = tuple(middleware)
         self._validation = validation
@@ -149,10 +149,10 @@ class Planner:
         known = self._bases.get(tool.name)
         if known is not None and known.tool is tool:
             return known
-        before, after = _limiters(tool, self._spill, self._gate, self._permits)
+        before, after = _limiters(tool, self._spill, self._gate, self.permits)
         if self._checks(tool):
             after = [check_results, *after]
-        intake, objection = Intake(tool, self._validation), self._permits.late_check(tool)
+        intake, objection = Intake(tool, self._validation), self.permits.late_check(tool)
         made = Basis(tool, intake, self._executor(tool), (before, after), objection)
         with self._lock:
             # Two callers at the same time share its slots.
@@ -169,7 +169,7 @@ class Planner:
         keeper = self._keeper
         queues = self._gated or tool.limits.concurrency is not None
         waits = bool(self._middleware) or keeper is not None or queues
-        guard = self._permits.guard(tool, always=waits)
+        guard = self.permits.guard(tool, always=waits)
         stack: list[Layer] = [] if keeper is None else [_hold_fast, keeper.once]
         if self._middleware:
             stack += map(_layer, (_expect_outcome, *self._middleware))
@@ -180,7 +180,7 @@ class Planner:
         if self._gated:
             stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
         stack += map(_layer, before)
-        if guard is not None and (queues or self._permits.approver is not None):
+        if guard is not None and (queues or self.permits.approver is not None):
             # A rule made while a call stood in a queue, or before an approver, counts.
             stack.append(guard)
         if keeper is not None:

@@ -74,6 +74,10 @@ class Registry:
         self._watchers.append(told)
         return lambda: self._watchers.remove(told)
 
+    def announce(self) -> None:
+        """Tell of a change beside the tools and groups, such as another rule."""
+        self._tell(None)
+
     def add(self, tool: Tool, on_conflict: str = "raise") -> Tool:
         """Register a tool; gives the one that now holds the name."""
         if on_conflict not in CONFLICTS:

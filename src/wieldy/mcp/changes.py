@@ -1,7 +1,7 @@
 """Tell clients that the tools have changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -11,9 +11,12 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp_types import NotificationParams
 
+from wieldy.core.errors import WieldyError
+
 from .offer import Watched
 
 _SLOWEST = 5.0
+_PAUSE = 1.0
 
 
 class Changes:
@@ -28,6 +31,7 @@ class Changes:
         self._unwatch: Callable[[], None] | None = None
         self._changed = False
         self._telling: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -35,6 +39,10 @@ class Changes:
         self._servings += 1
         if self._unwatch is None:
             self._unwatch = self._watch()
+        if self._looking is None and self._box.recorded:
+            # Whatever changes from now on is told.
+            known = await self._in_force()
+            self._looking = asyncio.get_running_loop().create_task(self._look(known))
         try:
             yield
         finally:
@@ -42,8 +50,10 @@ class Changes:
             if not self._servings:
                 self._unwatch()
                 self._unwatch = None
-                if self._telling is not None:
-                    self._telling.cancel()
+                for task in (self._telling, self._looking):
+                    if task is not None:
+                        task.cancel()
+                self._looking = None
 
     async def join(self, ctx: ServerRequestContext[Any, Any], params: NotificationParams) -> None:
         """Tell this session too, as long as its connection lasts."""
@@ -61,6 +71,21 @@ class Changes:
                 loop.call_soon_threadsafe(self._soon)
 
         return self._box.watch(told)
+
+    async def _look(self, known: Hashable) -> None:
+        """Look for rules that others made in the store, and for those that have expired."""
+        while True:
+            await asyncio.sleep(_PAUSE)
+            now = await self._in_force()
+            if now not in (None, known):
+                known = now
+                self._soon()
+
+    async def _in_force(self) -> Hashable:
+        # While the store can't be read, the rules that are known hold.
+        with suppress(WieldyError):
+            return await self._box.rules_in_force()
+        return None
 
     def _soon(self) -> None:
         self._changed = True

@@ -1,19 +1,19 @@
 """What is served: the parts of a toolbox, and of a view, that a server uses."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 from wieldy.core.approvals import Parked
 from wieldy.core.block import Block, Progress
-from wieldy.core.call import Call, Outcome
+from wieldy.core.call import Call, Outcome, Scope
 from wieldy.core.tool import Tool
 
 
 class Offer(Protocol):
     """What one client may see and call: a toolbox, or a view of it."""
 
-    def __iter__(self) -> Iterator[Tool]:
-        """The visible tools, in order."""
+    async def callable_tools(self, scope: Scope) -> list[Tool]:
+        """The visible tools that whoever has this scope could call, in order."""
 
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""
@@ -29,6 +29,13 @@ class Watched(Protocol):
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
         """Tell somebody of each change, until what this gives is called."""
+
+    async def rules_in_force(self) -> Hashable:
+        """What differs as soon as other rules are in force; stored ones are read again."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a store, in which others may change rules."""
 
 
 class Box(Offer, Watched, Protocol):

@@ -144,7 +144,9 @@ class BoxServer(Server[Any]):
             serve_artifacts(self, artifacts)
 
     async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
-        shown, cursor = page(self._offer(), params.cursor, lambda tool: tool.name)
+        caller = caller_name()
+        offered = await self._offer().callable_tools(Scope(caller, caller))
+        shown, cursor = page(offered, params.cursor, lambda tool: tool.name)
         return complete({"tools": definitions(shown, "mcp"), **cursor})
 
     async def _call_tool(
