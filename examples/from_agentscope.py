@@ -82,9 +82,9 @@ if __name__ == "__main__":
 # > {'query': {'type': 'string', 'description': 'what to look for'}}
 # > google_search: Found 3 pages about tea.
 # > reset_equipped_tools: These groups of tools are switched on now: browsing.
-# > Follow these notes when you use them.
-# > ## About Tool Group 'browsing'
-# > Read one page at a time.
+# > Follow these notes when you use them:
+# > <notes>## About browsing Tools
+# > Read one page at a time.</notes>
 # > read_page: tea.example: once
 # > read_page: tea.example: once upon
 # > read_page: tea.example: once upon a time
