@@ -50,6 +50,32 @@ async def received(chunks: list[bytes]) -> list[str]:
     return found
 
 
+async def test_a_server_that_writes_large_messages_waits_for_its_reader(bounded: None) -> None:
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    line = encoded("x" * 1_000_000) + b"\n"
+    written: list[int] = []
+
+    def write() -> None:
+        for _ in range(60):
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(theirs, rest) :]
+            written.append(len(line))
+        os.close(theirs)
+
+    incoming = Incoming(ours, lambda reason: None)
+    writer = threading.Thread(target=write)
+    writer.start()
+    # It takes less than this to write all of it, if nobody stops the writer.
+    await asyncio.to_thread(writer.join, 1)
+    assert sum(written) < 20_000_000
+    assert len([item async for item in incoming]) == 60
+    incoming.close()
+    writer.join()
+    os.close(ours)
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(PLAIN, max_size=8), st.lists(GARBAGE, max_size=4), st.data())
 def test_messages_come_out_as_they_went_in_whatever_the_pieces(

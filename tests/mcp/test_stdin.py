@@ -54,6 +54,27 @@ async def test_the_end_of_a_line_that_is_too_long_is_no_message() -> None:
     assert all(line.startswith("!") for line in found[:-1])
 
 
+async def test_whoever_writes_large_lines_waits_for_the_reader() -> None:
+    reading, writing = os.pipe()
+    written: list[int] = []
+
+    def write() -> None:
+        for _ in range(40):
+            os.write(writing, b"x" * 1_000_000 + b"\n")
+            written.append(1_000_000)
+        os.close(writing)
+
+    lines = Lines(reading)
+    writer = asyncio.create_task(asyncio.to_thread(write))
+    async with asyncio.timeout(20):
+        # It takes this long to write the rest, if nobody stops it.
+        await asyncio.wait([writer], timeout=1)
+        assert sum(written) < 15_000_000
+        assert len(await _all(lines)) == 40
+        await writer
+    os.close(reading)
+
+
 async def test_it_can_end_while_nothing_comes() -> None:
     reading, writing = os.pipe()
     lines = Lines(reading)

@@ -15,10 +15,12 @@ from .block import Text, to_text
 from .call import Call, Decision, Outcome, Scope, Status
 from .canonical import digest
 from .errors import AlreadyDecided, CallNotFound
+from .held_size import held_bytes
 from .private_copy import private_copy
 from .run import Run
 
 _REMEMBERED = 1000
+_REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
 class Parked:
@@ -191,7 +193,7 @@ class Approvals(Protocol):
 class _Decided:
     """A parked call after its decision: the call as decided, and how it ended."""
 
-    __slots__ = ("call", "claimed", "ended", "parked")
+    __slots__ = ("call", "claimed", "ended", "parked", "size")
 
     def __init__(self, parked: Parked, call: Call) -> None:
         self.parked = parked
@@ -199,15 +201,26 @@ class _Decided:
         # Nobody is to run what was refused.
         self.claimed = call.decision is None or not call.decision.approved
         self.ended: Future[Outcome] = Future()
+        self.size = 0
+
+    def end(self, outcome: Outcome) -> None:
+        """The call has ended; what it came with is kept only while it waits."""
+        self.parked.deps = None
+        self.size = held_bytes((self.parked, self.call, outcome), _REMEMBERED_BYTES)
+        self.ended.set_result(outcome)
 
 
 class MemoryApprovals:
-    """The parked calls of one process, in memory."""
+    """The parked calls of one process, in memory.
+
+    Those that have ended are remembered until there are too many, or they hold too much;
+    then the oldest are forgotten. The one that ended last never is.
+    """
 
     def __init__(self) -> None:
         self._parked: dict[str, Parked] = {}
         self._decided: OrderedDict[str, _Decided] = OrderedDict()
-        self._watched: dict[str, list[Future[None]]] = {}
+        self._watched: dict[str, list[Future[_Decided]]] = {}
         self._lock = threading.Lock()
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
@@ -278,9 +291,9 @@ class MemoryApprovals:
             known = self._known(call_id)
             known.claimed = True
         if not known.ended.done():
-            # What a call came with is kept only while it waits.
-            known.parked.deps = None
-            known.ended.set_result(outcome)
+            known.end(outcome)
+            with self._lock:
+                self._forget_some(known)
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a decided call ended; waits while it is still running."""
@@ -291,15 +304,16 @@ class MemoryApprovals:
     async def watch(self, call_id: str) -> Outcome | None:
         """Wait until the call ended, or until it is approved and nobody runs it: None."""
         with self._lock:
-            waiting: Future[None] = Future()
+            waiting: Future[_Decided] = Future()
             if call_id in self._parked:
                 self._watched.setdefault(call_id, []).append(waiting)
             else:
-                waiting.set_result(None)
-        await asyncio.wrap_future(waiting)
-        with self._lock:
-            free = not self._known(call_id).claimed
-        return None if free else await self.outcome(call_id)
+                waiting.set_result(self._known(call_id))
+        # Given, not looked for: it may have ended and be forgotten before we go on.
+        known = await asyncio.wrap_future(waiting)
+        if not known.claimed:
+            return None
+        return await asyncio.wrap_future(known.ended)
 
     def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
         """The call as decided, and whether by this decision."""
@@ -312,14 +326,15 @@ class MemoryApprovals:
                 del self._parked[call_id]
                 held = parked.call.arguments if edited is None else edited.arguments
                 call = parked.call.replace(arguments=held, decision=decision)
-                self._decided[call_id] = _Decided(parked, call)
-                self._forget_some()
+                known = self._decided[call_id] = _Decided(parked, call)
+                self._forget_some(known)
                 watchers = self._watched.pop(call_id, [])
             else:
-                call, watchers = self._known(call_id).call, []
+                known = self._known(call_id)
+                call, watchers = known.call, []
         for each in watchers:
             if each.set_running_or_notify_cancel():
-                each.set_result(None)
+                each.set_result(known)
         check_agreement(call, decision)
         return call.replace(arguments=private_copy(call.arguments)), parked is not None
 
@@ -329,13 +344,17 @@ class MemoryApprovals:
             raise CallNotFound(call_id)
         return known
 
-    def _forget_some(self) -> None:
-        """Keep the memory of ended calls bounded."""
-        spare = len(self._decided) - _REMEMBERED
-        for call_id in [i for i, known in self._decided.items() if known.ended.done()][
-            : max(0, spare)
-        ]:
-            del self._decided[call_id]
+    def _forget_some(self, newest: _Decided) -> None:
+        """Keep the memory of ended calls bounded, in number and in what they hold."""
+        ended = [known for known in self._decided.values() if known.ended.done()]
+        surplus = len(self._decided) - _REMEMBERED
+        held = sum(known.size for known in ended)
+        for known in ended:
+            if surplus <= 0 and held <= _REMEMBERED_BYTES:
+                return
+            if known is not newest:
+                del self._decided[known.call.id]
+                surplus, held = surplus - 1, held - known.size
 
 
 def _plain(value: Any) -> Any:

@@ -4,14 +4,25 @@ import copy
 import threading
 import time
 from collections import OrderedDict
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from .call import Outcome, Status
 from .canonical import canonical, digest
+from .held_size import held_bytes
 from .run import Handler, Middleware, Run
 
 _MOST_ENTRIES = 256
+_MOST_BYTES = 64 * 1024 * 1024
 _OBJECT = '{"!":'
+
+
+class _Kept(NamedTuple):
+    """A result, until when it is given again, and about how many bytes it holds."""
+
+    until: float
+    value: Any
+    size: int
 
 
 def keep_results(seconds: float) -> Middleware:
@@ -21,23 +32,25 @@ def keep_results(seconds: float) -> Middleware:
     per agent and session, and not at all for a call with `deps`. A tool that reads
     context variables must take what they hold as arguments: they are not looked at.
     """
-    kept: OrderedDict[str, tuple[float, Any]] = OrderedDict()
+    kept: OrderedDict[str, _Kept] = OrderedDict()
     lock = threading.Lock()
 
-    def find(key: str) -> tuple[float, Any] | None:
+    def find(key: str) -> _Kept | None:
         with lock:
             entry = kept.get(key)
-            if entry is not None and entry[0] <= time.monotonic():
+            if entry is not None and entry.until <= time.monotonic():
                 del kept[key]
                 return None
             return entry
 
-    def keep(key: str, value: Any) -> None:
+    def keep(key: str, value: Any, size: int) -> None:
         with lock:
-            kept[key] = (time.monotonic() + seconds, value)
+            kept[key] = _Kept(time.monotonic() + seconds, value, size)
             kept.move_to_end(key)
-            while len(kept) > _MOST_ENTRIES:
-                kept.popitem(last=False)
+            held = sum(entry.size for entry in kept.values())
+            while len(kept) > _MOST_ENTRIES or held > _MOST_BYTES:
+                _, oldest = kept.popitem(last=False)
+                held -= oldest.size
 
     async def reuse(run: Run, proceed: Handler) -> Outcome:
         key = None if run.deps is not None else _key(run)
@@ -46,14 +59,14 @@ def keep_results(seconds: float) -> Middleware:
         entry = find(key)
         if entry is not None:
             run.note("cached", True)
-            return Outcome(run.call, Status.OK, copy.deepcopy(entry[1]))
+            return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
         outcome = await proceed(run)
         if outcome.status is Status.OK and not run.blocks and not run.streamed:
-            try:
-                keep(key, copy.deepcopy(outcome.value))
-            except Exception:
-                # Other people's values: what can't be copied is not kept.
-                return outcome
+            size = held_bytes(outcome.value, _MOST_BYTES)
+            # Other people's values: what can't be copied is not kept.
+            with suppress(Exception):
+                if size <= _MOST_BYTES:
+                    keep(key, copy.deepcopy(outcome.value), size)
         return outcome
 
     return reuse

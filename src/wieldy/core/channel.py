@@ -6,19 +6,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+# A writer waits when its reader is behind by more than either.
 _AHEAD = 64
+_AHEAD_BYTES = 4 * 1024 * 1024
 
 
 class Channel:
     """A queue between one running call and one reader, on one loop.
 
-    A writer that is more than a few items ahead is asked to wait. A live reader
-    wants only what is shown while the call runs.
+    A writer that is more than a few items or megabytes ahead is asked to wait. A live
+    reader wants only what is shown while the call runs.
     """
 
     def __init__(self, live: bool = False) -> None:
         self.live = live
-        self._items: deque[Any] = deque()
+        self._items: deque[tuple[Any, int]] = deque()
+        self._held = 0
         self._closed = False
         self._reader: asyncio.Future[None] | None = None
         self._writers: list[asyncio.Future[None]] = []
@@ -26,12 +29,14 @@ class Channel:
     def push(self, item: Any) -> None:
         """Take an item; a closed channel drops it."""
         if not self._closed:
-            self._items.append(item)
+            size = _length(item)
+            self._items.append((item, size))
+            self._held += size
             self._wake_reader()
 
     def room(self) -> Awaitable[None] | None:
         """Something to wait for when the reader is behind."""
-        if self._closed or len(self._items) <= _AHEAD:
+        if self._closed or self._has_room():
             return None
         future = asyncio.get_running_loop().create_future()
         self._writers.append(future)
@@ -46,14 +51,18 @@ class Channel:
     async def __aiter__(self) -> AsyncIterator[Any]:
         while True:
             while self._items:
-                item = self._items.popleft()
-                if len(self._items) <= _AHEAD:
+                item, size = self._items.popleft()
+                self._held -= size
+                if self._has_room():
                     self._wake_writers()
                 yield item
             if self._closed:
                 return
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
+
+    def _has_room(self) -> bool:
+        return len(self._items) <= _AHEAD and self._held <= _AHEAD_BYTES
 
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():
@@ -64,6 +73,15 @@ class Channel:
             if not future.done():
                 future.set_result(None)
         self._writers.clear()
+
+
+def _length(item: Any) -> int:
+    """About how many bytes an item holds: the text or data of a block, what progress says."""
+    for name in ("text", "data", "message"):
+        held = getattr(item, name, None)
+        if isinstance(held, str | bytes):
+            return len(held)
+    return 0
 
 
 async def streamed(

@@ -17,7 +17,9 @@ from .link import STDIN_CLOSED, STDOUT_CLOSED
 
 _CHUNK = 256 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
+# A server that writes more than is read from it waits, once it is ahead by either.
 _MOST_WAITING = 256
+_MOST_WAITING_BYTES = 16 * 1024 * 1024
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")')
 
 
@@ -57,7 +59,8 @@ class Incoming(_Stream):
         self.garbage: deque[str] = deque(maxlen=5)
         self._pieces: list[bytes] = []
         self._length = 0
-        self._items: deque[SessionMessage | Exception] = deque()
+        self._items: deque[tuple[SessionMessage, int]] = deque()
+        self._held = 0
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._paused = False
@@ -72,10 +75,12 @@ class Incoming(_Stream):
                 raise StopAsyncIteration
             self._waiter = self._loop.create_future()
             await self._waiter
-        if self._paused and len(self._items) < _MOST_WAITING // 2 and not self._ended:
+        message, size = self._items.popleft()
+        self._held -= size
+        if self._paused and not self._is_ahead(2) and not self._ended:
             self._paused = False
             self._loop.add_reader(self._fd, self._readable)
-        return self._items.popleft()
+        return message
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message; `EndOfStream` when there are no more."""
@@ -105,7 +110,7 @@ class Incoming(_Stream):
         if self._length > _LONGEST_LINE:
             self._end()
             self._lost(f"it wrote a line of more than {_LONGEST_LINE:,} bytes")
-        elif len(self._items) > _MOST_WAITING:
+        elif self._is_ahead():
             self._paused = True
             self._loop.remove_reader(self._fd)
 
@@ -125,7 +130,13 @@ class Incoming(_Stream):
         if message is None:
             self.garbage.append(line[:200].decode("utf-8", "replace"))
         else:
-            self._items.append(SessionMessage(message))
+            self._items.append((SessionMessage(message), len(line)))
+            self._held += len(line)
+
+    def _is_ahead(self, share: int = 1) -> bool:
+        """Whether more messages wait than may, or than that share of it."""
+        many = len(self._items) > _MOST_WAITING // share
+        return many or self._held > _MOST_WAITING_BYTES // share
 
     def _end(self) -> None:
         if not self._ended:

@@ -8,6 +8,9 @@ from contextlib import suppress
 
 _CHUNK = 65536
 _LONGEST = 4 * 1024 * 1024
+# Whoever writes more than is read waits, once it is ahead by either.
+_MOST_WAITING = 64
+_MOST_WAITING_BYTES = 2 * _LONGEST
 
 
 class Lines:
@@ -20,13 +23,17 @@ class Lines:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._room = threading.Semaphore(64)
+        self._lines: asyncio.Queue[tuple[str, int] | None] = asyncio.Queue()
+        self._changed = threading.Condition()
+        self._waiting = self._held = 0
         threading.Thread(target=self._read, name="wieldy-stdin", daemon=True).start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        while (line := await self._lines.get()) is not None:
-            self._room.release()
+        while (taken := await self._lines.get()) is not None:
+            line, size = taken
+            with self._changed:
+                self._waiting, self._held = self._waiting - 1, self._held - size
+                self._changed.notify()
             yield line
 
     def close(self) -> None:
@@ -49,6 +56,9 @@ class Lines:
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
     def _give(self, line: bytes) -> None:
-        self._room.acquire()
+        with self._changed:
+            while self._waiting >= _MOST_WAITING or self._held > _MOST_WAITING_BYTES:
+                self._changed.wait()
+            self._waiting, self._held = self._waiting + 1, self._held + len(line)
         text = line.decode("utf-8", "replace")
-        self._loop.call_soon_threadsafe(self._lines.put_nowait, text)
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, (text, len(line)))
