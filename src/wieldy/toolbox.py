@@ -279,6 +279,12 @@ class Toolbox(View):
         servers = () if self._servers is None else self._servers.values()
         return {server.name: server.error for server in servers if server.error is not None}
 
+    @property
+    def refused_tools(self) -> dict[str, dict[str, str]]:
+        """Why tools that MCP servers list are not offered, by server and name."""
+        servers = () if self._servers is None else self._servers.values()
+        return {server.name: server.tool_errors for server in servers if server.tool_errors}
+
     def remove(self, name: str) -> Tool:
         """Take a tool out; `ToolNotFound` if it is not here."""
         return self._registry.remove(name)

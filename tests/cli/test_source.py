@@ -127,6 +127,21 @@ border().wait(lambda home: box.add_mcp({{"mcpServers": named}}))
     assert [each.get("server") for each in json.loads(done.stdout)] == [None, None, "bad"]
 
 
+def test_a_tool_that_can_t_be_offered_is_named(command: Command, folder: Path) -> None:
+    program, *words = raw("broken")
+    named = {"good": {"command": program, "args": words}}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": named}))
+
+    done, told = command("list", "mcp.json"), command("list", "mcp.json", "--json")
+
+    assert (done.exit_code, told.exit_code) == (0, 0)
+    assert "mcp.json: good: said: it breaks the protocol: description" in done.stderr
+    tools = [each for each in json.loads(told.stdout) if "error" not in each]
+    refused = {each["tool"] for each in json.loads(told.stdout) if "error" in each}
+    assert (tools[0]["name"], tools[-1]["name"]) == ("echo", "last")
+    assert {"said", "remote", "tool 9"} <= refused
+
+
 def test_programs_are_told_as_json_that_nothing_could_be_read(command: Command) -> None:
     done = command("list", "nowhere.json", "--json")
 

@@ -99,8 +99,6 @@ async def test_an_error_of_the_protocol_is_an_error_and_no_lost_connection(
         ("die", "exited with status 3(.|\n)*no licence found"),
         ("mute", "did not answer in time"),
         ("endless", "a line of more than"),
-        ("circle", "never ends"),
-        ("misshapen", "tools.0.inputSchema"),
     ],
 )
 async def test_a_server_that_can_t_be_opened_says_why(box: Toolbox, mode: str, words: str) -> None:
@@ -219,19 +217,54 @@ async def test_schemas_that_loop_are_survived_and_others_are_never_fetched(
     looped = await box.call("loop", {"a": 1})
     tree = await box.call("tree", {"child": {"child": {"name": "leaf"}}})
     wrong = await box.call("tree", {"child": {"child": 5}})
-    remote = await box.call("remote", {"a": 1})
-    local = await box.call("file", {"a": 1})
+    refused = box.mcp["raw"].tool_errors
 
     assert looped.status in (Status.OK, Status.ERROR)
     assert tree.ok
     assert wrong.status is Status.ERROR
-    assert "not followed" in remote.text and "127.0.0.1:9" in remote.text
-    assert "not followed" in local.text and "root:" not in local.text
+    assert refused.keys() == {"remote", "file"}
+    assert "not followed" in refused["remote"] and "127.0.0.1:9" in refused["remote"]
+    assert "not followed" in refused["file"] and "root:" not in refused["file"]
     assert (await box.call("far")).ok
     assert "output schema of 'far'" in caplog.text
     assert box.get("far").output_schema is None  # type: ignore[union-attr]
     for provider in ("openai", "anthropic", "gemini", "mcp"):
-        assert len(box.schemas(provider)) == 7
+        assert len(box.schemas(provider)) == 5
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25", "2024-11-05"])
+async def test_a_broken_tool_does_not_cost_its_server(
+    box: Toolbox, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await box.add_mcp(raw("broken", version))
+
+    assert box.names[0] == "echo" and box.names[-1] == "last"
+    assert (await box.call("last", {"a": 1})).ok
+    refused = box.mcp["raw"].tool_errors
+    broken = {"no schema", "list", "said", "hint", "tool 8", "tool 9", "tool 10", "tool 11"}
+    assert broken | {"remote", "kind", "inner"} <= refused.keys()
+    assert not refused.keys() & set(box.names)
+    assert "it breaks the protocol: " in refused["said"]
+    assert "description" in refused["said"]
+    for name in refused:
+        assert name in caplog.text
+
+
+async def test_a_list_that_never_ends_is_read_as_far_as_it_is_new(box: Toolbox) -> None:
+    [echo] = await box.add_mcp(raw("circle"))
+
+    assert echo.name == "echo"
+    assert "never ends" in box.mcp["raw"].tool_errors["the list"]
+
+
+async def test_a_tool_that_is_broken_later_goes_and_the_others_stay(box: Toolbox) -> None:
+    await box.add_mcp(raw("worse"))
+    assert box.names == ["echo", "other"]
+
+    await box.call("echo")
+
+    await until(lambda: box.names == ["new"])
+    assert box.mcp["raw"].tool_errors.keys() == {"echo", "other"}
 
 
 async def test_illegal_and_repeated_names_do_no_harm(

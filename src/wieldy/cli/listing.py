@@ -21,7 +21,7 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
     def work(runner: asyncio.Runner) -> int:
         with loaded(runner, sources) as found:
             if as_json:
-                told = [failure.to_dict() for failure in found.failed]
+                told = [failure.to_dict() for failure in (*found.failed, *found.refused)]
                 screen.put([*(_brief(tool, found) for tool in found.box), *told])
             elif len(found.box):
                 rows = (

@@ -10,6 +10,7 @@ from pathlib import Path
 from wieldy.core.errors import StoreError, WieldyError, describe
 from wieldy.core.rules import concerning
 from wieldy.core.tool import Tool
+from wieldy.core.visible import visible
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
@@ -22,19 +23,23 @@ _DOCUMENTS = (".json", ".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A source, or one of its servers, that could not be read."""
+    """A source, one of its servers, or a tool of one, that could not be read."""
 
     source: str
     error: str
     server: str | None = None
+    tool: str | None = None
 
     def __str__(self) -> str:
+        if self.tool is not None:
+            return f"{self.source}: {self.server}: {visible(self.tool, 80)}: {self.error}"
         named = self.source.partition(":")[0] in self.error
         return self.error if named else f"{self.source}: {self.error}"
 
     def to_dict(self) -> dict[str, str | None]:
         """The facts, for programs."""
-        return {"source": self.source, "server": self.server, "error": self.error}
+        facts = {"source": self.source, "server": self.server, "error": self.error}
+        return facts if self.tool is None else {**facts, "tool": self.tool}
 
 
 class NothingLoaded(SourceError):
@@ -53,6 +58,8 @@ class Loaded:
         self.made = False
         self.origins: dict[str, str] = {}
         self.failed: list[Failure] = []
+        # Tools that their servers list and that can't be offered.
+        self.refused: list[Failure] = []
 
     @property
     def toolbox(self) -> Toolbox:
@@ -132,13 +139,15 @@ async def load(sources: Sequence[str], own: "Own") -> Loaded:
             except WieldyError as error:
                 failed.append(Failure(source, str(error)))
             failed += _failed_servers(source, views.get(source, found.box), failed)
+            found.refused += _refused_tools(source, views.get(source, found.box), found.refused)
             found.note(source, before)
     if len({each.source for each in failed if each.server is None}) == len(set(sources)):
         raise NothingLoaded(failed)
     for source in (source for source, view in views.items() if view is found.box):
         failed += _failed_servers(source, found.box, failed)
+        found.refused += _refused_tools(source, found.box, found.refused)
     found.failed = failed
-    for each in failed:
+    for each in (*failed, *found.refused):
         screen.fail(each)
     return found
 
@@ -218,6 +227,19 @@ async def _kind(source: str) -> str:
     if source.startswith(("http://", "https://")):
         return await kind_of_address(source)
     return kind_of_file(Path(source)) if source.lower().endswith(_DOCUMENTS) else "python"
+
+
+def _refused_tools(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
+    """The tools in a source that their servers list and that can't be offered."""
+    if not isinstance(view, Toolbox):
+        return []
+    told = {failure.server for failure in known}
+    return [
+        Failure(source, error, server, tool)
+        for server, refused in view.refused_tools.items()
+        for tool, error in refused.items()
+        if server not in told
+    ]
 
 
 def _failed_servers(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:

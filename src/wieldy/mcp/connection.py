@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
@@ -19,9 +19,9 @@ from .errand import Errand, current_errand
 from .link import STREAM_ENDED, Link
 from .opening import Opening, Way, is_vague, reason_of
 from .patience import Patience
+from .tool_listing import MOST_PAGES, Listing, read_listing
 
 T = TypeVar("T")
-_MOST_PAGES = 1000
 _PAUSES = (0.0, 0.2, 1.0)
 _FIRST_REST, _LONGEST_REST = 1.0, 30.0
 _CLOSE_SECONDS = 15.0
@@ -35,7 +35,7 @@ class Owner(Protocol):
 
     name: str
 
-    def listed(self, client: Client, tools: Sequence[types.Tool]) -> None:
+    def listed(self, client: Client, listing: Listing) -> None:
         """Hear what the server lists."""
 
 
@@ -98,14 +98,6 @@ class Connection:
             if last or not (safe or errand.surely_did_not_run):
                 raise await self._unanswered(link, errand)
         raise AssertionError("the second time is the last")
-
-    async def tools(self, client: Client) -> list[types.Tool]:
-        """All pages of the server's tools."""
-
-        async def page(cursor: str | None) -> types.ListToolsResult:
-            return await client.list_tools(cursor=cursor)
-
-        return await every(page, lambda found: found.tools)
 
     def told(self, message: Any) -> None:
         """Hear of what the server says by itself."""
@@ -204,7 +196,7 @@ class Connection:
         try:
             async with asyncio.timeout(self._opening.seconds) as patience:
                 async with self._opening.session(way, link):
-                    self._server.listed(link.client, await self.tools(link.client))
+                    self._server.listed(link.client, await read_listing(link.client))
                     patience.reschedule(None)
                     current_errand.set(None)
                     listening = _start(self._listen(link))
@@ -263,7 +255,7 @@ class Connection:
             try:
                 async with asyncio.timeout(self._patience.connect):
                     client = self._link.client
-                    self._server.listed(client, await self.tools(client))
+                    self._server.listed(client, await read_listing(client))
             except Exception as error:
                 _log.warning(
                     "The tools of %s can't be read anew: %s", self._server.name, reason_of(error)
@@ -300,7 +292,7 @@ async def every(
     found: list[T] = []
     seen: set[str | None] = {None}
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(MOST_PAGES):
         result = await page(cursor)
         found += items(result)
         cursor = result.next_cursor
@@ -309,7 +301,7 @@ async def every(
         if cursor in seen:
             raise RemoteFailure("its list never ends: a page names itself as the next")
         seen.add(cursor)
-    raise RemoteFailure(f"its list has more than {_MOST_PAGES} pages")
+    raise RemoteFailure(f"its list has more than {MOST_PAGES} pages")
 
 
 def _start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":

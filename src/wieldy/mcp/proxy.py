@@ -17,10 +17,11 @@ from wieldy.core.credential import preset_secrets
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 
-from .connection import AnswerLost, every
+from .connection import AnswerLost
 from .content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .errand import Errand
 from .source import Headers
+from .tool_listing import read_listing
 
 Result = types.CallToolResult | types.InputRequiredResult
 _RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
@@ -111,7 +112,7 @@ class Proxy:
                 if error.code != types.HEADER_MISMATCH:
                     raise
                 # The server reads arguments from headers that its list of tools names.
-                await every(lambda c: client.list_tools(cursor=c), lambda page: page.tools)
+                await read_listing(client)
                 return await client.session.send_request(
                     request, _RESULT, progress_callback=progressed
                 )

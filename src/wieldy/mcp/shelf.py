@@ -76,6 +76,8 @@ class Shelf:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[types.Tool, Tool]] = {}
         self._open = True
+        # Why tools are not in the toolbox that the server lists, by their names there.
+        self.refused: dict[str, str] = {}
 
     @property
     def tools(self) -> list[Tool]:
@@ -107,29 +109,35 @@ class Shelf:
             wanted[each.name] = each
         for name in [name for name in self._kept if name not in wanted]:
             self._take_out(name)
+        before, self.refused = self.refused, {}
         for each in wanted.values():
-            self._place(each)
+            try:
+                self._place(each)
+            except DefinitionError as error:
+                self._refuse(each.name, error, before)
         self._tell_missing(wanted)
 
     def _place(self, definition: types.Tool) -> None:
         known = self._kept.get(definition.name)
         if known is not None and known[0] == definition:
             return
-        try:
-            made = self._made(definition)
-            if known is None:
-                added = self._added(made)
-                # Where somebody else's tool has the name and keeps it, ours is not there.
-                if added.function is made.function:
-                    self._kept[definition.name] = (definition, added)
-            elif self._found(known[1]) is known[1]:
-                renamed = made.replace(name=known[1].name)
-                self._kept[definition.name] = (
-                    definition,
-                    self._registry.add(renamed, "override"),
-                )
-        except DefinitionError as error:
+        made = self._made(definition)
+        if known is None:
+            added = self._added(made)
+            # Where somebody else's tool has the name and keeps it, ours is not there.
+            if added.function is made.function:
+                self._kept[definition.name] = (definition, added)
+        elif self._found(known[1]) is known[1]:
+            renamed = made.replace(name=known[1].name)
+            self._kept[definition.name] = (definition, self._registry.add(renamed, "override"))
+
+    def _refuse(self, name: str, error: DefinitionError, before: Mapping[str, str]) -> None:
+        """Leave out a tool that can't be offered; one that was offered before goes too."""
+        self.refused[name] = error.reason
+        if before.get(name) != error.reason:
             _log.warning("%s: a tool can't be offered: %s", self._server, error)
+        if name in self._kept:
+            self._take_out(name)
 
     def _added(self, tool: Tool) -> Tool:
         if self._terms.on_conflict is not None:
@@ -148,7 +156,7 @@ class Shelf:
         output = self._output(definition)
         proxy = Proxy(self._asks, definition.name, safe, output, self._terms.headers)
         limits = self._terms.limits
-        return Tool(
+        made = Tool(
             proxy.function(),
             name=definition.name,
             original_names=(definition.name,),
@@ -164,6 +172,12 @@ class Shelf:
             check_output=self._terms.check_output,
             source=f"mcp:{self._server}",
         )
+        try:
+            compile_schema(definition.input_schema)
+        except ValueError as error:
+            reason = f"its input schema can't be used: {error}"
+            raise DefinitionError(definition.name, reason) from error
+        return made
 
     def _output(self, definition: types.Tool) -> dict[str, Any] | None:
         schema = definition.output_schema

@@ -1,7 +1,8 @@
 """A connected MCP server, as the users of a toolbox see it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
 from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Tool
+from wieldy.core.visible import visible
 
 from .answers import Answers
 from .connection import AnswerLost, Connection, every
@@ -23,8 +25,10 @@ from .opening import Opening
 from .patience import Patience
 from .shelf import Shelf, Terms
 from .source import Source
+from .tool_listing import Listing, read_listing
 
 T = TypeVar("T")
+_log = logging.getLogger("wieldy.mcp")
 _CLOSE_SECONDS = 30.0
 # For a loop on which other people's code runs to answer at all.
 _BLOCKED_SECONDS = 5.0
@@ -48,7 +52,7 @@ class Server:
         self._connection: Connection | None = None
         self._opening: Opening | None = None
         self._shelf: Shelf | None = None
-        self._latest: Sequence[types.Tool] = ()
+        self._latest = Listing()
         self._closed = False
 
     @classmethod
@@ -76,16 +80,20 @@ class Server:
         return () if self._opening is None else self._opening.secrets
 
     @property
+    def tool_errors(self) -> dict[str, str]:
+        """Why tools that it lists are not offered, by their names there."""
+        refused = {} if self._shelf is None else self._shelf.refused
+        return {**self._latest.problems, **refused}
+
+    @property
     def stderr(self) -> str:
         """The end of what its process wrote to stderr; empty for a server that is none."""
         return "" if self._opening is None else self._opening.stderr
 
     async def list_tools(self) -> list[types.Tool]:
         """What the server lists now, as the SDK gives it."""
-        found: list[types.Tool] = await self._ask(
-            lambda client: every(lambda c: client.list_tools(cursor=c), lambda page: page.tools)
-        )
-        return found
+        found: Listing = await self._ask(read_listing)
+        return found.tools
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None
@@ -150,18 +158,21 @@ class Server:
     def offer(self, registry: Registry, terms: Terms) -> list[Tool]:
         """Put its tools into a toolbox, and from now on every change; gives the tools."""
         self._shelf = Shelf(self.name, self, registry, terms)
-        self._shelf.fill(self._latest)
+        self._shelf.fill(self._latest.tools)
         return self._shelf.tools
 
-    def listed(self, client: Client, tools: Sequence[types.Tool]) -> None:
+    def listed(self, client: Client, listing: Listing) -> None:
         """Hear what the server says of itself, at every connection and change."""
         self.protocol_version = client.protocol_version
         self.instructions = client.instructions
         info = client.server_info
         self.info = {} if info is None else info.model_dump(by_alias=True, exclude_none=True)
-        self._latest = tools
+        for name, problem in listing.problems.items():
+            if self._latest.problems.get(name) != problem:
+                _log.warning("%s: %s can't be offered: %s", self.name, visible(name, 80), problem)
+        self._latest = listing
         if self._shelf is not None:
-            self._shelf.fill(tools)
+            self._shelf.fill(listing.tools)
 
     def forget(self, thread: LoopThread) -> None:
         """Start anew in a forked child, where the parent's threads are not."""

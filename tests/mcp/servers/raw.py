@@ -36,11 +36,11 @@ COUNTED = {
 }
 
 
-def tool(name: str, schema: dict[str, Any] = OPEN, **more: Any) -> dict[str, Any]:
-    return {"name": name, "description": name, "inputSchema": schema, **more}
+def tool(name: Any, schema: Any = OPEN, **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": str(name), "inputSchema": schema, **more}
 
 
-TOOLS = {
+TOOLS: dict[str, list[Any]] = {
     "plain": [tool("echo"), tool("ask"), tool("more")],
     "names": [
         tool("echo"), tool("echo", description="again"), tool("with space"), tool("ünï/çode"),
@@ -51,8 +51,15 @@ TOOLS = {
         tool("result", outputSchema={"type": "object", "required": ["n"]}),
         tool("far", outputSchema=REMOTE), tool("echo"),
     ],
-    "misshapen": [tool("echo", {"type": "string"})],
+    "broken": [
+        tool("echo"), tool("no schema", None), tool("list", [1]), tool("text", {"type": "string"}),
+        tool("said", description=7), tool("hint", annotations={"readOnlyHint": "perhaps"}),
+        tool("result", outputSchema="yes"), tool(7), {}, None, "tool", tool("remote", REMOTE),
+        tool("kind", {"type": "object", "properties": {"a": {"type": "nothing"}}}),
+        tool("inner", {"type": "object", "properties": ["a"]}), tool("last"),
+    ],
     "counts": [tool("count", outputSchema=COUNTED), tool("miscount", outputSchema=COUNTED)],
+    "worse": [tool("echo"), tool("other")],
     "earlier": [
         tool("count", outputSchema=COUNTED),
         tool("erase", annotations={"destructiveHint": True, "readOnlyHint": False}),
@@ -120,6 +127,10 @@ def call(request: dict[str, Any]) -> dict[str, Any] | None:
     match MODE, params["name"]:
         case "plain", "ask":
             return {"result": ask(params)}
+        case "worse", "echo":
+            TOOLS["worse"] = [tool("echo", {"type": "string"}), tool("other", REMOTE), tool("new")]
+            say({"method": "notifications/tools/list_changed"})
+            return {"result": text("it is worse now")}
         case "plain", "more":
             TOOLS["plain"].append(tool("extra"))
             say({"method": "notifications/tools/list_changed"})

@@ -1,0 +1,114 @@
+"""What a server lists as its tools, read so that one that is broken does not cost the others."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+from mcp.client import Client
+from mcp_types import methods
+from pydantic import ValidationError
+
+MOST_PAGES = 1000
+# What the SDK raises for a page that breaks the protocol, or has odd data where it looks.
+_UNREADABLE = (ValidationError, AttributeError, KeyError, TypeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tools of a server, and why the others could not be read, by name or place."""
+
+    tools: list[types.Tool] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+async def read_listing(client: Client) -> Listing:
+    """All pages of a server's tools; a list that never ends is read as far as it is new."""
+    found = Listing()
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        cursor = await _read_page(client, cursor, found)
+        if cursor is None:
+            return found
+        if cursor in seen:
+            found.problems["the list"] = "it never ends: a page names an earlier one as the next"
+            return found
+        seen.add(cursor)
+    found.problems["the list"] = f"it has more than {MOST_PAGES} pages; the rest was not read"
+    return found
+
+
+async def _read_page(client: Client, cursor: str | None, found: Listing) -> str | None:
+    """Take in one page and give the cursor of the next."""
+    try:
+        page = await client.list_tools(cursor=cursor)
+    except _UNREADABLE as error:
+        return await _read_loosely(client, cursor, found, error)
+    found.tools.extend(page.tools)
+    return page.next_cursor
+
+
+async def _read_loosely(
+    client: Client, cursor: str | None, found: Listing, error: Exception
+) -> str | None:
+    """Ask for a page again that breaks the protocol, and take each tool by itself."""
+    raw = await _ask_raw(client, cursor)
+    listed, following = raw.pop("tools", None), raw.pop("nextCursor", None)
+    if not isinstance(listed, list) or not _fits(client, {**raw, "tools": []}):
+        # More than a tool is broken.
+        raise error
+    for number, each in enumerate(listed, len(found.tools) + len(found.problems)):
+        try:
+            tools = _read_tool(client, raw, each)
+        except _UNREADABLE as broken:
+            named = each.get("name") if isinstance(each, dict) else None
+            name = named if isinstance(named, str) and named else f"tool {number + 1}"
+            found.problems[name] = f"it breaks the protocol: {_first_error(broken)}"
+        else:
+            found.tools.extend(tools)
+    return following if isinstance(following, str) else None
+
+
+async def _ask_raw(client: Client, cursor: str | None) -> dict[str, Any]:
+    """A page as the server sends it. The SDK has no public way to that."""
+    session = client.session
+    request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+    data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
+    options: Any = {}
+    session._stamp(data, options)
+    raw = await session._dispatcher.send_raw_request("tools/list", data.get("params"), options)
+    return dict(raw)
+
+
+def _read_tool(client: Client, page: dict[str, Any], raw: Any) -> list[types.Tool]:
+    """One tool, read as the SDK reads it alone on a page; none if the SDK drops it."""
+    data = {**page, "tools": [raw]}
+    _check(client, data)
+    result = types.ListToolsResult.model_validate(data, by_name=False)
+    # The session keeps of each tool which arguments go into headers.
+    kept = client.session._absorb_tool_listing(result, complete=False)
+    return list(kept.tools)
+
+
+def _fits(client: Client, data: dict[str, Any]) -> bool:
+    try:
+        _check(client, data)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _check(client: Client, data: dict[str, Any]) -> None:
+    try:
+        methods.validate_server_result("tools/list", client.protocol_version, data)
+    except KeyError:
+        # This version says nothing of it.
+        return
+
+
+def _first_error(error: BaseException) -> str:
+    if not isinstance(error, ValidationError):
+        return repr(error)[:300]
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in ("tools", 0))
+    return f"{place}: {first['msg']}".removeprefix(": ")[:300]
