@@ -30,6 +30,10 @@ WieldyError
 │   ├── ModelRefused     it won't answer this request: change the request, the key or the address
 │   ├── ContextTooLong   the messages don't fit its context: send less
 │   └── ModelAnswerTooLarge  the answer outgrew its limit, and the rest was not read
+├── RunError             an agent's request ended without an answer (in run_errors)
+│   ├── RunInterrupted   its calls wait for a person: decide on them
+│   ├── RunCancelled     somebody stopped it
+│   └── KeysMissing      the answers never had the keys that were asked for
 ├── LockError            the lock file can't be relied upon
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
 └── CallError            what an outcome carries; `Outcome.unwrap` raises it

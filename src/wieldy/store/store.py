@@ -57,6 +57,10 @@ class Store:
         self.renew()
         _stores.add(self)
 
+    def is_at(self, url: str) -> bool:
+        """Whether this is the store of an address."""
+        return self._url == parse_address(url, self._durability)
+
     def renew(self) -> None:
         """Start anew; a forked child has none of its parent's threads and must not use its files.
 

@@ -1,6 +1,7 @@
 """Agently's ToolManager: functions with a description, looked up by tag, errors as text."""
 
-from .formatter import DataFormatter
+from wieldy.agent.data_formatter import DataFormatter
+
 from .shifter import FunctionShifter
 from .tools import AgentlyToolManager
 

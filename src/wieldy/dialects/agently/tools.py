@@ -5,17 +5,16 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from wieldy.agent.data_formatter import DataFormatter
+from wieldy.agent.kwargs_schema import kwargs_schema
+from wieldy.agent.mcp_transport import declared_tags, transport_source
+from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.core.call import Outcome
-from wieldy.core.errors import ToolFailed, ToolNotFound
-from wieldy.core.schema import output_schema
 from wieldy.core.signature import bound_keywords, unwrap_partial
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox
-from wieldy.wire.prompt import kwargs_form
 
-from .formatter import DataFormatter
-from .remote import declared_tags, refusal, shown, transport_source
 from .shifter import FunctionShifter
 
 P = ParamSpec("P")
@@ -23,7 +22,6 @@ R = TypeVar("R")
 Info = dict[str, Any]
 Names = str | Iterable[str]
 _SOURCE = "agently"
-_JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
 
 
 class AgentlyToolManager:
@@ -76,7 +74,7 @@ class AgentlyToolManager:
             func,
             name=name,
             description=info["desc"],
-            input_schema=_schema(info["kwargs"], func),
+            input_schema=kwargs_schema(info["kwargs"], func),
             tags=_listed(tags),
             validation="describe",
             source=_SOURCE,
@@ -162,19 +160,7 @@ class AgentlyToolManager:
         border().wait(lambda home: self.async_use_mcp(transport, tags))
 
     def _told(self, outcome: Outcome) -> Any:
-        tool = self.toolbox.get(outcome.call.tool)
-        if tool is not None and tool.source.startswith("mcp"):
-            refused = refusal(outcome)
-            if refused is not None or outcome.ok:
-                return shown(outcome) if refused is None else refused
-        match outcome.error:
-            case None if outcome.ok:
-                return outcome.value
-            case ToolNotFound() if tool is None:
-                return f"Can not find tool named '{outcome.call.tool}'"
-            case ToolFailed(redacted=False) as error:
-                return f"Error: {error.original}"
-        return f"Error: {outcome.text}"
+        return tell_outcome(outcome, self.toolbox.get(outcome.call.tool))
 
     def _is_known(self, tool: Tool) -> bool:
         known = self._known.get(tool.name)
@@ -184,15 +170,7 @@ class AgentlyToolManager:
         """What was registered here, or for a tool that came another way what its schema says."""
         if self._is_known(tool):
             return self._known[tool.name][1]
-        info: Info = {
-            "name": tool.name,
-            "desc": tool.description,
-            "kwargs": kwargs_form(tool.input_schema) or {},
-        }
-        gives = tool.declared_output
-        if gives is not None and gives.get("type") == "object":
-            info["returns"] = kwargs_form(gives)
-        return info
+        return tool_info(tool)
 
     def _function(self, tool: Tool) -> Callable[..., Any]:
         if not tool.source.startswith("mcp"):
@@ -241,35 +219,3 @@ def _pair(annotation: Any, default: Any) -> tuple[Any, str]:
     if default is not inspect.Parameter.empty:
         texts.append(f"Default: {default}")
     return annotation, ";".join(texts)
-
-
-def _schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[str, Any]:
-    """The same description for models that want a JSON schema."""
-    properties = {name: _property(form) for name, form in kwargs.items() if name != "<*>"}
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    try:
-        listed = inspect.signature(func).parameters
-    except (TypeError, ValueError):
-        return schema
-    empty = inspect.Parameter.empty
-    needed = [name for name in properties if name in listed and listed[name].default is empty]
-    return {**schema, "required": needed} if needed else schema
-
-
-def _property(form: Any) -> dict[str, Any]:
-    kind, text = (form[0], form[1] if len(form) > 1 else "") if _is_pair(form) else (form, "")
-    found: dict[str, Any] = {}
-    if isinstance(kind, str):
-        found = {"type": kind} if kind in _JSON_TYPES else {}
-        text = "; ".join(filter(None, (text, "" if found else kind)))
-    elif kind not in (Any, inspect.Parameter.empty):
-        try:
-            found = output_schema(kind) or {}
-        except Exception:
-            # A type that JSON Schema can't say is described in words alone.
-            found = {}
-    return {**found, "description": text} if text else found
-
-
-def _is_pair(form: Any) -> bool:
-    return isinstance(form, tuple | list) and len(form) > 0

@@ -1,12 +1,7 @@
-"""What an MCP server is and gave, in the shapes that Agently's users know."""
+"""The MCP server behind what a program was given for one."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from wieldy.core.block import Block, Text
-from wieldy.core.call import Outcome
-from wieldy.core.errors import InvalidArguments, InvalidResult, RemoteFailure, ToolFailed
 
 # Where a FastMCP server notes tags: of its second major version, and of later ones.
 _NOTES = ("_fastmcp", "fastmcp")
@@ -34,29 +29,6 @@ def declared_tags(definition: Mapping[str, Any]) -> list[str]:
     return [tag for tags in found if isinstance(tags, list) for tag in tags if isinstance(tag, str)]
 
 
-def shown(outcome: Outcome) -> Any:
-    """The result of an MCP tool: structured content, or what its first block holds."""
-    value = outcome.value
-    if outcome.metadata.get("wrapped"):
-        # Its users know structured content as the server sends it.
-        return {"result": value}
-    if value and not _is_unstructured(value):
-        return value
-    if outcome._content is None and not value and not isinstance(value, str):
-        return None
-    return _decoded(next(iter(outcome.content), None))
-
-
-def refusal(outcome: Outcome) -> dict[str, str] | None:
-    """What the server, or its schema, has against a call; None for anything else."""
-    match outcome.error:
-        case ToolFailed(original=RemoteFailure() as said, redacted=False):
-            return {"error": str(said)}
-        case ToolFailed(original=RemoteFailure()) | InvalidArguments() | InvalidResult():
-            return {"error": outcome.text}
-    return None
-
-
 def _is_fastmcp(transport: Any) -> bool:
     kinds: Iterable[type] = type(transport).__mro__
     return any(kind.__module__.partition(".")[0] == "fastmcp" for kind in kinds)
@@ -74,20 +46,3 @@ def _place(transport: Any) -> Any:
         kind = "sse" if "SSE" in type(transport).__name__ else "http"
         return Address(str(transport.url), kind, transport.headers or {}, transport.auth)
     return transport
-
-
-def _is_unstructured(value: Any) -> bool:
-    """Whether a value is made from the content, because there was nothing structured."""
-    return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], Block))
-
-
-def _decoded(block: Block | None) -> Any:
-    if not isinstance(block, Text):
-        return None if block is None else block.to_dict()
-    try:
-        return json.loads(block.text)
-    except ValueError:
-        return block.text
-    except RecursionError:
-        # Nested deeper than can be read: promised to be None.
-        return None

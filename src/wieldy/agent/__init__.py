@@ -1,0 +1,26 @@
+"""A fluent agent over a toolbox and a model.
+
+`Agent` is `BaseAgent` with the extensions that most programs want. A class of your own may
+mix in others, such as `ChatSessionExtension`.
+"""
+
+from wieldy.core.run_errors import RunInterrupted
+
+from .agent import BaseAgent
+from .default_agent import Agent
+from .extensions.auto_func import AutoFuncExtension
+from .extensions.chat_session import ChatSessionExtension
+from .extensions.configure_prompt import ConfigurePromptExtension
+from .extensions.key_waiter import KeyWaiterExtension
+from .extensions.tools import ToolExtension
+
+__all__ = [
+    "Agent",
+    "AutoFuncExtension",
+    "BaseAgent",
+    "ChatSessionExtension",
+    "ConfigurePromptExtension",
+    "KeyWaiterExtension",
+    "RunInterrupted",
+    "ToolExtension",
+]

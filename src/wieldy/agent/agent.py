@@ -1,0 +1,345 @@
+"""The agent: written to slot by slot, then started."""
+
+import uuid
+from collections.abc import AsyncGenerator, Generator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from wieldy.core.sync import border
+from wieldy.models.model import Model, ModelRequest
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
+
+from .explanation import Explanation
+from .extension_handlers import ExtensionHandlers
+from .model_choice import choose_model
+from .prompt import Prompt, RequestPrompt
+from .prompt_text import make_turns
+from .request import Request
+from .response import Response
+from .settings import Settings
+from .strategies.judge import Judge
+from .strategies.native import Native
+from .strategies.strategy import Strategy
+from .strategies.xml import Xml
+
+Mappings = Mapping[str, Any] | None
+STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
+    "judge": Judge,
+    "native": Native,
+    "xml": Xml,
+}
+
+
+class BaseAgent:
+    """A model with a prompt of its own, to which requests add theirs.
+
+    Args:
+        model: A name such as "openai:gpt-5", or a model object.
+        base_url: Where the model is, if not where its provider has it.
+        api_key: The key; without it that of the provider's environment variable.
+        name: The agent's name; tools are tagged with it, and calls made in it.
+        toolbox: The tools; without it the agent has a toolbox of its own.
+        tool_strategy: "judge", "native" or "xml".
+        max_rounds: How many rounds with tools "native" and "xml" may take.
+        store: Where calls and chat sessions are kept, such as "sqlite:///wieldy.db".
+
+    Example:
+        `agent.input("Who wrote Emma?").output({"author": (str, "full name")}).start()`
+    """
+
+    def __init__(
+        self,
+        model: str | Model | None = None,
+        base_url: str | None = None,
+        api_key: Any = None,
+        name: str | None = None,
+        toolbox: Toolbox | None = None,
+        tool_strategy: str = "judge",
+        max_rounds: int = 5,
+        store: str | None = None,
+        *,
+        settings: Settings | None = None,
+    ) -> None:
+        if tool_strategy not in STRATEGIES:
+            known = ", ".join(map(repr, STRATEGIES))
+            raise ValueError(f"tool_strategy is one of {known}, not {tool_strategy!r}.")
+        if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 0:
+            raise ValueError(f"max_rounds is a whole number from 0 on, not {max_rounds!r}.")
+        self.id = uuid.uuid4().hex
+        self.name = self.id[:7] if name is None else name
+        self.settings = Settings(parent=settings)
+        self.extension_handlers = ExtensionHandlers()
+        self.agent_prompt = Prompt()
+        self.request_prompt = RequestPrompt(self.agent_prompt)
+        self.prompt = self.request_prompt
+        self.tool_strategy = tool_strategy
+        self.max_rounds = max_rounds
+        self._owns_box = toolbox is None
+        self.toolbox = _choose_box(toolbox, store)
+        self._given_model = (model, base_url, api_key)
+        self._model: Model | None = None if isinstance(model, str) else model
+        self._last: Response | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        if self._model is None:
+            self._model = choose_model(*self._given_model)
+        return self._model
+
+    @property
+    def tag(self) -> str:
+        """The tag of this agent's tools."""
+        return f"agent-{self.name}"
+
+    @property
+    def tools(self) -> View:
+        """The tools that this agent may see and call."""
+        return self.toolbox.view(tags=self.tag, agent=self.name)
+
+    # Slots
+
+    def system(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the model should know before anything else."""
+        return self._set("system", value, mappings, always)
+
+    def developer(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the program's author tells the model, where a provider has that role."""
+        return self._set("developer", value, mappings, always)
+
+    def role(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """Who the model should be."""
+        return self._set("system.your_role", value, mappings, always)
+
+    def rule(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the model must keep to."""
+        return self._set("system.rule", value, mappings, always)
+
+    def user_info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the model should know about the user."""
+        return self._set("system.user_info", value, mappings, always)
+
+    def input(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """The question, or the data that the request is about."""
+        return self._set("input", value, mappings, always)
+
+    def info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the model may need to know."""
+        return self._set("info", value, mappings, always)
+
+    def instruct(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the model should do."""
+        return self._set("instruct", value, mappings, always)
+
+    def examples(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """How it is done."""
+        return self._set("examples", value, mappings, always)
+
+    def output(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What the answer should be.
+
+        Args:
+            value: Nested dicts and lists of `(type, description)`, a pydantic model, a JSON
+                Schema, or a type. `str` means text.
+            mappings: What each `${name}` in it stands for.
+            always: Whether it holds for all requests of this agent.
+        """
+        return self._set("output", value, mappings, always)
+
+    def attachment(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """Pictures and files: parts as OpenAI's chat API has them."""
+        return self._set("attachment", value, mappings, always)
+
+    def options(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
+        """What is passed on to the provider as it is, such as a temperature."""
+        return self._set("options", value, mappings, always)
+
+    def set_agent_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
+        """Set a slot for all requests."""
+        return self._set(key, value, mappings, always=True)
+
+    def set_request_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
+        """Set a slot for the next request."""
+        return self._set(key, value, mappings, always=False)
+
+    def remove_agent_prompt(self, key: str) -> Self:
+        """Take a slot out of all requests."""
+        self.agent_prompt.remove(key)
+        return self
+
+    def remove_request_prompt(self, key: str) -> Self:
+        """Take a slot out of the next request."""
+        self.request_prompt.remove(key)
+        return self
+
+    def set_chat_history(self, messages: Any) -> Self:
+        """Make this the conversation so far."""
+        self.agent_prompt.replace("chat_history", _listed(messages))
+        return self
+
+    def add_chat_history(self, messages: Any) -> Self:
+        """Add messages to the conversation so far."""
+        self.agent_prompt.set("chat_history", _listed(messages))
+        return self
+
+    def reset_chat_history(self) -> Self:
+        """Forget the conversation so far."""
+        self.agent_prompt.remove("chat_history")
+        return self
+
+    def set_settings(self, key: str, value: Any) -> Self:
+        """Change a setting of this agent."""
+        self.settings.set_settings(key, value)
+        return self
+
+    # Requests
+
+    def get_response(self) -> Response:
+        """Take what was written as a request; the model is asked when the answer is read."""
+        return self._respond(self.request_prompt.take())
+
+    def start(self, **options: Any) -> Any:
+        """Ask, and give the answer's data; takes what `Response.async_get_data` takes.
+
+        Raises:
+            RunInterrupted: a call waits for a person; `pending` has it.
+        """
+        return self.get_response().get_data(**options)
+
+    async def async_start(self, **options: Any) -> Any:
+        """Ask, and give the answer's data; takes what `Response.async_get_data` takes."""
+        return await self.get_response().async_get_data(**options)
+
+    def get_text(self) -> str:
+        """Ask, and give the answer's text."""
+        return self.get_response().get_text()
+
+    async def async_get_text(self) -> str:
+        """Ask, and give the answer's text."""
+        return await self.get_response().async_get_text()
+
+    def get_data(self, **options: Any) -> Any:
+        """Ask, and give the answer's data."""
+        return self.get_response().get_data(**options)
+
+    async def async_get_data(self, **options: Any) -> Any:
+        """Ask, and give the answer's data."""
+        return await self.get_response().async_get_data(**options)
+
+    def get_data_object(self, **options: Any) -> BaseModel:
+        """Ask, and give the answer as a pydantic object."""
+        return self.get_response().get_data_object(**options)
+
+    async def async_get_data_object(self, **options: Any) -> BaseModel:
+        """Ask, and give the answer as a pydantic object."""
+        return await self.get_response().async_get_data_object(**options)
+
+    def get_meta(self) -> dict[str, Any]:
+        """Ask, and give what is known about the answer."""
+        return self.get_response().get_meta()
+
+    async def async_get_meta(self) -> dict[str, Any]:
+        """Ask, and give what is known about the answer."""
+        return await self.get_response().async_get_meta()
+
+    def get_generator(self, type: Any = "delta", **options: Any) -> Generator[Any]:
+        """Ask, and give the answer while it comes."""
+        return self.get_response().get_generator(type, **options)
+
+    def get_async_generator(self, type: Any = "delta", **options: Any) -> AsyncGenerator[Any]:
+        """Ask, and give the answer while it comes."""
+        return self.get_response().get_async_generator(type, **options)
+
+    def explain(self) -> Explanation:
+        """The messages that would be sent, or, if nothing is written, those that were sent last.
+
+        With the strategy "judge" and tools, the second request is shown without a result.
+        """
+        if not self.request_prompt.get(inherit=False) and self._last is not None:
+            return self._last.explain()
+        request = self._make_request(self.request_prompt.values())
+        return Explanation(request.model, self._preview(request), sent=False)
+
+    # Ending
+
+    async def async_close(self) -> None:
+        """Let go of the toolbox, if it is this agent's own."""
+        if self._owns_box:
+            await self.toolbox.close()
+
+    def close(self) -> None:
+        """Let go of the toolbox, if it is this agent's own."""
+        border().wait(lambda home: self.async_close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.async_close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    # What extensions use
+
+    def _respond(self, slots: dict[str, Any]) -> Response:
+        self._last = Response(self._make_request(slots))
+        return self._last
+
+    def _make_request(self, slots: dict[str, Any]) -> Request:
+        return Request(
+            agent=self.name,
+            model=self.model,
+            box=self.toolbox,
+            view=self.tools,
+            prompt=Prompt(slots),
+            settings=self.settings.snapshot(),
+            handlers=self.extension_handlers.snapshot(),
+            strategy=self._make_strategy(),
+            max_rounds=self.max_rounds,
+            session=self._session(),
+        )
+
+    def _make_strategy(self) -> Strategy:
+        return Strategy()
+
+    def _session(self) -> str | None:
+        """The session in which calls are made."""
+        return None
+
+    def _set(self, key: str, value: Any, mappings: Mappings, always: bool) -> Self:
+        prompt = self.agent_prompt if always else self.request_prompt
+        prompt.set(key, value, mappings)
+        return self
+
+    def _preview(self, request: Request) -> list[ModelRequest]:
+        options = dict(request.prompt.get("options") or {})
+        strategy = request.strategy
+        turns = make_turns(request.prompt.values(), request.form, strategy.system_text())
+        shown = [ModelRequest(turns, strategy.offered, options)]
+        if isinstance(strategy, Judge) and len(request.view):
+            return [strategy.make_question(request.prompt, options), *shown]
+        return shown
+
+
+def _choose_box(toolbox: Toolbox | None, store: str | None) -> Toolbox:
+    if toolbox is None:
+        return Toolbox(store=store)
+    if store is not None and not (toolbox.recorded and toolbox.store.is_at(store)):
+        raise ValueError(
+            "store= names another store than the toolbox has. Leave it out, or give the "
+            "toolbox the store: Toolbox(store=…)."
+        )
+    return toolbox
+
+
+def _listed(messages: Any) -> list[Any]:
+    return list(messages) if isinstance(messages, list | tuple) else [messages]

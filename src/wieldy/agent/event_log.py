@@ -1,0 +1,81 @@
+"""What happened in a request, kept so that any number of readers on any loop can follow it."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+
+
+class EventLog:
+    """A list of events with one writer. Each reader gets all of them, from the first on."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[str, Any]] = []
+        self._closed = False
+        self._waiting: list[Waiting] = []
+        self._lock = threading.Lock()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will come."""
+        return self._closed
+
+    def add(self, event: str, data: Any) -> None:
+        """Write one event."""
+        with self._lock:
+            self._items.append((event, data))
+            woken, self._waiting = self._waiting, []
+        _wake(woken)
+
+    def close(self) -> None:
+        """Say that nothing more will come."""
+        with self._lock:
+            self._closed = True
+            woken, self._waiting = self._waiting, []
+        _wake(woken)
+
+    async def read(self) -> AsyncIterator[tuple[str, Any]]:
+        """All events, as they come."""
+        at = 0
+        while True:
+            while at < len(self._items):
+                yield self._items[at]
+                at += 1
+            if self._closed and at == len(self._items):
+                return
+            await self._more_than(at)
+
+    async def wait_closed(self) -> None:
+        """Wait until nothing more will come."""
+        while not self._closed:
+            await self._more_than(len(self._items))
+
+    async def _more_than(self, count: int) -> None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._lock:
+            if self._closed or len(self._items) > count:
+                return
+            self._waiting.append((loop, future))
+        await future
+
+
+def _wake(waiting: list[Waiting]) -> None:
+    if not waiting:
+        return
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    for loop, future in waiting:
+        if loop is here:
+            _settle(future)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(_settle, future)
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

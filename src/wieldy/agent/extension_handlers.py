@@ -1,0 +1,66 @@
+"""Functions of users and extensions that take part in a request, at four points of it."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal, get_args
+
+Point = Literal["request_prefixes", "broadcast_prefixes", "broadcast_suffixes", "finally"]
+Handler = Callable[..., Any]
+
+_POINTS = get_args(Point)
+
+
+class ExtensionHandlers:
+    """Handlers by the point at which they are called, in the order in which they were added.
+
+    - `request_prefixes(prompt, settings)`: before the model is asked.
+    - `broadcast_prefixes(full_result_data, settings)`: before the first event.
+    - `broadcast_suffixes(event, data, full_result_data, settings)`: after an event.
+    - `finally(result, settings)`: when the answer is there; `result` is the response.
+
+    A handler is a function, a coroutine function, or a generator function of either kind.
+    The `(event, data)` pairs that a broadcast handler yields join the stream at that place.
+    """
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, list[tuple[str | None, Handler]]] = {
+            point: [] for point in _POINTS
+        }
+
+    def append(self, point: Point, handler: Handler, *, event: str | None = None) -> None:
+        """Add a handler; `event` says after which event a suffix is called, by default each."""
+        if point not in self._handlers:
+            raise ValueError(f"There is no point {point!r}; handlers are {', '.join(_POINTS)}.")
+        if not callable(handler):
+            raise TypeError(f"A handler is a function, not {handler!r:.200}")
+        if event is not None and point != "broadcast_suffixes":
+            raise ValueError(f"event= is for broadcast_suffixes; {point} are called once.")
+        self._handlers[point].append((event, handler))
+
+    def get(self, point: str, event: str | None = None) -> list[Handler]:
+        """The handlers of a point; of suffixes, those for this event."""
+        return [each for wanted, each in self._handlers[point] if wanted in (None, event)]
+
+    def has(self, point: Point) -> bool:
+        """Whether there is any handler of a point."""
+        return bool(self._handlers[point])
+
+    def snapshot(self) -> "ExtensionHandlers":
+        """The same handlers, which later changes do not reach."""
+        copied = ExtensionHandlers()
+        for point, handlers in self._handlers.items():
+            copied._handlers[point] = list(handlers)
+        return copied
+
+
+async def run_handler(handler: Handler, *arguments: Any) -> AsyncIterator[Any]:
+    """Call a handler of any kind and give what it yields."""
+    given = handler(*arguments)
+    if inspect.isasyncgen(given) or hasattr(given, "__anext__"):
+        async for item in given:
+            yield item
+    elif inspect.isgenerator(given):
+        for item in given:
+            yield item
+    elif inspect.isawaitable(given):
+        await given

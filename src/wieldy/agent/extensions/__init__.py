@@ -1,0 +1,1 @@
+"""What an agent can do beyond asking: each a class to mix in over `BaseAgent`."""

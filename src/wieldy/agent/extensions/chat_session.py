@@ -1,0 +1,177 @@
+"""Conversations that go on: each finished request adds its two turns to a session."""
+
+import json
+import uuid
+from typing import Any, Literal, Self, get_args
+
+from wieldy.agent.agent import BaseAgent
+from wieldy.agent.data_formatter import DataFormatter
+from wieldy.agent.nested_data import PathStyle, find_values
+from wieldy.agent.response import Response
+from wieldy.agent.settings import Settings
+from wieldy.core.call import check_id
+from wieldy.core.sync import border
+
+Mode = Literal["first", "all"]
+PromptPath = str | tuple[str, str | None]
+Place = tuple[str, str | None, PathStyle]
+
+_INPUT, _OUTPUT = "record_input", "record_output"
+
+
+class ChatSessionExtension(BaseAgent):
+    """Keeps conversations in the store of the toolbox, or without one in memory.
+
+    Nothing is recorded without an active session.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._active_session: str | None = None
+        self._kept_here: dict[str, list[Any]] = {}
+        self.extension_handlers.append("finally", self._record)
+
+    async def async_activate_chat_session(self, chat_session_id: str | None = None) -> str:
+        """Go on with a session, or begin one; gives its id."""
+        session = uuid.uuid4().hex if chat_session_id is None else chat_session_id
+        check_id("a session", session)
+        history = await self._load(session)
+        self._active_session = session
+        self.set_chat_history(history)
+        return session
+
+    def activate_chat_session(self, chat_session_id: str | None = None) -> str:
+        """Go on with a session, or begin one; gives its id. Its history, and no other, is told."""
+        return border().wait(lambda home: self.async_activate_chat_session(chat_session_id))
+
+    def stop_chat_session(self) -> Self:
+        """Leave the session; requests are then on their own again."""
+        self._active_session = None
+        self.reset_chat_history()
+        return self
+
+    def set_record_input_paths(
+        self, *paths: PromptPath, mode: Mode | None = None, style: PathStyle = "dot"
+    ) -> Self:
+        """What of the prompt is the user's turn: slots, or pairs of a slot and a path in it."""
+        self.settings.replace(f"{_INPUT}_paths", [_prompt_place(each, style) for each in paths])
+        return self if mode is None else self.set_record_input_mode(mode)
+
+    def set_record_output_paths(
+        self, *paths: str, mode: Mode | None = None, style: PathStyle = "dot"
+    ) -> Self:
+        """What of the parsed answer is the assistant's turn."""
+        self.settings.replace(f"{_OUTPUT}_paths", [_answer_place(each, style) for each in paths])
+        return self if mode is None else self.set_record_output_mode(mode)
+
+    def clean_record_input_paths(self) -> Self:
+        """Record the input itself again."""
+        return self.set_record_input_paths()
+
+    def clean_record_output_paths(self) -> Self:
+        """Record the answer's text again."""
+        return self.set_record_output_paths()
+
+    def set_record_input_mode(self, mode: Mode) -> Self:
+        """Record "all" paths of the prompt, or the "first" that is there."""
+        self.settings.set(f"{_INPUT}_mode", _check_mode(mode))
+        return self
+
+    def set_record_output_mode(self, mode: Mode) -> Self:
+        """Record "all" paths of the answer, or the "first" that is there."""
+        self.settings.set(f"{_OUTPUT}_mode", _check_mode(mode))
+        return self
+
+    def _session(self) -> str | None:
+        return self._active_session
+
+    async def _load(self, session: str) -> list[Any]:
+        if self.toolbox.recorded:
+            return await self.toolbox.sessions.read(session)
+        return list(self._kept_here.get(session, ()))
+
+    async def _record(self, response: Response, settings: Settings) -> None:
+        session = response.session
+        if session is None:
+            return
+        turns = [
+            {"role": "user", "content": _user_turn(response, settings)},
+            {"role": "assistant", "content": _assistant_turn(response, settings)},
+        ]
+        if self.toolbox.recorded:
+            await self.toolbox.sessions.append(session, *turns)
+        else:
+            self._kept_here.setdefault(session, []).extend(turns)
+        if self._active_session == session:
+            self.add_chat_history(turns)
+
+
+def _user_turn(response: Response, settings: Settings) -> Any:
+    places = settings.get(f"{_INPUT}_paths") or []
+    if not places:
+        said = response.prompt.get("input")
+        return _plain(response.user_text if said is None else said)
+    slots = response.prompt.values()
+    found = [(_label(*place), _find(slots.get(place[0]), place)) for place in map(tuple, places)]
+    return _choose(found, settings.get(f"{_INPUT}_mode", "all"), "")
+
+
+def _assistant_turn(response: Response, settings: Settings) -> Any:
+    result = response.full_result_data
+    places = settings.get(f"{_OUTPUT}_paths") or []
+    if not places:
+        return result["text_result"]
+    found = [(_label("", *place[1:]), _find(result["parsed_result"], place)) for place in places]
+    return _choose(found, settings.get(f"{_OUTPUT}_mode", "all"), result["text_result"])
+
+
+def _find(data: Any, place: Any) -> list[Any] | None:
+    _, path, style = place
+    if data is None:
+        return None
+    return [data] if path is None else find_values(data, path, style)
+
+
+def _choose(found: list[tuple[str, list[Any] | None]], mode: str, otherwise: str) -> Any:
+    """The first value that is there, or all of them by name. Falsy values are there too."""
+    values = {
+        label: each[0] if len(each) == 1 else each for label, each in found if each is not None
+    }
+    if not values:
+        return otherwise
+    if mode == "first":
+        return _plain(next(iter(values.values())))
+    return json.dumps(_plain(values), ensure_ascii=False)
+
+
+def _label(slot: str, path: str | None, style: PathStyle) -> str:
+    return ".".join(filter(None, (slot, path)))
+
+
+def _prompt_place(given: PromptPath, style: PathStyle) -> Place:
+    if isinstance(given, str):
+        return given, None, style
+    slot, path = given
+    return slot, path, _style_of(path, style)
+
+
+def _answer_place(path: str, style: PathStyle) -> Place:
+    return "", path, _style_of(path, style)
+
+
+def _style_of(path: str | None, style: PathStyle) -> PathStyle:
+    # A slash in a path can only mean one thing.
+    return "slash" if path is not None and "/" in path else style
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON that a store keeps as it is."""
+    plain = DataFormatter.sanitize(value)
+    return json.loads(json.dumps(plain, default=str))
+
+
+def _check_mode(mode: Any) -> Mode:
+    if mode not in get_args(Mode):
+        raise ValueError(f"the mode is 'first' or 'all', not {mode!r}")
+    chosen: Mode = mode
+    return chosen

@@ -1,0 +1,149 @@
+"""Prompts from documents: YAML and JSON files that fill the slots of an agent."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from wieldy.agent.agent import BaseAgent, Mappings
+from wieldy.agent.nested_data import fill_placeholders, find_values
+
+_ALIAS_FORM = '.alias is {"method": {".args": [positional], "name": keyword}}'
+
+
+class ConfigurePromptExtension(BaseAgent):
+    """Reads prompts from documents and writes them back.
+
+    In a document `.agent` is the agent's prompt and `.request` the next request's; text
+    alone there is the system message, or the input. `$key` is a slot of the agent, any
+    other key one of the request. `.alias` calls methods of the agent.
+    """
+
+    def load_yaml_prompt(
+        self,
+        path_or_content: str | Path,
+        mappings: Mappings = None,
+        prompt_key_path: str | None = None,
+        *,
+        encoding: str | None = "utf-8",
+    ) -> Self:
+        """Fill the slots from a YAML file, or from YAML.
+
+        Args:
+            path_or_content: The path of a file, or the document itself.
+            mappings: What each `${name}` in the document stands for.
+            prompt_key_path: Where in the document the prompt is, such as `prompts.greeting`.
+            encoding: The encoding of the file.
+
+        Raises:
+            TypeError: the document, or what is at the key path, is no mapping.
+            ValueError: the document can't be read.
+        """
+        # The extra is loaded by whoever reads a document, and by nobody else.
+        from wieldy.agent.prompt_document import read_yaml  # noqa: PLC0415
+
+        return self._configure(read_yaml(path_or_content, encoding), mappings, prompt_key_path)
+
+    def load_json_prompt(
+        self,
+        path_or_content: str | Path,
+        mappings: Mappings = None,
+        prompt_key_path: str | None = None,
+        *,
+        encoding: str | None = "utf-8",
+    ) -> Self:
+        """The same from JSON, which may have comments and trailing commas as JSON5 has."""
+        from wieldy.agent.prompt_document import read_json  # noqa: PLC0415 - as above
+
+        return self._configure(read_json(path_or_content, encoding), mappings, prompt_key_path)
+
+    def get_yaml_prompt(
+        self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
+    ) -> str:
+        """Both prompts as YAML that `load_yaml_prompt` takes; `save_to` also writes a file."""
+        from wieldy.agent.prompt_document import write_yaml  # noqa: PLC0415 - as above
+
+        return _save(write_yaml(self._both_prompts()), save_to, encoding)
+
+    def get_json_prompt(
+        self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
+    ) -> str:
+        """Both prompts as JSON that `load_json_prompt` takes; `save_to` also writes a file."""
+        from wieldy.agent.prompt_document import write_json  # noqa: PLC0415 - as above
+
+        return _save(write_json(self._both_prompts()), save_to, encoding)
+
+    def _both_prompts(self) -> dict[str, Any]:
+        return {
+            ".agent": self.agent_prompt.values(),
+            ".request": self.request_prompt.values(inherit=False),
+        }
+
+    def _configure(self, document: Any, mappings: Mappings, key_path: str | None) -> Self:
+        if not isinstance(document, Mapping):
+            raise TypeError(
+                "A prompt document is a mapping of slots, not "
+                f"{document!r:.200}. If that is the name of a file: there is none."
+            )
+        if key_path is not None:
+            found = find_values(document, key_path)
+            document = found[0] if found else None
+            if not isinstance(document, Mapping):
+                raise TypeError(f"The document has no mapping at {key_path!r}.")
+        for key, value in document.items():
+            self._configure_key(str(key), value, mappings)
+        return self
+
+    def _configure_key(self, key: str, value: Any, mappings: Mappings) -> None:
+        if key == ".agent":
+            self._fill(self.set_agent_prompt, value, "system", mappings)
+        elif key == ".request":
+            self._fill(self.set_request_prompt, value, "input", mappings)
+        elif key == ".alias":
+            self._call_aliases(value, mappings)
+        elif key.startswith("$") and not key.startswith("${"):
+            self._fill(self.set_agent_prompt, {key[1:]: value}, "system", mappings)
+        else:
+            self._fill(self.set_request_prompt, {key: value}, "input", mappings)
+
+    def _fill(
+        self, put: Callable[[str, Any, Mappings], Any], value: Any, plain: str, mappings: Mappings
+    ) -> None:
+        from wieldy.agent.prompt_document import read_output  # noqa: PLC0415 - as above
+
+        slots = value if isinstance(value, Mapping) else {} if value is None else {plain: value}
+        for key, each in slots.items():
+            name = str(fill_placeholders(key, mappings))
+            put(name, read_output(each) if name == "output" else each, mappings)
+
+    def _call_aliases(self, aliases: Any, mappings: Mappings) -> None:
+        if not isinstance(aliases, Mapping):
+            raise ValueError(f"{_ALIAS_FORM}, not {aliases!r:.200}")
+        calls = [(str(name), *_read_call(str(name), each)) for name, each in aliases.items()]
+        for name, positional, named in calls:
+            method = None if name.startswith("_") else getattr(self, name, None)
+            if not callable(method):
+                warnings.warn(f".alias: there is no method {name!r} to call.", stacklevel=5)
+                continue
+            filled = fill_placeholders({"args": positional, "named": named}, mappings)
+            method(*filled["args"], **filled["named"])
+
+
+def _read_call(name: str, given: Any) -> tuple[list[Any], dict[str, Any]]:
+    if given is None:
+        return [], {}
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{_ALIAS_FORM}; {name!r} has {given!r:.200}")
+    named = {str(key): value for key, value in given.items()}
+    positional = named.pop(".args", [])
+    if not isinstance(positional, list):
+        raise TypeError(f".alias: .args of {name!r} is a list, not {positional!r:.200}")
+    return positional, named
+
+
+def _save(text: str, path: str | Path | None, encoding: str | None) -> str:
+    if path is not None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding=encoding)
+    return text

@@ -1,0 +1,116 @@
+"""Tools of an agent: functions, MCP servers, and whatever its toolbox has."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, TypeVar
+
+from wieldy.agent.agent import STRATEGIES, BaseAgent
+from wieldy.agent.kwargs_schema import kwargs_schema
+from wieldy.agent.mcp_transport import declared_tags, transport_source
+from wieldy.agent.strategies.strategy import Strategy
+from wieldy.core.errors import NameTaken, ToolNotFound
+from wieldy.core.names import near
+from wieldy.core.sync import border
+from wieldy.core.tool import Tool
+
+F = TypeVar("F", bound=Callable[..., Any])
+ToolNamed = str | Callable[..., Any] | Tool
+
+
+class ToolExtension(BaseAgent):
+    """Tools that the model may use. Each has the agent's tag; other agents don't see them."""
+
+    def register_tool(
+        self,
+        name: str,
+        desc: str | None,
+        kwargs: Mapping[str, Any] | None,
+        func: Callable[..., Any],
+        returns: Any = None,
+    ) -> Self:
+        """Register a function that is described by hand: `kwargs` is `{name: (type, text)}`.
+
+        What the description says is not enforced; the function gets what was sent.
+        """
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"a tool needs a name, not {name!r}")
+        schema = kwargs_schema(dict(kwargs or {}), func)
+        self._add(
+            Tool(
+                func, name=name, description=desc or "", input_schema=schema, validation="describe"
+            )
+        )
+        return self
+
+    def tool_func(self, func: F) -> F:
+        """Register the function below; it stays what it was."""
+        self._add(Tool(func))
+        return func
+
+    def use_tools(self, tools: ToolNamed | Iterable[ToolNamed]) -> Self:
+        """Use tools of the toolbox by name, and functions whether they are registered or not.
+
+        Raises:
+            ToolNotFound: the toolbox has no tool of a name.
+        """
+        named = [tools] if isinstance(tools, str | Tool) or callable(tools) else list(tools)
+        found = [self._find(each) for each in named]
+        for tool in found:
+            self._tag(tool)
+        return self
+
+    def use_tool(self, tools: ToolNamed | Iterable[ToolNamed]) -> Self:
+        """The same as `use_tools`."""
+        return self.use_tools(tools)
+
+    async def async_use_mcp(self, transport: Any, **options: Any) -> Self:
+        """Use the tools of an MCP server; takes what `Toolbox.add_mcp` takes."""
+        tags = options.pop("tags", ())
+        given = [tags] if isinstance(tags, str) else list(tags)
+        await self.toolbox.add_mcp(
+            transport_source(transport),
+            tags=lambda definition: [*declared_tags(definition), *given, self.tag],
+            **options,
+        )
+        return self
+
+    def use_mcp(self, transport: Any, **options: Any) -> Self:
+        """The same from blocking code."""
+        return border().wait(lambda home: self.async_use_mcp(transport, **options))
+
+    def _make_strategy(self) -> Strategy:
+        return STRATEGIES[self.tool_strategy](self.tools)
+
+    def _find(self, named: ToolNamed) -> Tool:
+        if isinstance(named, Tool):
+            return named
+        if isinstance(named, str):
+            tool = self.toolbox.get(named)
+            if tool is None:
+                raise ToolNotFound(named, near(named, self.toolbox.names))
+            return tool
+        if not callable(named):
+            raise TypeError(f"a tool is a name or a function, not {named!r:.200}")
+        known = self.toolbox.tools_of(named)
+        return known[0] if known else Tool(named)
+
+    def _tag(self, tool: Tool) -> None:
+        present = self.toolbox.get(tool.name)
+        if present is tool:
+            if self.tag not in tool.tags:
+                tagged = tool.replace(tags=(*tool.tags, self.tag))
+                self.toolbox.add(tagged, on_conflict="override")
+        else:
+            self._add(tool)
+
+    def _add(self, tool: Tool) -> None:
+        """Register a tool with this agent's tag; another agent's is not replaced."""
+        present = self.toolbox.get(tool.name)
+        if present is not None and not self._may_replace(present):
+            raise NameTaken(tool.name, present.name)
+        self.toolbox.add(tool.replace(tags=(*tool.tags, self.tag)), on_conflict="override")
+
+    def _may_replace(self, tool: Tool) -> bool:
+        """Whether a tool is this agent's own and nobody else's."""
+        return self.tag in tool.tags and not any(
+            each.startswith("agent-") and each != self.tag for each in tool.tags
+        )

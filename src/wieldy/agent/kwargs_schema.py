@@ -1,0 +1,41 @@
+"""Arguments told as `{name: (type, description)}`, as a JSON Schema."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wieldy.core.schema import output_schema
+
+_JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
+
+
+def kwargs_schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[str, Any]:
+    """The same description for models that want a JSON schema."""
+    properties = {name: _property(form) for name, form in kwargs.items() if name != "<*>"}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    try:
+        listed = inspect.signature(func).parameters
+    except (TypeError, ValueError):
+        return schema
+    empty = inspect.Parameter.empty
+    needed = [name for name in properties if name in listed and listed[name].default is empty]
+    return {**schema, "required": needed} if needed else schema
+
+
+def _property(form: Any) -> dict[str, Any]:
+    kind, text = (form[0], form[1] if len(form) > 1 else "") if _is_pair(form) else (form, "")
+    found: dict[str, Any] = {}
+    if isinstance(kind, str):
+        found = {"type": kind} if kind in _JSON_TYPES else {}
+        text = "; ".join(filter(None, (text, "" if found else kind)))
+    elif kind not in (Any, inspect.Parameter.empty):
+        try:
+            found = output_schema(kind) or {}
+        except Exception:
+            # A type that JSON Schema can't say is described in words alone.
+            found = {}
+    return {**found, "description": text} if text else found
+
+
+def _is_pair(form: Any) -> bool:
+    return isinstance(form, tuple | list) and len(form) > 0

@@ -1,0 +1,137 @@
+"""Dicts and lists in one another: found by path, put together, copied, filled in."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+PathStyle = Literal["dot", "slash"]
+
+_PLACEHOLDER = re.compile(r"\$\{\s*([^${}]+?)\s*\}")
+_DOT_STEP = re.compile(r'\.?(?:\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.\[\]]+))')
+_MISSING = object()
+
+
+def merge_values(lower: Any, upper: Any) -> Any:
+    """Two values as one: dicts merge, lists extend, anything else is overridden."""
+    if isinstance(lower, Mapping) and isinstance(upper, Mapping):
+        merged = dict(lower)
+        for key, value in upper.items():
+            merged[key] = merge_values(merged[key], value) if key in merged else value
+        return merged
+    if isinstance(lower, list) and isinstance(upper, list):
+        return [*lower, *upper]
+    return upper
+
+
+def copy_containers(value: Any) -> Any:
+    """The same data in containers of its own; what is in them is shared."""
+    if type(value) is dict:
+        return {key: copy_containers(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(copy_containers, value))
+    return value
+
+
+def fill_placeholders(value: Any, mappings: Mapping[str, Any] | None) -> Any:
+    """Replace each `${name}` in keys and values.
+
+    A text that is one placeholder and nothing else becomes the object itself. A name that
+    is not in the mappings stays as it is written.
+    """
+    if not mappings:
+        return value
+    if isinstance(value, str):
+        return _fill_text(value, mappings)
+    if isinstance(value, Mapping):
+        return {
+            fill_placeholders(key, mappings): fill_placeholders(each, mappings)
+            for key, each in value.items()
+        }
+    if type(value) in (list, tuple, set):
+        return type(value)(fill_placeholders(each, mappings) for each in value)
+    return value
+
+
+def _fill_text(text: str, mappings: Mapping[str, Any]) -> Any:
+    whole = _PLACEHOLDER.fullmatch(text)
+    if whole is not None and whole[1] in mappings:
+        return mappings[whole[1]]
+    return _PLACEHOLDER.sub(
+        lambda found: str(mappings[found[1]]) if found[1] in mappings else found[0], text
+    )
+
+
+def split_path(path: str, style: PathStyle = "dot") -> list[str | int]:
+    """The steps of a path: keys, indexes, and `*` for every index.
+
+    Dot paths are `l[0].k`, `l[*].k` and `a["b.c"]`; slash paths are `l/0/k` with or without
+    a slash in front. `ValueError` if it can't be read.
+    """
+    if style == "slash":
+        return [_slash_step(step) for step in path.removeprefix("/").split("/")] if path else []
+    steps: list[str | int] = []
+    at = 0
+    while at < len(path):
+        found = _DOT_STEP.match(path, at)
+        if found is None:
+            raise ValueError(f"{path!r} is no path: write it as in a.b[0].c")
+        quoted, index, key = found.groups()
+        steps.append(_dot_step(quoted, index, key))
+        at = found.end()
+    return steps
+
+
+def _slash_step(step: str) -> str | int:
+    if step.isdecimal():
+        return int(step)
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def _dot_step(quoted: str | None, index: str | None, key: str | None) -> str | int:
+    if index is not None:
+        return index if index == "*" else int(index)
+    if quoted is not None:
+        return re.sub(r"\\(.)", r"\1", quoted)
+    return key or ""
+
+
+def find_values(data: Any, path: str, style: PathStyle = "dot") -> list[Any] | None:
+    """What stands at a path, more than one value where it has a star; None if one is missing."""
+    found = [data]
+    for step in split_path(path, style):
+        found = [inner for each in found for inner in _step_into(each, step)]
+        if not found or any(each is _MISSING for each in found):
+            return None
+    return found
+
+
+def _step_into(data: Any, step: str | int) -> Iterator[Any]:
+    if step == "*" and isinstance(data, list | tuple):
+        yield from data
+    elif isinstance(data, Mapping):
+        yield data.get(step, data.get(str(step), _MISSING))
+    elif isinstance(data, list | tuple) and isinstance(step, int):
+        yield data[step] if step < len(data) else _MISSING
+    else:
+        yield _MISSING
+
+
+def get_dotted(data: Mapping[str, Any], key: str, default: Any = None) -> Any:
+    """The value of a key, or of keys in one another joined by dots."""
+    if key in data:
+        return data[key]
+    found: Any = data
+    for step in key.split("."):
+        if not isinstance(found, Mapping) or step not in found:
+            return default
+        found = found[step]
+    return found
+
+
+def nest_dotted(key: str, value: Any) -> dict[str, Any]:
+    """A dict in which a value stands under keys joined by dots."""
+    *outer, last = key.split(".")
+    nested = {last: value}
+    for step in reversed(outer):
+        nested = {step: nested}
+    return nested

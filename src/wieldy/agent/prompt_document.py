@@ -1,0 +1,141 @@
+"""Prompts as documents: YAML, and JSON with comments and trailing commas.
+
+This module needs the extra `agent`, and is loaded by whoever reads or writes a document.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .data_formatter import DataFormatter
+from .output_text import expand_type, split_pair, type_name
+from .type_words import read_type
+
+try:
+    import json5
+    import yaml
+except ImportError as error:
+    raise ImportError(
+        f'Prompts as documents need more packages ({error}): pip install "wieldy[agent]"'
+    ) from error
+
+_TYPE_KEYS = (".type", "$type")
+_DESC_KEYS = (".desc", "$desc")
+_PAIR_KEYS = frozenset((*_TYPE_KEYS, *_DESC_KEYS))
+# A longer text is no path on any system.
+_LONGEST_PATH = 4096
+
+
+def read_yaml(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:
+    """The data of a YAML document, in a file or as text; `ValueError` if it is malformed."""
+    text = _read_text(path_or_content, encoding)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"The YAML can't be read: {error}") from None
+
+
+def read_json(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:
+    """The data of a JSON5 document, in a file or as text; `ValueError` if it is malformed."""
+    text = _read_text(path_or_content, encoding)
+    try:
+        return json.loads(text)
+    except ValueError:
+        # Comments, trailing commas and the like take another, slower reader.
+        pass
+    try:
+        return json5.loads(text)
+    except ValueError as error:
+        raise ValueError(f"The JSON can't be read: {error}") from None
+
+
+def write_yaml(values: Mapping[str, Any]) -> str:
+    """Slots as YAML."""
+    text: str = yaml.safe_dump(_written(values), indent=2, allow_unicode=True, sort_keys=False)
+    return text
+
+
+def write_json(values: Mapping[str, Any]) -> str:
+    """Slots as JSON."""
+    return json.dumps(_written(values), indent=2, ensure_ascii=False)
+
+
+def read_output(value: Any) -> Any:
+    """An `output` slot of a document: `$type` and `$desc` become `(type, description)`."""
+    if isinstance(value, Mapping):
+        if value and _PAIR_KEYS.issuperset(value):
+            return _read_pair(value)
+        return {key: read_output(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [read_output(each) for each in value]
+    return read_type(value)
+
+
+def _read_pair(value: Mapping[str, Any]) -> tuple[Any, ...]:
+    kinds = [value[key] for key in _TYPE_KEYS if key in value]
+    notes = [value[key] for key in _DESC_KEYS if key in value]
+    kind = Any if not kinds or kinds[0] is None else read_output(kinds[0])
+    return (kind, notes[0]) if notes else (kind,)
+
+
+def _written(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Slots as data that a document can hold; prompts in one another are written alike."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if key == "output":
+            found[key] = _write_output(value)
+        elif key in (".agent", ".request") and isinstance(value, Mapping):
+            found[key] = _written(value)
+        else:
+            found[key] = _plain(DataFormatter.sanitize(value))
+    return found
+
+
+def _write_output(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return _write_pair(value)
+    expanded = expand_type(value)
+    if isinstance(expanded, Mapping):
+        return {str(key): _write_output(each) for key, each in expanded.items()}
+    if isinstance(expanded, list | set):
+        return [_write_output(each) for each in expanded]
+    if expanded is None or isinstance(expanded, str | int | float | bool):
+        return expanded
+    return type_name(expanded)
+
+
+def _write_pair(pair: tuple[Any, ...]) -> dict[str, Any]:
+    kind, note = split_pair(pair)
+    found: dict[str, Any] = {}
+    if kind is not Any or len(pair) < 2:
+        found["$type"] = _write_output(kind)
+    if len(pair) > 1:
+        found["$desc"] = note or pair[1]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Tuples and sets as lists, which documents have."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _read_text(path_or_content: str | Path, encoding: str | None) -> str:
+    if isinstance(path_or_content, Path) or _is_file(path_or_content):
+        return Path(path_or_content).read_text(encoding=encoding)
+    if not isinstance(path_or_content, str):
+        raise TypeError(f"A path or a text is needed, not {path_or_content!r:.200}")
+    return path_or_content
+
+
+def _is_file(text: Any) -> bool:
+    if not isinstance(text, str) or len(text) > _LONGEST_PATH or "\n" in text:
+        return False
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,292 @@
+"""The answer to one request, seen in as many ways as one likes; the model is asked once."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from contextvars import ContextVar
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from wieldy.core.run_errors import KeysMissing, RunCancelled, RunInterrupted
+from wieldy.core.sync import border
+from wieldy.models.model import Said
+
+from .event_log import EventLog
+from .explanation import Explanation
+from .extension_handlers import run_handler
+from .nested_data import PathStyle
+from .request import Request
+from .response_stream import StreamType, blocking_items, read_events
+from .run_loop import RunLoop
+from .run_state import Step
+
+T = TypeVar("T")
+DataType = Literal["parsed", "original", "all"]
+
+# The response whose `finally` handlers run: they read it while others still wait for them.
+_finishing: ContextVar["Response | None"] = ContextVar("wieldy_finishing", default=None)
+
+
+class Response:
+    """An answer. Whatever is read first asks the model; all views are of that one answer.
+
+    Each view has a blocking form and one to await: `get_data` and `async_get_data`.
+
+    Example:
+        `response = agent.input("Who wrote Emma?").get_response(); response.get_text()`
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._log = EventLog()
+        self._ended = EventLog()
+        self._run = RunLoop(request, self._log)
+        self._error: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting = 0
+        self._lock = threading.Lock()
+
+    @property
+    def prompt(self) -> Any:
+        """The prompt of this request, as it was when it started."""
+        return self._request.prompt
+
+    @property
+    def full_result_data(self) -> dict[str, Any]:
+        """All that is known so far; `extra["tool_logs"]` has the calls of tools."""
+        return self._run.result
+
+    @property
+    def session(self) -> str | None:
+        """The chat session that was active when the request was made."""
+        return self._request.session
+
+    @property
+    def user_text(self) -> str:
+        """The text of the request's own message."""
+        said = [turn for turn in self._run.state.turns if isinstance(turn, Said)]
+        own = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
+        return own if isinstance(own, str) else str(own[0].get("text", ""))
+
+    # Views
+
+    async def async_get_text(self) -> str:
+        """The answer's text."""
+        await self._wait_end()
+        text: str = self._run.result["text_result"]
+        return text
+
+    async def async_get_meta(self) -> dict[str, Any]:
+        """The model, the tokens that the provider counted, and why the answer ended."""
+        await self._wait_end()
+        meta: dict[str, Any] = self._run.result["meta"]
+        return meta
+
+    async def async_get_data(
+        self,
+        *,
+        type: DataType = "parsed",
+        ensure_keys: Iterable[str] | str | None = None,
+        key_style: PathStyle = "dot",
+        max_retries: int = 3,
+        raise_ensure_failure: bool = True,
+    ) -> Any:
+        """The answer as data: text, or what `output()` asked for.
+
+        Args:
+            type: "parsed", "original" for the text, or "all" for everything known.
+            ensure_keys: Paths that the answer must have, such as `items[*].name`.
+            key_style: How these are written, "dot" or "slash".
+            max_retries: How many further requests are made for keys that are missing.
+            raise_ensure_failure: Whether keys that are still missing are an error.
+
+        Raises:
+            KeysMissing: a `ValueError`; keys were still missing after the last request.
+            StructuredError: a `ValueError`; the answer is not what `output()` asked for.
+            RunInterrupted: a call waits for a person; `pending` has it.
+        """
+        keys = [ensure_keys] if isinstance(ensure_keys, str) else list(ensure_keys or ())
+        if keys:
+            self._ensure(keys, key_style, max_retries)
+        await self._wait_end()
+        if keys:
+            missing = await self._missing(keys, key_style, max_retries)
+            if missing and raise_ensure_failure:
+                raise KeysMissing(missing, max_retries)
+        if type == "all":
+            return self._run.result
+        if type == "original":
+            return self._run.result["text_result"]
+        return self._parsed()
+
+    async def async_get_data_object(self, **options: Any) -> BaseModel:
+        """The answer as a pydantic object; takes what `get_data` takes.
+
+        Raises:
+            TypeError: the answer is text, because no `output()` was defined.
+        """
+        if self._request.form.kind == "text":
+            self._request.form.make_object(None)
+        await self.async_get_data(**options)
+        return self._request.form.make_object(self._parsed())
+
+    def get_async_generator(
+        self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
+    ) -> AsyncGenerator[Any]:
+        """The answer while it comes.
+
+        Args:
+            type: "delta" for pieces of text; "original" for the model's own events;
+                "instant" for what is known of each value of the JSON; "all" for
+                `(event, data)` pairs; "specific" for those pairs that `events` names.
+            events: The names for "specific".
+        """
+        view = read_events(self._log, self._request, type, events)
+        return self._follow(view)
+
+    # The same for blocking code
+
+    def get_text(self) -> str:
+        """The answer's text."""
+        return _blocking(self.async_get_text)
+
+    def get_meta(self) -> dict[str, Any]:
+        """The model, the tokens that the provider counted, and why the answer ended."""
+        return _blocking(self.async_get_meta)
+
+    def get_data(self, **options: Any) -> Any:
+        """The answer as data; `async_get_data` says what it takes and raises."""
+        return _blocking(lambda: self.async_get_data(**options))
+
+    def get_data_object(self, **options: Any) -> BaseModel:
+        """The answer as a pydantic object."""
+        return _blocking(lambda: self.async_get_data_object(**options))
+
+    def get_generator(
+        self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
+    ) -> Generator[Any]:
+        """The answer while it comes; `get_async_generator` says in which forms."""
+        return blocking_items(self.get_async_generator(type, events=events))
+
+    # About the request
+
+    def explain(self) -> Explanation:
+        """The messages that were sent so far, with tokens as estimates."""
+        return Explanation(self._request.model, self._run.sent, sent=True)
+
+    def cancel(self) -> None:
+        """Stop the request; calls that run are interrupted. Does nothing when it has ended."""
+        if self._task is None or self._loop is None or self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(self._task.cancel)
+
+    # How it is run
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._task is None:
+                self._loop = asyncio.get_running_loop()
+                self._task = self._loop.create_task(self._perform())
+
+    async def _perform(self) -> None:
+        try:
+            await self._run.run()
+            if self._run.state.step is Step.INTERRUPTED:
+                raise RunInterrupted(await self._parked())
+            self._log.close()
+            await self._finish()
+        except asyncio.CancelledError:
+            self._error = RunCancelled()
+            raise
+        except Exception as error:
+            self._error = error
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._log.close()
+            self._ended.close()
+
+    async def _finish(self) -> None:
+        token = _finishing.set(self)
+        try:
+            for handler in self._request.handlers.get("finally"):
+                async for _ in run_handler(handler, self, self._request.settings):
+                    pass
+        finally:
+            _finishing.reset(token)
+
+    async def _parked(self) -> list[Any]:
+        waiting = {each.call.id: each for each in await self._request.box.pending()}
+        return [waiting[each] for each in self._run.state.pending if each in waiting]
+
+    async def _wait_end(self) -> None:
+        self._start()
+        await self._guarded(self._own_log().wait_closed)
+        if self._error is not None:
+            raise self._error
+
+    async def _follow(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
+        self._start()
+        while True:
+            try:
+                item = await self._guarded(lambda: anext(view))
+            except StopAsyncIteration:
+                break
+            yield item
+        await self._wait_end()
+
+    async def _guarded(self, wait: Callable[[], Any]) -> Any:
+        """Wait; whoever is cancelled while nobody else waits cancels the request."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            return await wait()
+        except asyncio.CancelledError:
+            if self._waiting == 1 and _finishing.get() is not self:
+                self.cancel()
+                await self._ended.wait_closed()
+            raise
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _own_log(self) -> EventLog:
+        return self._log if _finishing.get() is self else self._ended
+
+    def _parsed(self) -> Any:
+        for error in self._run.result["errors"]:
+            raise error
+        return self._run.result["parsed_result"]
+
+    # Keys that the answer must have
+
+    def _ensure(self, keys: list[str], style: PathStyle, retries: int) -> None:
+        with self._lock:
+            if self._task is None:
+                self._run.ensured = (keys, style, retries)
+
+    async def _missing(self, keys: list[str], style: PathStyle, retries: int) -> list[str]:
+        """The keys that are still missing, after further requests where none was made for them."""
+        run = self._run
+        before, run.ensured = run.ensured, (keys, style, retries)
+        missing = run.missing_keys()
+        if missing and before is None and retries:
+            await self._ask_again(missing, retries)
+            missing = run.missing_keys()
+        return missing
+
+    async def _ask_again(self, missing: list[str], retries: int) -> None:
+        """Go on with a run that had ended before anybody asked for these keys."""
+        run = self._run
+        run.log = EventLog()
+        run.result["errors"].clear()
+        run.ask_again(missing)
+        run.state.step = Step.ASK
+        await run.run()
+
+
+def _blocking(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    return border().wait(lambda home: start())

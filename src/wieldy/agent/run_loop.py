@@ -1,0 +1,266 @@
+"""The loop of a run: ask the model, run its calls, ask again, until there is an answer.
+
+The loop is a small state machine. Each step reads and changes the `RunState` and says which
+step comes next; what happens on the way is written to a log that any number of readers
+follow. A call that waits for a person ends the run in a state of its own.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import CallDenied
+from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
+from wieldy.wire.cost import stable_json
+from wieldy.wire.json_document import StructuredError
+from wieldy.wire.stream_events import TextDelta, ThinkingDelta
+
+from .answer_meta import make_meta
+from .answer_watch import watch_answer
+from .event_log import EventLog
+from .extension_handlers import run_handler
+from .nested_data import PathStyle, find_values
+from .prompt_text import make_turns
+from .request import Request
+from .run_state import RunState, Step, new_result
+from .strategies.strategy import TextReader
+from .tool_log import ToolLog, make_log, show_item
+
+SHOW_TOOL_LOGS = "runtime.show_tool_logs"
+# How many calls of one answer are run; a model that makes more is told so.
+_MOST_CALLS = 64
+_LIMIT_TOLD = (
+    "The limit of {rounds} rounds with tools is reached, and no more calls are run. "
+    "Answer now with what you know."
+)
+
+
+class RunLoop:
+    """One run of one request."""
+
+    def __init__(self, request: Request, log: EventLog) -> None:
+        self.request = request
+        self.view = request.view
+        self.log = log
+        self.state = RunState()
+        self.sent: list[ModelRequest] = []
+        self.replies: list[Reply] = []
+        self.result = new_result()
+        self.ensured: tuple[list[str], PathStyle, int] | None = None
+        self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
+        self._logs: list[ToolLog] = []
+        self._settled: list[Outcome] = []
+        self._quiet = not request.handlers.has("broadcast_suffixes")
+
+    async def run(self) -> None:
+        """Go from step to step until there is an answer, or a call waits."""
+        steps = {
+            Step.PLAN: self._plan,
+            Step.ASK: self._ask,
+            Step.CALL: self._call,
+            Step.CHECK: self._check,
+        }
+        while not self.state.ended:
+            self.state.step = await steps[self.state.step]()
+
+    # The steps
+
+    async def _plan(self) -> Step:
+        request = self.request
+        await request.strategy.plan(self)
+        if self.state.pending:
+            return Step.INTERRUPTED
+        for handler in request.handlers.get("request_prefixes"):
+            async for _ in run_handler(handler, request.prompt, request.settings):
+                pass
+        self.options = dict(request.prompt.get("options") or {})
+        system = request.strategy.system_text()
+        self.state.turns = make_turns(request.prompt.values(), request.form, system)
+        logs, self._logs = self._logs, []
+        for log in logs:
+            await self._tell_log(log)
+        for handler in request.handlers.get("broadcast_prefixes"):
+            await self._join(handler, self.result, request.settings)
+        if request.max_rounds == 0 and request.strategy.offered is not None:
+            self._tell_limit()
+        return Step.ASK
+
+    async def _ask(self) -> Step:
+        state, strategy = self.state, self.request.strategy
+        reader = strategy.open_reader()
+        shown: list[str] = []
+        async with aclosing(self.watch(self._make_request())) as events:
+            async for event in events:
+                await self._hear(event, reader, shown)
+        assert state.reply is not None
+        state.text = "".join(shown)
+        state.turns.append(state.reply)
+        state.calls = strategy.find_calls(state.reply, reader)
+        if not state.calls:
+            return Step.CHECK
+        await self.emit("tool_calls", [_call_facts(call) for call in state.calls])
+        if state.round >= self.request.max_rounds:
+            state.turns.append(strategy.answer_turn((), state.calls))
+            return Step.CHECK
+        return Step.CALL
+
+    async def _hear(self, event: ModelEvent, reader: TextReader, shown: list[str]) -> None:
+        """Pass on what happens in an answer; `shown` is its visible text so far."""
+        if isinstance(event, Reply):
+            self.state.reply = event
+            if not shown and event.text:
+                # A model that does not stream says all in its reply.
+                await self._show(reader.feed(event.text), shown)
+            await self._show(reader.close(), shown)
+            return
+        await self.emit("original_delta", event)
+        if isinstance(event, TextDelta):
+            # An entry without words says that the model streams.
+            shown.append("")
+            await self._show(reader.feed(event.text), shown)
+        elif isinstance(event, ThinkingDelta):
+            await self.emit("reasoning_delta", event.text)
+
+    async def _call(self) -> Step:
+        state = self.state
+        self._settled = []
+        try:
+            await self.run_calls(state.calls)
+        finally:
+            # Also where the run is cancelled: a call that has no outcome was interrupted.
+            answer = self.request.strategy.answer_turn(self._settled, state.calls)
+            state.turns.append(answer)
+        state.calls = ()
+        state.round += 1
+        if state.pending:
+            return Step.INTERRUPTED
+        if state.round >= self.request.max_rounds:
+            self._tell_limit()
+        return Step.ASK
+
+    async def _check(self) -> Step:
+        missing = self.missing_keys()
+        if missing and self.ensured is not None and self.state.retries < self.ensured[2]:
+            self.ask_again(missing)
+            await self.emit("retry", {"missing": missing})
+            return Step.ASK
+        self.result["text_result"] = self.state.text
+        self.result["meta"] = make_meta(self)
+        try:
+            self.result["parsed_result"] = self.request.form.read_data(self.state.text)
+        except StructuredError as error:
+            # Whoever wants the data gets the error; the text is there all the same.
+            self.result["errors"].append(error)
+        await self.emit("done", self.state.text)
+        await self.emit("meta", self.result["meta"])
+        return Step.DONE
+
+    # What the steps and the strategies use
+
+    def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Send a request and give what happens, within limits."""
+        self.sent.append(request)
+        return self._noted(watch_answer(self.request.model, request))
+
+    async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
+        """Run calls at the same time; those that wait for a person are noted in the state."""
+        allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
+        run = self._stream_call if streams else self._plain_call
+        reason = f"one answer may have {_MOST_CALLS} calls, and this is one more"
+        denied = [
+            Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
+        ]
+        self._settled += denied
+        outcomes = [*await asyncio.gather(*map(run, allowed)), *denied]
+        waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
+        self.state.pending += waiting
+        return outcomes
+
+    def add_log(self, log: ToolLog) -> None:
+        """Keep a log until the stream begins."""
+        self._logs.append(log)
+
+    def ask_again(self, missing: Sequence[str]) -> None:
+        """Tell the model which keys its answer lacks."""
+        self.state.retries += 1
+        keys = ", ".join(missing)
+        self.state.turns.append(
+            Said(
+                "user",
+                f"Your answer can't be used: it has no {keys}. Answer again, whole, with JSON "
+                "and nothing else, in the structure that was asked for.",
+            )
+        )
+
+    def missing_keys(self) -> list[str]:
+        """The keys that are wanted and not in the answer."""
+        if self.ensured is None:
+            return []
+        keys, style, _ = self.ensured
+        try:
+            data = self.request.form.read_data(self.state.text)
+        except StructuredError:
+            return list(keys)
+        return [key for key in keys if find_values(data, key, style) is None]
+
+    async def emit(self, event: str, data: Any) -> None:
+        """Write an event, and after it what handlers have to add."""
+        self.log.add(event, data)
+        if self._quiet:
+            return
+        for handler in self.request.handlers.get("broadcast_suffixes", event):
+            await self._join(handler, event, data, self.result, self.request.settings)
+
+    def _make_request(self) -> ModelRequest:
+        return ModelRequest(self.state.turns, self.request.strategy.offered, self.options)
+
+    def _tell_limit(self) -> None:
+        told = _LIMIT_TOLD.format(rounds=self.request.max_rounds)
+        self.state.turns.append(Said("user", told))
+
+    async def _noted(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
+        async with aclosing(answer) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    self.replies.append(event)
+                yield event
+
+    async def _show(self, words: str, shown: list[str]) -> None:
+        if words:
+            shown.append(words)
+            await self.emit("delta", words)
+
+    async def _stream_call(self, call: Call) -> Outcome:
+        items = self.view.stream(call, session=self.request.session, live=True)
+        async for item in items:
+            if isinstance(item, Outcome):
+                self._settled.append(item)
+                if item.status is not Status.PENDING:
+                    await self._tell_log(make_log(item, self.view.get(call.tool)))
+                return item
+            await self.emit(*show_item(call, item))
+        raise AssertionError("a stream ends with its outcome")
+
+    async def _plain_call(self, call: Call) -> Outcome:
+        return await self.view.call(call, session=self.request.session)
+
+    async def _tell_log(self, log: ToolLog) -> None:
+        self.result["extra"].setdefault("tool_logs", []).append(log)
+        if self.request.settings.get(SHOW_TOOL_LOGS):
+            shown = stable_json(log)
+            sys.stdout.write(f"[{self.request.agent}] TOOL {shown}\n")
+        await self.emit("tool", log)
+
+    async def _join(self, handler: Any, *arguments: Any) -> None:
+        """Call a handler and write the events that it yields."""
+        async for item in run_handler(handler, *arguments):
+            if not isinstance(item, tuple | list) or len(item) != 2:
+                raise TypeError(f"A handler yields (event, data) pairs, not {item!r:.200}")
+            self.log.add(str(item[0]), item[1])
+
+
+def _call_facts(call: Call) -> dict[str, Any]:
+    return {"id": call.provider_id or call.id, "name": call.tool, "call_id": call.id}

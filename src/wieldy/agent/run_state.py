@@ -1,0 +1,59 @@
+"""Where a run stands: plain values that say what has happened and what comes next."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from wieldy.core.call import Call
+from wieldy.models.model import Reply, Turn
+
+
+class Step(StrEnum):
+    """What a run does next."""
+
+    PLAN = "plan"
+    ASK = "ask"
+    CALL = "call"
+    CHECK = "check"
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+
+
+class RunState:
+    """A run between two steps.
+
+    Attributes:
+        step: What comes next.
+        turns: The conversation so far, from the system message on.
+        round: How many rounds with tools there have been.
+        retries: How many times the model was asked again for keys that were missing.
+        reply: The model's last answer.
+        text: Its visible text.
+        calls: The calls in it that are to be run.
+        pending: The ids of the calls that wait for a decision.
+    """
+
+    __slots__ = ("calls", "pending", "reply", "retries", "round", "step", "text", "turns")
+
+    def __init__(self) -> None:
+        self.step = Step.PLAN
+        self.turns: list[Turn] = []
+        self.round = 0
+        self.retries = 0
+        self.reply: Reply | None = None
+        self.text = ""
+        self.calls: Sequence[Call] = ()
+        self.pending: list[str] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is no next step."""
+        return self.step in (Step.DONE, Step.INTERRUPTED)
+
+    def __repr__(self) -> str:
+        return f"RunState({self.step.value}, round {self.round}, {len(self.turns)} turns)"
+
+
+def new_result() -> dict[str, Any]:
+    """What is known of an answer, for handlers and for programs that want all of it."""
+    return {"text_result": "", "parsed_result": None, "meta": {}, "errors": [], "extra": {}}

@@ -1,0 +1,70 @@
+"""Settings of an agent: values by dotted key, inherited from whoever made it."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from .nested_data import copy_containers, get_dotted, merge_values, nest_dotted
+
+_MISSING = object()
+
+
+class Settings:
+    """Values by dotted key. What is not set here is looked for in the parent."""
+
+    def __init__(
+        self, values: Mapping[str, Any] | None = None, parent: "Settings | None" = None
+    ) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+        self._parent = parent
+
+    def get(self, key: str, default: Any = None, inherit: bool = True) -> Any:
+        """The value of a key, a dict of all below it, or the default."""
+        found = get_dotted(self.values(inherit), key, _MISSING)
+        return default if found is _MISSING else found
+
+    def set(self, key: str, value: Any) -> Self:
+        """Set a key; a dict is put together with the dict that is there."""
+        self._values = merge_values(self._values, nest_dotted(key, value))
+        return self
+
+    def replace(self, key: str, value: Any) -> Self:
+        """Set a key to exactly this value, also where a list or a dict is there."""
+        self._values = merge_values(self._values, nest_dotted(key, None))
+        return self.set(key, value)
+
+    def set_settings(self, key: str, value: Any) -> Self:
+        """Set a key, as `set` does."""
+        return self.set(key, value)
+
+    def setdefault(self, key: str, value: Any) -> Any:
+        """The value of a key, after it was set if there was none."""
+        if self.get(key, _MISSING) is _MISSING:
+            self.set(key, value)
+        return self.get(key)
+
+    def values(self, inherit: bool = True) -> dict[str, Any]:
+        """All values, in dicts in one another."""
+        if not inherit or self._parent is None:
+            return self._values
+        merged: dict[str, Any] = merge_values(self._parent.values(), self._values)
+        return merged
+
+    def snapshot(self) -> "Settings":
+        """The same values, which later changes do not reach."""
+        return Settings(copy_containers(self.values()))
+
+    def __getitem__(self, key: str) -> Any:
+        found = self.get(key, _MISSING)
+        if found is _MISSING:
+            raise KeyError(key)
+        return found
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.set(key, value)
+
+    def __contains__(self, key: str) -> bool:
+        return self.get(key, _MISSING) is not _MISSING
+
+    def __repr__(self) -> str:
+        # Names only: a model's settings have its key.
+        return f"Settings({', '.join(self.values())})"

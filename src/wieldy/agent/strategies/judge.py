@@ -1,0 +1,141 @@
+"""A first request decides whether one tool is used, and its result goes into the second."""
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from wieldy.agent.data_fence import fence_text, is_outside, short_failure
+from wieldy.agent.outcome_words import tell_outcome, tool_info
+from wieldy.agent.output_form import OutputForm
+from wieldy.agent.prompt_text import make_turns, value_text
+from wieldy.agent.tool_log import show_arguments
+from wieldy.core.call import Outcome
+from wieldy.models.model import ModelRequest, Reply
+from wieldy.view import View
+from wieldy.wire.incoming import make_call
+from wieldy.wire.stream_events import TextDelta
+from wieldy.wire.structured import StructuredStream
+
+from .strategy import Strategy
+
+if TYPE_CHECKING:
+    from wieldy.agent.run_loop import RunLoop
+
+_QUESTION = (
+    "Decide whether one of the tools listed in TOOLS is needed before the input can be answered. "
+    "If so, say which one, what for, and with which arguments. Do not answer the input itself."
+)
+_NOTICE = (
+    "ACTION RESULTS holds what was found out for this input. Rely on it where it answers the "
+    "input, and quote it or name its source where you use it."
+)
+_OUTPUT = {
+    "use_tool": (bool, "Whether a tool is needed"),
+    "tool_command": {
+        "purpose": (str, "What the tool is used for, in a few words"),
+        "tool_name": (str, "The name of the tool, as it stands in TOOLS"),
+        "tool_kwargs": (dict, "The arguments of the tool, by the names of its kwargs"),
+    },
+}
+
+
+class Judge(Strategy):
+    """Two requests: one about the tool, and one that gives the answer."""
+
+    name = "judge"
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def make_question(self, prompt: Any, options: Any) -> ModelRequest:
+        """The first request: whether a tool is needed, and which."""
+        slots = {
+            "input": prompt.get("input"),
+            "extra instruction": prompt.get("instruct"),
+            "tools": [tool_info(tool) for tool in self._view],
+            "instruct": _QUESTION,
+        }
+        return ModelRequest(make_turns(slots, OutputForm(_OUTPUT)), options=options)
+
+    async def plan(self, run: "RunLoop") -> None:
+        if not len(self._view):
+            return
+        prompt = run.request.prompt
+        command = await self._judge(run, self.make_question(prompt, run.options))
+        if command is None:
+            return
+        name, purpose, kwargs = command
+        call = make_call(self._view, name, kwargs)
+        (outcome,) = await run.run_calls([call], streams=False)
+        if run.state.pending:
+            return
+        tool = self._view.get(call.tool)
+        result = _safe_result(outcome, tell_outcome(outcome, tool))
+        told = result
+        if tool is not None and is_outside(tool):
+            told = fence_text(value_text(result), tool.source)
+        prompt.set("action_results", {purpose: told})
+        prompt.set("extra_instruction", _NOTICE)
+        run.add_log(
+            {
+                "tool_name": call.tool,
+                "kwargs": show_arguments(call, tool),
+                "purpose": purpose,
+                "result": result,
+            }
+        )
+
+    async def _judge(self, run: "RunLoop", question: ModelRequest) -> tuple[str, str, Any] | None:
+        """The command of the model; None if there is none that can be run."""
+        stream = OutputForm(_OUTPUT).open_stream()
+        verdict = _Verdict()
+        async with aclosing(run.watch(question)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta) and verdict.read(stream, event.text):
+                    break
+                if isinstance(event, Reply) and not stream.started and event.text:
+                    # A model that does not stream says all in its reply.
+                    verdict.read(stream, event.text)
+        return verdict.command
+
+
+class _Verdict:
+    """What the model has said so far about the use of a tool."""
+
+    def __init__(self) -> None:
+        self._wanted: bool | None = None
+        self._command: Any = None
+
+    def read(self, stream: StructuredStream, text: str) -> bool:
+        """Take in more text; True if nothing more has to be read."""
+        for event in stream.feed(text):
+            if event.is_complete and event.path == "use_tool":
+                self._wanted = _is_true(event.value)
+            elif event.is_complete and event.path == "tool_command":
+                self._command = event.value
+        return self._wanted is False or (self._wanted is True and self._command is not None)
+
+    @property
+    def command(self) -> tuple[str, str, Any] | None:
+        """Name, purpose and arguments; None if no tool is wanted or the command is not whole."""
+        command = self._command
+        if self._wanted is False or not isinstance(command, dict):
+            return None
+        name = command.get("tool_name")
+        if not isinstance(name, str) or not name.strip():
+            return None
+        purpose = command.get("purpose")
+        named = purpose if isinstance(purpose, str) and purpose.strip() else name
+        return name.strip(), named, command.get("tool_kwargs")
+
+
+def _is_true(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() in ("true", "yes", "1")
+    return bool(value)
+
+
+def _safe_result(outcome: Outcome, told: Any) -> Any:
+    """What is told, or its text where the value holds a secret."""
+    if outcome.metadata.get("covered"):
+        return outcome.text
+    return short_failure(told) if isinstance(told, str) and not outcome.ok else told

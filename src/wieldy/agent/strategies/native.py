@@ -1,0 +1,30 @@
+"""Function calling as the provider has it: several calls at once, several rounds."""
+
+from collections.abc import Sequence
+
+from wieldy.agent.data_fence import tell_model
+from wieldy.core.call import Call, Outcome
+from wieldy.models.model import Answers, Reply, Turn
+from wieldy.view import View
+
+from .strategy import Strategy, TextReader
+
+
+class Native(Strategy):
+    """The tools go with the request, and the calls come beside the text."""
+
+    name = "native"
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    @property
+    def offered(self) -> View | None:
+        return self._view if len(self._view) else None
+
+    def find_calls(self, reply: Reply, reader: TextReader) -> Sequence[Call]:
+        return reply.calls
+
+    def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
+        told = [tell_model(each, self._view.get(each.call.tool)) for each in outcomes]
+        return Answers(told, calls)

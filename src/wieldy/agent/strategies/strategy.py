@@ -1,0 +1,61 @@
+"""What a strategy is to the loop of a run; this one has no tools."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from wieldy.core.call import Call, Outcome
+from wieldy.models.model import Answers, Reply, Turn
+from wieldy.view import View
+
+if TYPE_CHECKING:
+    from wieldy.agent.run_loop import RunLoop
+
+
+class TextReader(Protocol):
+    """Reads the text of one answer; gives the words to show and keeps the calls."""
+
+    def feed(self, text: str) -> str:
+        """The words that are certain to be shown."""
+
+    def close(self) -> str:
+        """The rest of the words."""
+
+
+class PlainText:
+    """Shows the text as it is."""
+
+    def feed(self, text: str) -> str:
+        return text
+
+    def close(self) -> str:
+        return ""
+
+
+class Strategy:
+    """A request without tools: one question, one answer."""
+
+    name = "none"
+
+    @property
+    def offered(self) -> View | None:
+        """The tools that are offered to the model in the request itself."""
+        return None
+
+    def system_text(self) -> str:
+        """What the system message says about tools."""
+        return ""
+
+    async def plan(self, run: "RunLoop") -> None:
+        """What is done before the model is asked for its answer."""
+
+    def open_reader(self) -> TextReader:
+        """A reader for the text of one answer."""
+        return PlainText()
+
+    def find_calls(self, reply: Reply, reader: TextReader) -> Sequence[Call]:
+        """The calls that the model makes in an answer."""
+        return ()
+
+    def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
+        """How the model is told what became of its calls."""
+        return Answers(outcomes, calls)

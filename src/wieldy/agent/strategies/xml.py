@@ -1,0 +1,56 @@
+"""Calls written as XML in the text, for models that have no function calling."""
+
+from collections.abc import Sequence
+
+from wieldy.agent.data_fence import tell_model
+from wieldy.core.call import Call, Outcome
+from wieldy.models.model import Reply, Said, Turn
+from wieldy.view import View
+from wieldy.wire.answers import in_order
+from wieldy.wire.prompt import format_result, tool_instructions
+from wieldy.wire.text import TextCallParser, TextEvent
+
+from .strategy import Strategy, TextReader
+
+
+class XmlReader:
+    """Takes the calls out of a text; what is left is shown."""
+
+    def __init__(self, view: View) -> None:
+        self._parser = TextCallParser("xml", view)
+        self.calls: list[Call] = []
+
+    def feed(self, text: str) -> str:
+        return self._take(self._parser.feed(text))
+
+    def close(self) -> str:
+        return self._take(self._parser.close())
+
+    def _take(self, events: list[TextEvent]) -> str:
+        self.calls += [event.call for event in events if event.call is not None]
+        return "".join(event.text for event in events if event.text)
+
+
+class Xml(Strategy):
+    """The tools are described in the system message, and the calls stand in the text."""
+
+    name = "xml"
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def system_text(self) -> str:
+        return tool_instructions(self._view) if len(self._view) else ""
+
+    def open_reader(self) -> TextReader:
+        return XmlReader(self._view)
+
+    def find_calls(self, reply: Reply, reader: TextReader) -> Sequence[Call]:
+        return reader.calls if isinstance(reader, XmlReader) else ()
+
+    def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
+        told = [
+            format_result(each.call.tool, tell_model(each, self._view.get(each.call.tool)))
+            for each in in_order(outcomes, calls)
+        ]
+        return Said("user", "\n".join(told))

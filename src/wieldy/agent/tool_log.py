@@ -1,0 +1,43 @@
+"""What a program is told of a tool call: who, with what, what for, and what came of it."""
+
+from typing import Any
+
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import Call, Outcome
+from wieldy.core.credential import sent_secrets
+from wieldy.core.secret import redact_data
+from wieldy.core.tool import Tool
+
+from .outcome_words import tell_outcome
+
+ToolLog = dict[str, Any]
+
+
+def show_arguments(call: Call, tool: Tool | None) -> Any:
+    """The arguments as they were sent, with their secrets covered."""
+    sent = call.arguments if call.arguments is not None else {}
+    if tool is None or isinstance(sent, str):
+        return sent
+    return redact_data(dict(sent), sent_secrets(sent, tool.input_schema))
+
+
+def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:
+    """The log of a call that a model made beside its text."""
+    covered = outcome.metadata.get("covered")
+    return {
+        "tool_name": outcome.call.tool,
+        "kwargs": show_arguments(outcome.call, tool),
+        "purpose": "",
+        "result": outcome.text if covered else tell_outcome(outcome, tool),
+        "call_id": outcome.call.id,
+        "status": outcome.status.value,
+    }
+
+
+def show_item(call: Call, item: Block | Progress) -> tuple[str, ToolLog]:
+    """The event for something that a running tool shows."""
+    named = {"tool_name": call.tool, "call_id": call.id}
+    if isinstance(item, Progress):
+        facts = {"done": item.done, "total": item.total, "message": item.message}
+        return "tool_progress", {**named, **facts}
+    return "tool_output", {**named, "content": item.to_dict()}
