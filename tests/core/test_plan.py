@@ -116,6 +116,7 @@ async def test_a_change_costs_no_tool_its_validator(
     box.groups.create("more")
     for name in ("look", "foreign"):
         assert (await box.call(name, {"value": 1})).unwrap() == 1
+        assert (await box.call(name, {"value": "no"})).status is Status.ERROR
     made.clear()
 
     change(box)

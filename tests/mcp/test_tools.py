@@ -189,7 +189,7 @@ async def test_structured_content_is_held_to_its_schema(box: Toolbox) -> None:
 
     assert good.value == {"n": 1}
     assert bad.status is none.status is Status.ERROR
-    assert '"n" is a required property' in bad.text
+    assert "at n: it is required and missing" in bad.text
     assert "does not fit its output schema" in none.text
     assert (bad.value, none.value) == ({"m": 1}, "nothing structured"), "the value is kept"
 
@@ -229,6 +229,23 @@ async def test_a_result_without_the_mark_stays_as_it_is(box: Toolbox) -> None:
     await box.add_mcp(SHOP, allow=["add"])
 
     assert (await box.call("add", {"a": 1})).value == {"result": 3}
+
+
+async def test_schema_that_asks_for_too_much_costs_its_tool_and_no_other(
+    box: Toolbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    await box.add_mcp(raw("bombs"))
+    deep: Any = "wrong"
+    for _ in range(30):
+        deep = {"a": deep}
+
+    wrong = await box.call("filter", {"x": deep})
+    result = await box.call("result", {})
+
+    assert [tool.name for tool in box.all_tools()] == ["result", "filter", "echo"]
+    assert "its input schema can't be used: it has more than 10,000 ways" in caplog.text
+    assert "the output schema of 'result': it has more than 10,000 ways" in caplog.text
+    assert [wrong.status, result.status] == [Status.ERROR, Status.OK]
 
 
 async def test_every_kind_of_content_arrives(box: Toolbox) -> None:

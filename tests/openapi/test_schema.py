@@ -190,3 +190,64 @@ async def test_a_dict_that_holds_itself_is_cut(box: Toolbox) -> None:
     body = {"content": {"application/json": {"schema": tree}}, "required": True}
     (tool,) = await box.add_openapi(document({"/t": {"post": operation(requestBody=body)}}))
     assert list(tool.input_schema["properties"]) == ["left", "right"]
+
+
+def _bomb(length: int) -> dict[str, Any]:
+    both = {f"d{n}": {"oneOf": [_to(f"d{n + 1}"), _to(f"d{n + 1}")]} for n in range(length)}
+    return {**both, f"d{length}": {"type": "integer"}}
+
+
+def _to(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+async def test_operation_whose_schema_asks_for_too_much_is_left_out_and_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def takes(schema: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "requestBody": {"content": {"application/json": {"schema": schema}}},
+            "responses": {"200": {"content": {"application/json": {"schema": _to("d0")}}}},
+        }
+
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {
+            "/bomb": {"post": takes({"type": "object", "properties": {"x": _to("d0")}})},
+            "/fine": {"post": takes({"type": "object", "properties": {"x": {"type": "string"}}})},
+            "/ring": {"post": takes(_to("ring"))},
+        },
+        "components": {
+            "schemas": {
+                **_bomb(40),
+                "ring": {"type": "object", "properties": {"next": _to("ring")}},
+            }
+        },
+    }
+    async with Toolbox() as box:
+        tools = await box.add_openapi(document)
+
+        assert [tool.name for tool in tools] == ["post_fine", "post_ring"]
+        assert "POST /bomb is left out: it has more than 10,000 ways" in caplog.text
+        assert [tool.output_schema for tool in tools] == [None, None]
+        assert len(box.schemas("openai")) == 2
+
+
+async def test_operation_with_more_choices_than_can_be_checked_keeps_its_names_alone() -> None:
+    many = {"anyOf": [{"const": n} for n in range(10_001)]}
+    parameter = {"name": "x", "in": "query", "required": True, "schema": many}
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {"/many": {"get": {"parameters": [parameter]}}},
+    }
+    async with Toolbox() as box:
+        (tool,) = await box.add_openapi(document)
+
+        assert tool.input_schema == {
+            "type": "object",
+            "properties": {"x": {}},
+            "additionalProperties": False,
+            "required": ["x"],
+        }

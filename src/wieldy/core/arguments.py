@@ -8,9 +8,11 @@ from pydantic_core import ValidationError
 from . import problem
 from .conversion import parse_json, parse_loose_json
 from .errors import DefinitionError, InvalidArguments
+from .misfit import find_misfits
 from .repair import Receipt, repair
 from .run import Run
 from .schema import arguments_validator
+from .schema_check import SchemaCheck
 from .secret import reveal
 from .signature import bound_keywords
 from .tool import Tool
@@ -178,43 +180,37 @@ def _no_text(text: str) -> tuple[Any, dict[str, Any]]:
 
 def _foreign_validator(tool: Tool) -> Validate:
     """A validator for a schema that came from outside; the function gets plain data."""
-    # Loaded at the first foreign schema, to keep `import wieldy` light.
-    import jsonschema_rs  # noqa: PLC0415
-
     # The tool keeps its validator, which therefore does not keep the tool.
-    schema, shown = tool.own_schema or {}, tool.input_schema
-    try:
-        # The mask stands for values in messages: they may be long, or secret.
-        validator = jsonschema_rs.validator_for(schema, retriever=refuse_reference, mask="it")
-    except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
-        place = problem.pointer(getattr(error, "instance_path", ()))
-        reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
-        raise DefinitionError(tool.name, f"its input schema can't be used: {reason}") from error
+    check, shown = _schema_check(tool), tool.input_schema
 
     def validate(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         try:
-            if validator.is_valid(arguments):
+            if check.fits(arguments):
                 return _as_sent(arguments)
         except ValueError as error:
             reason = str(error)
             raise _Refused(lambda sent, outer: [f"arguments: {reason}"]) from None
 
         def problems(sent: Mapping[str, Any], outer: Mapping[str, str]) -> list[str]:
-            errors = validator.iter_errors(arguments)
-            return problem.from_jsonschema(errors, sent, shown, outer)
+            misfits = find_misfits(check, arguments)
+            return problem.from_misfits(misfits, sent, shown, outer)
 
         raise _Refused(problems)
 
     return validate
 
 
+def _schema_check(tool: Tool) -> SchemaCheck:
+    try:
+        return SchemaCheck(tool.own_schema or {})
+    except ValueError as error:
+        place = problem.pointer(getattr(error, "instance_path", ()))
+        reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
+        raise DefinitionError(tool.name, f"its input schema can't be used: {reason}") from error
+
+
 def _as_sent(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return (), dict(arguments)
-
-
-def refuse_reference(uri: str) -> Any:
-    """Never fetch and never read a file because a schema says so."""
-    raise ValueError(f"it refers to {uri}, and references to other documents are not followed")
 
 
 def _ready_presets(tool: Tool) -> dict[str, Any]:

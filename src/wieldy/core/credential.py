@@ -10,7 +10,8 @@ from types import NoneType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
-from .problem import item_schemas, resolve
+from .problem import item_schemas, mentions_secret, resolve, speaks_of_secret
+from .schema_graph import SchemaGraph
 from .secret import is_secret
 
 # Shorter text is found in too much that it has nothing to do with.
@@ -27,6 +28,7 @@ _TEXTS = (str, bytes, bytearray)
 _FLAT = frozenset((str, int, float, bool, bytes, NoneType))
 # What comes with a call is looked through each time: so many things, and so many parts of each.
 _MOST_THINGS, _MOST_PARTS = 500, 100
+_MOST_PAIRS = 100_000
 
 
 def is_credential(name: str) -> bool:
@@ -94,14 +96,21 @@ def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
 
 def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Each such string, and whether the schema says that it is a password."""
+    if not mentions_secret(schema, schema):
+        return
+    telling = SchemaGraph(schema).leading_to(speaks_of_secret)
     seen: set[tuple[int, int]] = set()
     rest: list[tuple[Any, Any]] = [(arguments, schema)]
     while rest:
         value, place = rest.pop()
         # Kinds that refer to each other come to the same value on many ways.
-        if not isinstance(place, Mapping) or (id(value), id(place)) in seen:
+        if id(place) not in telling or (id(value), id(place)) in seen:
             continue
         seen.add((id(value), id(place)))
+        if len(seen) > _MOST_PAIRS:
+            # Nobody waits for which of them it is, and none is told.
+            yield from ((text, True) for text, _, _ in _leaves(arguments, marked=True))
+            return
         password = place.get("format") == "password"
         if password or place.get("writeOnly") is True:
             yield from ((text, password) for text, _, _ in _leaves(value, marked=True))

@@ -15,7 +15,9 @@ from .secret import is_secret
 _SHOWN = 5
 _LOOKED_AT = 100
 _LONGEST = 500
-_DEEPEST = 10
+_DEEPEST = 60
+_MOST_MEMBERS = 8
+_UNEXPLAINED = "arguments: they don't fit the schema, in a way that is too deep to tell"
 _EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
 # Where the message says more than the schema: which of several members of a union it was.
 _OPINIONS = ("value_error", "assertion_error", "literal_error")
@@ -45,26 +47,27 @@ def from_pydantic(
     return _limited(problems, len(items) - _LOOKED_AT)
 
 
-def from_jsonschema(
-    errors: Iterable[Any], arguments: Any, schema: Mapping[str, Any], outer: Mapping[str, str]
+def from_misfits(
+    misfits: Iterable[tuple[Sequence[Any], str, str]],
+    arguments: Any,
+    schema: Mapping[str, Any],
+    outer: Mapping[str, str],
 ) -> list[str]:
-    """Problems from jsonschema-rs's errors, whose messages must not show values."""
+    """Problems from what does not fit a schema from outside: path, kind and message of each."""
     problems: dict[str, str] = {}
-    for error in islice(errors, _LOOKED_AT):
-        place = [outer.get(str(step), step) for step in error.instance_path[:1]]
-        path, found = _follow(arguments, [*place, *error.instance_path[1:]])
-        kind = type(error.kind).__name__
-        if kind == "Required":
-            name = error.kind.property
-            path = [*path, name if path else outer.get(name, name)]
+    for place, kind, message in misfits:
+        path: list[Any] = [*(outer.get(str(step), step) for step in place[:1]), *place[1:]]
+        if kind == "missing":
             text = f"missing, expected {describe(at(schema, path), schema)}"
-        elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
-            path = [*path, error.kind.unexpected[0]]
+        elif kind == "unknown":
             text = _unknown(path, schema)
         else:
-            text = _mismatch(found, at(schema, path), schema, error.message, masked=True)
+            found = _follow(arguments, path)[1]
+            text = _mismatch(found, at(schema, path), schema, message, masked=True)
         problems.setdefault(pointer(path), text)
-    return _limited(problems, sum(1 for _ in errors))
+        if len(problems) > _SHOWN:
+            return [*_limited(dict(islice(problems.items(), _SHOWN)), 0), "and more"]
+    return _limited(problems, 0) or [_UNEXPLAINED]
 
 
 def kind_of(value: Any) -> str:
@@ -93,8 +96,9 @@ def describe(part: Any, schema: Mapping[str, Any], depth: int = 0) -> str:
         return "something else"
     for key in ("anyOf", "oneOf"):
         if key in part:
-            members = dict.fromkeys(describe(member, schema, depth + 1) for member in part[key])
-            return " or ".join(members)
+            listed = part[key][:_MOST_MEMBERS]
+            members = dict.fromkeys(describe(member, schema, depth + 1) for member in listed)
+            return " or ".join([*members, *["…"] * (len(part[key]) > len(listed))])
     if "const" in part:
         return _json(part["const"])
     if "enum" in part:
@@ -140,6 +144,11 @@ def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
     return [*first[:count], *[items] * (count - len(first))]
 
 
+def speaks_of_secret(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a schema says itself that its value is a secret."""
+    return part.get("writeOnly") is True or part.get("format") == "password"
+
+
 def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
     """Whether a part of a schema speaks of a secret, itself or further in."""
     seen: set[int] = set()
@@ -149,7 +158,7 @@ def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
         if isinstance(here, list):
             waiting.extend(here)
         elif isinstance(here, Mapping) and id(here) not in seen:
-            if here.get("writeOnly") is True or here.get("format") == "password":
+            if speaks_of_secret(here):
                 return True
             seen.add(id(here))
             waiting.extend(here.values())
@@ -158,10 +167,19 @@ def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
     return False
 
 
-def _step(schema: Mapping[str, Any], step: Any, root: Mapping[str, Any], depth: int = 0) -> Any:
+def _step(
+    schema: Mapping[str, Any],
+    step: Any,
+    root: Mapping[str, Any],
+    above: tuple[set[int], int] | None = None,
+) -> Any:
+    seen, depth = above or (set(), 0)
+    seen.add(id(schema))
     for key in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(key, ()) if depth < _DEEPEST else ():
-            found = _step(resolve(part, root), step, root, depth + 1)
+            member = resolve(part, root)
+            # Several choices may lead to the same part, or back to the first.
+            found = id(member) not in seen and _step(member, step, root, (seen, depth + 1))
             if found:
                 return found
     if isinstance(step, int):

@@ -43,11 +43,22 @@ class _Repair:
         self.receipts: list[Receipt] = []
         self.hopeless = 0
         self.steps = 0
+        self.secret: dict[int, bool] = {}
 
-    def value(self, value: Any, schema: Any, path: Path) -> Any:
-        self.steps += 1
+    def spend(self, steps: int) -> None:
+        """Count work, and give up when there was enough of it."""
+        self.steps += steps
         if self.steps > _MOST_STEPS:
             raise _GiveUp
+
+    def is_secret(self, schema: Mapping[str, Any]) -> bool:
+        """Whether a part of the schema speaks of a secret, looked up once."""
+        if id(schema) not in self.secret:
+            self.secret[id(schema)] = mentions_secret(schema, self.root)
+        return self.secret[id(schema)]
+
+    def value(self, value: Any, schema: Any, path: Path) -> Any:
+        self.spend(1)
         schema = resolve(schema, self.root)
         for part in schema.get("allOf", ()):
             value = self.value(value, part, path)
@@ -68,6 +79,7 @@ class _Repair:
 
     def choice(self, value: Any, choices: Sequence[Any], path: Path) -> Any:
         """The value for the one member that it is meant for, as far as that can be told."""
+        self.spend(len(choices))
         members = [resolve(choice, self.root) for choice in choices]
         fitting = [member for member in members if self.meant_for(value, member)]
         if len(fitting) > 1:
@@ -103,6 +115,7 @@ class _Repair:
             return False
         if not isinstance(value, Mapping):
             return True
+        self.spend(len(member.get("properties", {})))
         marks = {name: resolve(p, self.root) for name, p in member.get("properties", {}).items()}
         return all(
             value[name] == mark["const"]
@@ -147,6 +160,7 @@ class _Repair:
         unknown = [name for name in value if name not in properties and isinstance(name, str)]
         if not free or len(unknown) > _MOST_UNKNOWN:
             return {}
+        self.spend(len(unknown) * len(free) // 20)
         meant = {name: _meant(name, free) for name in unknown}
         claims = Counter(meant.values())
         renamed = {name: own for name, own in meant.items() if own and claims[own] == 1}
@@ -157,7 +171,7 @@ class _Repair:
     def converted(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
         fixed = convert(value, kind)
         if fixed is not UNCHANGED:
-            change = () if mentions_secret(schema, self.root) else (value, fixed)
+            change = () if self.is_secret(schema) else (value, fixed)
             self.receipt(path, f"{kind}_from_{_origin(value)}", *change)
             return fixed
         if isinstance(value, str):

@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .arguments import refuse_reference
 from .block import to_text
 from .call import Outcome, Status
 from .conversion import parse_json
 from .errors import InvalidResult
+from .misfit import Misfit, find_misfits
 from .run import Handler, Run
+from .schema_check import SchemaCheck
 from .secret import redact
 from .tool import Tool
 from .wrapping import is_wrapped, wrapped_schema
 
 _LONGEST = 300
+_UNTOLD = Misfit((), "wrong", "it does not fit")
 
 
 class Promise:
@@ -23,12 +25,12 @@ class Promise:
     itself need not be an object.
     """
 
-    __slots__ = ("_validator", "schema", "wrapped")
+    __slots__ = ("_check", "schema", "wrapped")
 
     def __init__(self, schema: Mapping[str, Any], wrapped: bool) -> None:
         self.schema = dict(schema)
         self.wrapped = wrapped
-        self._validator: Any = None
+        self._check: SchemaCheck | None = None
 
     def structured(self, data: Any) -> Any:
         """Plain data as structured content."""
@@ -36,17 +38,17 @@ class Promise:
 
     def problem(self, structured: Any) -> str | None:
         """What about structured content does not fit, or None."""
-        if self._validator is None:
-            self._validator = compile_schema(self.schema)
+        if self._check is None:
+            self._check = compile_schema(self.schema)
         try:
-            if self._validator.is_valid(structured):
+            if self._check.fits(structured):
                 return None
-            first = next(iter(self._validator.iter_errors(structured)))
+            path, _, message = next(find_misfits(self._check, structured), _UNTOLD)
         except (ValueError, RecursionError) as error:
             return f"it can't be checked ({_first_line(error)})"
-        place = [str(step) for step in first.instance_path][1 if self.wrapped else 0 :]
+        place = [str(step) for step in path][1 if self.wrapped else 0 :]
         where = f"at {'/'.join(place)[:_LONGEST]}: " if place else ""
-        return f"{where}{_first_line(first.message)}"
+        return f"{where}{_first_line(message)}"
 
 
 def promised_result(tool: Tool) -> Promise | None:
@@ -55,15 +57,11 @@ def promised_result(tool: Tool) -> Promise | None:
     return promise
 
 
-def compile_schema(schema: Mapping[str, Any]) -> Any:
-    """A validator for a schema from anywhere, or `ValueError` if it can't be used."""
-    # Loaded at the first schema that is checked, to keep `import wieldy` light.
-    import jsonschema_rs  # noqa: PLC0415
-
+def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
+    """What holds values to a schema from anywhere, or `ValueError` if it can't be used."""
     try:
-        # The mask stands for values in messages: they may be long, or secret.
-        return jsonschema_rs.validator_for(dict(schema), retriever=refuse_reference, mask="it")
-    except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
+        return SchemaCheck(schema)
+    except ValueError as error:
         raise ValueError(_first_line(error)) from error
 
 

@@ -17,6 +17,7 @@ from .hold import Hold
 from .limits import NO_LIMITS, Limits
 from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
+from .schema_graph import SchemaGraph, SchemaRefused
 from .signature import (
     Signature,
     bound_keywords,
@@ -332,6 +333,10 @@ def _check_describes_object(tool: Tool, schema: Any) -> None:
     ):
         reason = 'input_schema must be a dict with "type": "object", and its "properties" a dict'
         raise DefinitionError(tool.name, reason)
+    try:
+        SchemaGraph(schema).check()
+    except SchemaRefused as error:
+        raise DefinitionError(tool.name, f"its input schema can't be used: {error}") from None
 
 
 def _check_changes(tool: Tool, arguments: Mapping[str, Argument]) -> None:

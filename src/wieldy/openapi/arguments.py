@@ -7,7 +7,7 @@ from typing import Any
 
 from .document import Node
 from .operation import Operation
-from .schema import Schemas
+from .schema import Schemas, refusal
 
 Schema = dict[str, Any]
 
@@ -62,9 +62,13 @@ class Body:
 
 
 class Layout:
-    """What an operation takes, and where each part of it goes."""
+    """What an operation takes, and where each part of it goes.
 
-    __slots__ = ("body", "parameters", "schema")
+    Where the document asks for too much, `refused` says so, and the schema has
+    nothing but the names.
+    """
+
+    __slots__ = ("body", "parameters", "refused", "schema")
 
     def __init__(self, operation: Operation) -> None:
         schemas = Schemas(operation.document, "readOnly")
@@ -86,7 +90,11 @@ class Layout:
         own = zip(self.parameters, nodes, strict=True)
         shown = {each.argument: _described(schemas, node) for each, node in own}
         needed = [each.argument for each in self.parameters if each.required]
-        self.schema = _object({**shown, **properties}, [*needed, *required], schemas.definitions)
+        required = [*needed, *required]
+        self.schema = _object({**shown, **properties}, required, schemas.definitions)
+        self.refused = refusal(self.schema)
+        if self.refused is not None:
+            self.schema = _object({name: {} for name in self.schema["properties"]}, required, {})
 
     def _nested(self, described: Schema) -> tuple[Schema, list[str]]:
         assert self.body is not None

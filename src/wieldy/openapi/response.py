@@ -17,7 +17,7 @@ from .arguments import choose_media, is_json, plain_media
 from .client import Response
 from .document import Node
 from .operation import Operation
-from .schema import Schemas
+from .schema import Schemas, refusal
 
 _LONGEST_BODY = 4000
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
@@ -76,7 +76,9 @@ def output_schema(operation: Operation) -> dict[str, Any] | None:
     node = content.child(media).child("schema")
     if not isinstance(node.value, Mapping):
         return None
-    return Schemas(operation.document, "writeOnly").whole(node) or None
+    schema = Schemas(operation.document, "writeOnly").whole(node)
+    # What can't be checked is not promised.
+    return schema if schema and refusal(schema) is None else None
 
 
 def _success(operation: Operation) -> Node | None:

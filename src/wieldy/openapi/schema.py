@@ -7,8 +7,10 @@ left out, so that one slip in a thousand operations costs a hint and not a tool.
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
+
+from wieldy.core.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
+from wieldy.core.schema_keywords import is_pattern
 
 from .document import Document, Node
 
@@ -16,6 +18,8 @@ _DEEPEST = 100
 # Of one operation. What shares its parts, or holds itself, would be written out without end.
 _MOST_PARTS = 50_000
 _LONGEST_EXAMPLE = 200
+# Known documents have up to 18 ways to look at one value.
+_MOST_USUAL = 200
 _LONGEST_TEXT = 1000
 _TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
 _ODD = re.compile(r"[^a-zA-Z0-9_.-]+")
@@ -34,19 +38,7 @@ def _is_names(value: Any) -> bool:
 
 
 def _is_pattern(value: Any) -> bool:
-    return isinstance(value, str) and _compiles(value)
-
-
-@lru_cache(maxsize=4096)
-def _compiles(pattern: str) -> bool:
-    # Loaded with the first pattern, which is when a tool is first described.
-    import jsonschema_rs  # noqa: PLC0415
-
-    try:
-        jsonschema_rs.validator_for({"pattern": pattern})
-    except ValueError:
-        return False
-    return True
+    return isinstance(value, str) and is_pattern(value)
 
 
 # Keywords whose value is kept as it is, where it has the form that it must have.
@@ -85,6 +77,36 @@ _ONE = (
 _MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "dependentSchemas")
 _UNION = ("anyOf", "oneOf", "allOf")
+
+
+def refusal(schema: Mapping[str, Any]) -> str | None:
+    """Why a schema asks for too much, or None."""
+    try:
+        SchemaGraph(schema).check()
+    except SchemaRefused as error:
+        return str(error)
+    return None
+
+
+def is_entangled(document: Document) -> bool:
+    """Whether a document's own definitions lead to each other in more ways than is usual.
+
+    Only then is it worth the time to look at each operation before it is needed.
+    """
+
+    def onward(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        parts = same_parts(part)
+        reference = part.get("$ref")
+        target = document.find(reference, document.address) if isinstance(reference, str) else None
+        if target is not None and isinstance(target.value, Mapping):
+            parts.append(target.value)
+        return parts
+
+    components = document.root.get("components") or {}
+    schemas = components.get("schemas")
+    listed = schemas.values() if isinstance(schemas, Mapping) else ()
+    counts = add_up([each for each in listed if isinstance(each, Mapping)], onward)
+    return max(counts.values(), default=0) > _MOST_USUAL
 
 
 class Schemas:

@@ -1,5 +1,6 @@
 """Make tools of a document's operations."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,10 +16,12 @@ from .loading import Source, load
 from .operation import Operation, operations
 from .references import Consent, gather
 from .response import output_schema
+from .schema import is_entangled
 from .security import Auth, Credentials
 from .server import Servers
 from .service import Endpoint, Service, ask
 
+_log = logging.getLogger("wieldy.openapi")
 _LIMITS = Limits(timeout=60, retries=2)
 _IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
 
@@ -75,7 +78,8 @@ async def read_tools(
             "source": f"openapi:{document.title[:100]}",
         }
         own = (tags,) if isinstance(tags, str) else tuple(tags)
-        return [_tool(service, each, own, facts) for each in chosen], client
+        endpoints = _usable(document, [Endpoint(service, each) for each in chosen])
+        return [_tool(each, own, facts) for each in endpoints], client
     except BaseException:
         await client.close()
         raise
@@ -126,13 +130,22 @@ def _matches(operation: Operation, patterns: list[str]) -> bool:
     )
 
 
-def _tool(
-    service: Service, operation: Operation, tags: tuple[str, ...], facts: dict[str, Any]
-) -> Tool:
-    endpoint = Endpoint(service, operation)
+def _usable(document: Document, endpoints: list[Endpoint]) -> list[Endpoint]:
+    """The operations without those whose schemas ask for too much, which are reported."""
+    if not is_entangled(document):
+        return endpoints
+    for each in endpoints:
+        if each.layout.refused is not None:
+            title, reason = each.operation.title, each.layout.refused
+            _log.warning("%s: %s is left out: %s", document.shown, title, reason)
+    return [each for each in endpoints if each.layout.refused is None]
+
+
+def _tool(endpoint: Endpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> Tool:
+    operation = endpoint.operation
     method = operation.method
     return Tool(
-        partial(ask, endpoint, service.credentials.secrets),
+        partial(ask, endpoint, endpoint.service.credentials.secrets),
         name=operation.name,
         original_names=operation.original_names,
         description=operation.description,

@@ -1,12 +1,16 @@
 """Check JSON data against a schema or a pydantic model, whole or while it grows."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
+
+from wieldy.core.misfit import find_misfits
+from wieldy.core.schema_check import SchemaCheck
 
 from .json_document import StructuredError
 
@@ -40,21 +44,18 @@ def check_model(model: type[BaseModel], data: Any) -> BaseModel:
 
 def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
     """The data, if it fits; raises `StructuredError`. References to other documents are refused."""
-    # Loaded at the first check, to keep what streams light.
-    import jsonschema_rs  # noqa: PLC0415
-
     try:
-        validator = jsonschema_rs.validator_for(dict(schema), retriever=_refuse)
-    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        held = SchemaCheck(schema)
+    except ValueError as error:
         raise StructuredError("The schema can't be used", (str(error)[:_LONGEST],)) from error
     try:
-        if validator.is_valid(data):
+        if held.fits(data):
             return data
-        found = [(one.instance_path, one.message) for one in validator.iter_errors(data)]
+        found = [*islice(find_misfits(held, data), _SHOWN)]
     except ValueError as error:
-        # A lone surrogate, or a number that JSON does not have.
+        # A lone surrogate, a number that JSON does not have, or more than can be checked.
         raise StructuredError("The structured output can't be checked", (str(error),)) from error
-    raise _misfit(found)
+    raise _misfit((path, message) for path, _, message in found)
 
 
 class PartialModel:
@@ -179,7 +180,3 @@ def _misfit(found: Iterable[tuple[Sequence[Any], str]]) -> StructuredError:
     rest = len(lines) - _SHOWN
     shown = lines if rest <= 0 else [*lines[:_SHOWN], f"and {rest} more"]
     return StructuredError("The structured output does not fit", tuple(shown))
-
-
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"it refers to {uri}, and references to other documents are not followed")

@@ -40,6 +40,26 @@ def tool(name: Any, schema: Any = OPEN, **more: Any) -> dict[str, Any]:
     return {"name": name, "description": str(name), "inputSchema": schema, **more}
 
 
+BOMB = {
+    "type": "object",
+    "properties": {"x": {"$ref": "#/$defs/d0"}},
+    "$defs": {
+        **{f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)},
+        "d40": {"type": "integer"},
+    },
+}
+FILTER = {
+    "type": "object",
+    "properties": {"x": {"$ref": "#/$defs/f"}},
+    "$defs": {
+        "f": {
+            "anyOf": [
+                {"properties": {"a": {"$ref": "#/$defs/f"}}, "type": "object", "maxProperties": n}
+                for n in range(1, 6)
+            ]
+        }
+    },
+}
 TOOLS: dict[str, list[Any]] = {
     "plain": [tool("echo"), tool("ask"), tool("more")],
     "names": [
@@ -60,6 +80,9 @@ TOOLS: dict[str, list[Any]] = {
     ],
     "counts": [tool("count", outputSchema=COUNTED), tool("miscount", outputSchema=COUNTED)],
     "worse": [tool("echo"), tool("other")],
+    "bombs": [
+        tool("bomb", BOMB), tool("result", outputSchema=BOMB), tool("filter", FILTER), tool("echo"),
+    ],
     "earlier": [
         tool("count", outputSchema=COUNTED),
         tool("erase", annotations={"destructiveHint": True, "readOnlyHint": False}),
