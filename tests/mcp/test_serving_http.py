@@ -19,6 +19,7 @@ from tests.mcp.served import served
 from wieldy import Context, Status, Toolbox
 from wieldy.mcp import serve, server
 from wieldy.mcp.slowness import Patient
+from wieldy.server import app
 
 TOKENS = {"alice": "alice-secret-1", "bob": "bob-secret-2"}
 HEADERS = {
@@ -382,3 +383,35 @@ async def test_a_connection_that_never_asks_is_closed() -> None:
             web.should_exit = True
             await serving
         writer.close()
+
+
+async def test_one_session_too_many_is_told_when_to_come_back() -> None:
+    with served(make_box(), max_sessions=2) as url:
+        async with httpx2.AsyncClient(headers=HEADERS, timeout=20) as http:
+            first, _, third = [await http.post(url, json=HELLO) for _ in range(3)]
+            async with connected(url) as client:
+                half = await client.call_tool("half", {"a": 8})
+            await http.delete(url, headers={"mcp-session-id": first.headers["mcp-session-id"]})
+            fourth = await http.post(url, json=HELLO)
+
+    assert (first.status_code, third.status_code) == (200, 503)
+    assert int(third.headers["retry-after"]) > 0
+    assert text_of(half) == "4", "a client that holds no session is not counted"
+    assert fourth.status_code == 200, "a session that ended makes room"
+
+
+async def test_a_session_that_nobody_uses_ends_and_makes_room() -> None:
+    with served(make_box(), max_sessions=1, session_idle=0.2) as url:
+        async with httpx2.AsyncClient(headers=HEADERS, timeout=20) as http:
+            first = await http.post(url, json=HELLO)
+            async with asyncio.timeout(20):
+                while (await http.post(url, json=HELLO)).status_code == 503:
+                    pass
+
+    assert first.status_code == 200
+
+
+@pytest.mark.parametrize("option", ["max_sessions", "session_idle"])
+async def test_a_limit_of_nothing_is_refused(option: str) -> None:
+    with pytest.raises(ValueError, match=f"{option} must be above 0"):
+        app(make_box(), **{option: 0})  # type: ignore[arg-type]

@@ -156,12 +156,16 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    max_sessions: Annotated[
+        int,
+        typer.Option(help="The most open sessions of clients of the older protocol.", min=1),
+    ] = 1000,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
 ) -> None:
     """Serve the tools to MCP clients, at /mcp."""
-    place = None if stdio else Place(host, port, tuple(token or ()))
+    place = None if stdio else Place(host, port, tuple(token or ()), max_sessions)
     raise typer.Exit(run_serve(sources, Own(store, lock, on_change), place))
 
 

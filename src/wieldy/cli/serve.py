@@ -25,11 +25,12 @@ class ServeError(WieldyError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen, and whose tokens count there."""
+    """Where to listen, whose tokens count there, and how many sessions there may be."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     tokens: tuple[str, ...] = ()
+    max_sessions: int = 1000
 
 
 def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
@@ -58,7 +59,14 @@ def _listen(runner: asyncio.Runner, found: Loaded, place: Place, words: list[str
         _explain(found, url, bool(tokens), words)
 
     run = _extra("wieldy.server", "run", "server")
-    serving = run(found.box, host=place.host, port=place.port, tokens=tokens or None, ready=ready)
+    serving = run(
+        found.box,
+        host=place.host,
+        port=place.port,
+        tokens=tokens or None,
+        ready=ready,
+        max_sessions=place.max_sessions,
+    )
     try:
         runner.run(serving)
     except (OSError, OverflowError) as error:

@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.middleware import Middleware
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from .access import Access
 from .door import MAX_BODY, Guard
@@ -16,8 +16,12 @@ from .health import Health
 from .offer import Box
 from .serving import BoxServer, ServerOptions, server
 
+N = TypeVar("N", int | None, float | None)
 PATH = "/mcp"
+MAX_SESSIONS = 1000
+IDLE_SECONDS = 1800.0
 _COME_BACK_MS = 1000
+_RETRY_AFTER = (b"retry-after", b"30")
 
 
 class WebOptions(ServerOptions, total=False):
@@ -26,6 +30,10 @@ class WebOptions(ServerOptions, total=False):
     `hosts` and `origins` are allowed beside this machine's own names. `anonymous`
     lets other machines in without a token. With an `events` store of the SDK, clients
     of the older protocol can read on where a connection broke.
+
+    `max_sessions` is how many sessions of the older protocol may be open at once, 1,000 if
+    not said; whoever wants one more is told to come back. A session without a request for
+    `session_idle` seconds ends, after half an hour if not said. None is no limit.
     """
 
     hosts: Sequence[str]
@@ -33,6 +41,8 @@ class WebOptions(ServerOptions, total=False):
     anonymous: bool
     max_body: int
     events: EventStore | None
+    max_sessions: int | None
+    session_idle: float | None
 
 
 class Endpoint:
@@ -54,6 +64,8 @@ class Endpoint:
         )
         self._max_body = options.get("max_body", MAX_BODY)
         self._events = options.get("events")
+        self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
+        self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
         health = Health(self.server, tokens is None)
         self.routes = [Route(PATH, self), *health.routes]
@@ -63,7 +75,7 @@ class Endpoint:
         """Serve one request."""
         if self._sessions is None:
             raise RuntimeError("The application has not been started: its lifespan must run.")
-        await self._sessions.asgi_app(scope, receive, send)
+        await self._sessions.asgi_app(scope, receive, _with_retry(send))
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
@@ -73,6 +85,8 @@ class Endpoint:
             event_store=self._events,
             retry_interval=None if self._events is None else _COME_BACK_MS,
             max_request_body_size=self._max_body,
+            max_sessions=self._most,
+            session_idle_timeout=self._idle,
         )
         async with sessions.run():
             self._sessions = sessions
@@ -86,6 +100,23 @@ class Endpoint:
         done = await self.server.traffic.drain(seconds)
         self.server.changes.listening.close()
         return done
+
+
+def _above_zero(option: str, given: N) -> N:
+    if given is not None and not given > 0:
+        raise ValueError(f"{option} must be above 0, or None for no limit, not {given!r}")
+    return given
+
+
+def _with_retry(send: Send) -> Send:
+    """Say when to come back to whoever is told that there are too many sessions."""
+
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 503:
+            message["headers"] = [*message.get("headers", ()), _RETRY_AFTER]
+        await send(message)
+
+    return told
 
 
 def of_server(options: WebOptions) -> ServerOptions:
