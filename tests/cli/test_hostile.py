@@ -1,16 +1,20 @@
 """What tools, rows and servers say reaches a terminal as text and as nothing else."""
 
+import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import Command
-from tests.cli.terminal import WIELDY, Terminal, wieldy
+from tests.cli.terminal import SECONDS, WIELDY, Terminal, wieldy
+from wieldy import Toolbox
 from wieldy.cli import screen
 
 NASTY = (
@@ -155,3 +159,28 @@ def test_clean_text_is_harmless_and_ordinary_text_is_itself(text: str) -> None:
 def test_letters_of_all_languages_stay() -> None:
     said = "Grüße, 你好, नमस्ते, שלום, 👩\u200d💻"
     assert screen.clean(said) == said
+
+
+@pytest.mark.parametrize("depth", [100, 300, 430, 900, 975, 5000])
+def test_rows_of_any_depth_are_written_for_programs(folder: Path, depth: int) -> None:
+    deep: Any = "leaf"
+    for level in range(depth):
+        deep = [deep] if level % 2 else {"a": deep}
+
+    async def make() -> None:
+        async with Toolbox(store="sqlite:///wieldy.db") as box:
+            box.add(lambda a: a, name="give")
+            box.add(lambda a: a, name="ask", permission="confirm")
+            await box.call("give", {"a": deep})
+            await box.call("ask", {"a": deep})
+
+    asyncio.run(make())
+    for asked in (["log"], ["log", "--limit", "0"], ["pending"]):
+        done = subprocess.run([WIELDY, *asked, "--json"], capture_output=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        # A call that is too deep to be compared can't wait for a decision.
+        assert len(found) == (2 if asked[0] == "log" else int(depth < 450))
+        if depth < 950:
+            assert all(entry["arguments"] == {"a": deep} for entry in found)
+        assert subprocess.run([WIELDY, *asked], capture_output=True).returncode == 0

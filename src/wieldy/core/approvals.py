@@ -359,7 +359,11 @@ class MemoryApprovals:
 
 def _plain(value: Any) -> Any:
     """A value as JSON has it; what JSON can't hold stands as text."""
-    text = to_text(value)
+    try:
+        # What is JSON already is written so at any depth that can be read.
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        text = to_text(value)
     try:
         return value if isinstance(value, str) else json.loads(text)
     except ValueError:
