@@ -1,9 +1,9 @@
 """The agent: written to slot by slot, then started."""
 
 import uuid
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -25,7 +25,10 @@ from .strategies.native import Native
 from .strategies.strategy import Strategy
 from .strategies.xml import Xml
 
+T = TypeVar("T")
 Mappings = Mapping[str, Any] | None
+# What was written is taken as the request when the method is called, not when it is awaited.
+Asked = Coroutine[Any, Any, T]
 STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
     "judge": Judge,
     "native": Native,
@@ -209,41 +212,41 @@ class BaseAgent:
         """
         return self.get_response().get_data(**options)
 
-    async def async_start(self, **options: Any) -> Any:
+    def async_start(self, **options: Any) -> Asked[Any]:
         """Ask, and give the answer's data; takes what `Response.async_get_data` takes."""
-        return await self.get_response().async_get_data(**options)
+        return self.get_response().async_get_data(**options)
 
     def get_text(self) -> str:
         """Ask, and give the answer's text."""
         return self.get_response().get_text()
 
-    async def async_get_text(self) -> str:
+    def async_get_text(self) -> Asked[str]:
         """Ask, and give the answer's text."""
-        return await self.get_response().async_get_text()
+        return self.get_response().async_get_text()
 
     def get_data(self, **options: Any) -> Any:
         """Ask, and give the answer's data."""
         return self.get_response().get_data(**options)
 
-    async def async_get_data(self, **options: Any) -> Any:
+    def async_get_data(self, **options: Any) -> Asked[Any]:
         """Ask, and give the answer's data."""
-        return await self.get_response().async_get_data(**options)
+        return self.get_response().async_get_data(**options)
 
     def get_data_object(self, **options: Any) -> BaseModel:
         """Ask, and give the answer as a pydantic object."""
         return self.get_response().get_data_object(**options)
 
-    async def async_get_data_object(self, **options: Any) -> BaseModel:
+    def async_get_data_object(self, **options: Any) -> Asked[BaseModel]:
         """Ask, and give the answer as a pydantic object."""
-        return await self.get_response().async_get_data_object(**options)
+        return self.get_response().async_get_data_object(**options)
 
     def get_meta(self) -> dict[str, Any]:
         """Ask, and give what is known about the answer."""
         return self.get_response().get_meta()
 
-    async def async_get_meta(self) -> dict[str, Any]:
+    def async_get_meta(self) -> Asked[dict[str, Any]]:
         """Ask, and give what is known about the answer."""
-        return await self.get_response().async_get_meta()
+        return self.get_response().async_get_meta()
 
     def get_generator(self, type: Any = "delta", **options: Any) -> Generator[Any]:
         """Ask, and give the answer while it comes."""

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from typing import Any, Self
 
-from wieldy.agent.agent import BaseAgent
+from wieldy.agent.agent import Asked, BaseAgent
 from wieldy.agent.output_form import OutputForm
 from wieldy.agent.request import PATH_STYLE
 from wieldy.agent.response import Response
@@ -13,6 +13,7 @@ from wieldy.agent.response_stream import blocking_items
 from wieldy.core.sync import border
 
 KeyHandler = Callable[[Any], Any]
+Told = tuple[str, Any, Any]
 
 
 class KeyWaiterExtension(BaseAgent):
@@ -26,21 +27,17 @@ class KeyWaiterExtension(BaseAgent):
         super().__init__(*args, **options)
         self._key_handlers: list[tuple[str, KeyHandler]] = []
 
-    async def async_get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Any:
+    def async_get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Asked[Any]:
         """Ask, wait for one key, and give its value; None if it never came.
 
         The rest of the answer is not read.
         """
-        response = self._respond_with([key], must_in_prompt)
-        async for _, value in _completed(response, [key]):
-            response.cancel()
-            return value
-        return None
+        return _first_value(self._respond_with([key], must_in_prompt), key)
 
     def get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Any:
         """The same from blocking code."""
-        start = self.async_get_key_result
-        return border().wait(lambda home: start(key, must_in_prompt=must_in_prompt))
+        asked = self.async_get_key_result(key, must_in_prompt=must_in_prompt)
+        return border().wait(lambda home: asked)
 
     def async_wait_keys(
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
@@ -66,29 +63,19 @@ class KeyWaiterExtension(BaseAgent):
         """The same as `when_key`."""
         return self.when_key(key, handler)
 
-    async def async_start_waiter(self, *, must_in_prompt: bool = False) -> list[tuple[Any, ...]]:
+    def async_start_waiter(self, *, must_in_prompt: bool = False) -> Asked[list[Told]]:
         """Ask, and call the handlers; gives `(path, value, what the handler gave)` of each."""
         if not self._key_handlers:
             raise NotImplementedError("Nobody waits for a key: call when_key(key, handler) first.")
         keys = [key for key, _ in self._key_handlers]
         response = self._respond_with(keys, must_in_prompt)
         handlers, self._key_handlers = self._key_handlers, []
-        # Blocking handlers run one after the other, in the order in which their keys come.
-        turn = asyncio.Lock()
-        async with asyncio.TaskGroup() as group:
-            tasks = []
-            async for event in response.get_async_generator("instant"):
-                if event.is_complete:
-                    wanted = [each for key, each in handlers if _fits(event, key)]
-                    for handler in wanted:
-                        told = _tell(event.path, event.value, handler, turn)
-                        tasks.append(group.create_task(told))
-        return [task.result() for task in tasks]
+        return _tell_all(response, handlers)
 
-    def start_waiter(self, *, must_in_prompt: bool = False) -> list[tuple[Any, ...]]:
+    def start_waiter(self, *, must_in_prompt: bool = False) -> list[Told]:
         """The same from blocking code."""
-        start = self.async_start_waiter
-        return border().wait(lambda home: start(must_in_prompt=must_in_prompt))
+        asked = self.async_start_waiter(must_in_prompt=must_in_prompt)
+        return border().wait(lambda home: asked)
 
     def _respond_with(self, keys: list[str], must_in_prompt: bool) -> Response:
         """Start the request, if its output has the keys."""
@@ -109,13 +96,35 @@ async def _completed(response: Response, keys: list[str]) -> AsyncGenerator[tupl
             yield event.path, event.value
 
 
+async def _first_value(response: Response, key: str) -> Any:
+    async for _, value in _completed(response, [key]):
+        response.cancel()
+        return value
+    return None
+
+
+async def _tell_all(response: Response, handlers: list[tuple[str, KeyHandler]]) -> list[Told]:
+    # Blocking handlers run one after the other, in the order in which their keys come.
+    turn = asyncio.Lock()
+    tasks: list[asyncio.Task[Told]] = []
+    try:
+        async for event in response.get_async_generator("instant"):
+            wanted = [each for key, each in handlers if event.is_complete and _fits(event, key)]
+            for handler in wanted:
+                told = _tell(event.path, event.value, handler, turn)
+                tasks.append(asyncio.create_task(told))
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
+
+
 def _fits(event: Any, key: str) -> bool:
     return key in (event.path, event.wildcard_path)
 
 
-async def _tell(
-    path: str, value: Any, handler: KeyHandler, turn: asyncio.Lock
-) -> tuple[str, Any, Any]:
+async def _tell(path: str, value: Any, handler: KeyHandler, turn: asyncio.Lock) -> Told:
     if inspect.iscoroutinefunction(handler):
         return path, value, await handler(value)
     async with turn:
