@@ -8,6 +8,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,33 @@ def test_a_server_runs_what_is_approved_from_another_terminal(
     assert serving.stop() == (0, "")
 
 
+def printed_command(serving: Serving) -> dict[str, Any]:
+    """What a server says that a client should start, once it has stopped itself."""
+    try:
+        printed = serving.said.split("process of its own:\n")[1].split("\n\n")[0]
+        told: dict[str, Any] = json.loads(printed)["mcpServers"]["wieldy"]
+        serving.stop()
+    finally:
+        serving.close()
+    return told
+
+
+def test_what_to_start_elsewhere_names_every_source(folder: Path) -> None:
+    (folder / "rules.py").write_text(
+        "from wieldy import Toolbox\nbox = Toolbox()\nbox.rules.deny('wipe')\n"
+    )
+    other = folder.resolve() / "tools.py"
+
+    told = printed_command(Serving(folder, "rules.py", "tools.py:box", "nowhere.json"))
+
+    assert told["args"][:4] == [
+        "serve",
+        str(folder.resolve() / "rules.py"),
+        f"{other}:box",
+        "nowhere.json",
+    ]
+
+
 def test_what_to_start_elsewhere_keeps_the_lock_and_the_store(folder: Path) -> None:
     server = {
         "command": WIELDY,
@@ -114,12 +142,7 @@ def test_what_to_start_elsewhere_keeps_the_lock_and_the_store(folder: Path) -> N
     assert wieldy("lock", "mcp.json", cwd=folder).returncode == 0
     settings = ("--lock", "tools.lock", "--on-change", "warn", "--store", "sqlite:///gate.db")
     gateway = Serving(folder, "mcp.json", *settings)
-    try:
-        printed = gateway.said.split("process of its own:\n")[1].split("\n\n")[0]
-        told = json.loads(printed)["mcpServers"]["wieldy"]
-        assert gateway.stop() == (0, "")
-    finally:
-        gateway.close()
+    told = printed_command(gateway)
     assert Path(told["command"]).is_absolute()
     assert told["args"] == [
         "serve",

@@ -126,7 +126,7 @@ def _command(words: list[str]) -> dict[str, Any]:
 
 def _words(found: Loaded, own: Own) -> list[str]:
     """The sources, and what holds for their box, as another process is to be told."""
-    words = [_place(each) for each in dict.fromkeys(found.origins.values())]
+    words = [_place(each) for each in found.sources]
     if own.lock is not None:
         words += ["--lock", str(Path(own.lock).absolute())]
         words += [] if own.on_change is None else ["--on-change", own.on_change]

@@ -56,6 +56,8 @@ class Loaded:
     def __init__(self, box: View) -> None:
         self.box = box
         self.made = False
+        # All that were given: one without tools may bring rules, a store or a lock.
+        self.sources: list[str] = []
         self.origins: dict[str, str] = {}
         self.failed: list[Failure] = []
         # Tools that their servers list and that can't be offered.
@@ -147,6 +149,7 @@ async def load(sources: Sequence[str], own: "Own") -> Loaded:
         failed += _failed_servers(source, found.box, failed)
         found.refused += _refused_tools(source, found.box, found.refused)
     found.failed = failed
+    found.sources = list(dict.fromkeys(sources))
     for each in (*failed, *found.refused):
         screen.fail(each)
     return found
