@@ -1,6 +1,14 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
@@ -336,6 +344,40 @@ class Toolbox(View):
         """Refuse a parked call; it never runs."""
         return await self._desk.deny(call_id, by, reason)
 
+    async def outcome(self, call_id: str) -> Outcome:
+        """Read how a call stands, without deciding anything or running it.
+
+        Args:
+            call_id: the id of a recorded call; without a store, of a call that was parked.
+
+        Returns:
+            The call's outcome, or its receipt if it waits. A call that is running now
+            is waited for.
+
+        Raises:
+            CallNotFound: there is no such call, or it is forgotten.
+        """
+        if self._store is not None:
+            return await self._store.outcome(call_id)
+        return await self._desk.outcome(call_id)
+
+    def wait(self, call_id: str, timeout: float | None = None) -> Coroutine[Any, Any, Outcome]:
+        """Wait for the end of a parked call, wherever it is decided.
+
+        A call that is approved and that nobody runs is run here, if its tool is here.
+
+        Args:
+            call_id: the call's id.
+            timeout: seconds to wait; None waits for as long as it takes.
+
+        Returns:
+            The call's outcome, or its receipt after the timeout.
+
+        Raises:
+            CallNotFound: there is no such parked call.
+        """
+        return self._desk.wait(call_id, timeout)
+
     @property
     def ledger(self) -> "Ledger":
         """The record of calls; there is one where there is a store."""
@@ -389,7 +431,7 @@ class Toolbox(View):
         end whose tool is read-only or idempotent. Naming calls by id says that they may run
         again whatever their tool is; `by` is who says so.
         """
-        return await self._kept().recover(self._engine, self._registry, calls, by, unknown)
+        return await self._kept().recover(self._engine, self._desk, calls, by, unknown)
 
     async def interrupt(self, call_id: str) -> bool:
         """Stop a running call: its caller gets an interrupted outcome. False if none runs."""

@@ -244,7 +244,7 @@ class View:
     async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
         outcome = await self._run(call, self._selection, extras)
         if outcome.status is Status.PENDING:
-            return await self._desk.wait(outcome, seconds)
+            return await self._desk.wait(outcome.call.id, seconds)
         return outcome
 
     def _made(

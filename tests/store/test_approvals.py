@@ -462,3 +462,41 @@ async def test_no_byte_of_a_secret_is_left_of_calls_that_have_waited(
     assert "zebra" not in dump()
     files = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.iterdir()])
     assert not any(b"zebra" in held for held in files)
+
+
+async def test_a_call_approved_elsewhere_and_recovered_keeps_its_repairs(url: str) -> None:
+    def make_box() -> Toolbox:
+        box = Toolbox(store=url)
+
+        @box.tool(permission="confirm")
+        async def pay(amount: int) -> int:
+            return amount
+
+        return box
+
+    async with make_box() as first, Toolbox(store=url) as without_tool:
+        receipt = await first.call("pay", {"amount": "3"})
+        await without_tool.approve(receipt.call.id, by="ann")
+    async with make_box() as later:
+        [outcome] = await later.recover()
+
+    assert (outcome.status, outcome.value) == ("ok", 3)
+    assert outcome.metadata["repairs"]
+
+
+async def test_an_outcome_is_read_by_its_id_without_deciding_anything(url: str) -> None:
+    async with Toolbox(store=url) as box:
+
+        @box.tool(permission="confirm")
+        async def pay(amount: int) -> int:
+            return amount
+
+        receipt = await box.call("pay", {"amount": 3})
+        waiting = await box.outcome(receipt.call.id)
+        await box.approve(receipt.call.id)
+        ended = await box.outcome(receipt.call.id)
+
+        assert (waiting.status, ended.status, ended.value) == ("pending", "ok", 3)
+        assert await box.pending() == []
+        with pytest.raises(CallNotFound):
+            await box.outcome("nobody")

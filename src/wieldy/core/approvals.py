@@ -184,7 +184,7 @@ class Approvals(Protocol):
         """Record how an approved call ended."""
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a decided call ended; waits while it is still running."""
+        """How a call ended, or its receipt if nobody runs it; waits while it is running."""
 
     async def watch(self, call_id: str) -> Outcome | None:
         """Wait until the call ended, or until it is approved and nobody runs it: None."""
@@ -296,9 +296,13 @@ class MemoryApprovals:
                 self._forget_some(known)
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a decided call ended; waits while it is still running."""
+        """How a call ended, or its receipt if nobody runs it; waits while it is running."""
         with self._lock:
+            if call_id in self._parked:
+                return receipt(self._parked[call_id].copy())
             known = self._known(call_id)
+            if not known.claimed:
+                return Outcome(known.call, Status.PENDING)
         return await asyncio.wrap_future(known.ended)
 
     async def watch(self, call_id: str) -> Outcome | None:

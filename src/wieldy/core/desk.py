@@ -25,6 +25,7 @@ from .private_copy import private_copy
 from .registry import Registry
 from .repair import Receipt
 from .run import Extras
+from .tool import Tool
 
 
 class Desk:
@@ -97,10 +98,16 @@ class Desk:
         parked = await self._current(call_id)
         return await self._refuse(parked, by, reason or "a person said no", {})
 
-    async def wait(self, receipt: Outcome, seconds: float | None) -> Outcome:
-        """The end of a parked call, decided wherever; the receipt if that takes too long."""
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a call that was parked stands; a call that is running now is waited for."""
+        await self._current(call_id)
+        return await self._approvals.outcome(call_id)
+
+    async def wait(self, call_id: str, seconds: float | None) -> Outcome:
+        """The end of a parked call, decided wherever; its receipt if that takes too long."""
         end = None if seconds is None else time.monotonic() + seconds
-        parked = await self._approvals.find(receipt.call.id)
+        parked = await self._approvals.find(call_id)
+        receipt = receipt_of(parked)
         while end is None or time.monotonic() < end:
             try:
                 async with asyncio.timeout(_patience(parked, end)):
@@ -110,7 +117,7 @@ class Desk:
                     await self.expire(parked)
                 continue
             if ended is None:
-                ended = await self._run_decided(parked)
+                ended = await self.run_approved(parked)
             if "input" not in ended.metadata:
                 return ended
             # It ran, and asks for something more.
@@ -144,14 +151,19 @@ class Desk:
             await self.expire(parked)
         return parked
 
-    def _has_tool(self, parked: Parked) -> bool:
-        tool = self._registry.find(parked.tool)
-        if tool is None or not self._registry.active(tool):
-            return False
-        return tool.fingerprint == parked.fingerprint
+    def find_unchanged(self, name: str, fingerprint: str | None) -> Tool | None:
+        """The tool of this name if it can be called and is defined as it was, else None."""
+        return self._registry.find_unchanged(name, fingerprint)
 
-    async def _run_decided(self, parked: Parked) -> Outcome:
-        """Run a call that somebody approved, or give what became of it meanwhile."""
+    def _has_tool(self, parked: Parked) -> bool:
+        return self._registry.find_unchanged(parked.tool, parked.fingerprint) is not None
+
+    async def run_approved(self, parked: Parked) -> Outcome:
+        """Run a call that somebody approved, or give what became of it meanwhile.
+
+        This is the one road of an approved call, whoever finds it: the approver, a caller
+        who waits, a server, or a process that recovers what another left.
+        """
         decision = decision_on(parked, True, parked.digest, None)
         try:
             call = await self._approvals.approve(parked, decision, None, True)

@@ -136,6 +136,13 @@ class Registry:
             tool = self._tools.get(self._shown.get(name, ""))
         return tool
 
+    def find_unchanged(self, name: str, fingerprint: str | None) -> Tool | None:
+        """The tool of this name if it can be called and is defined as it was, else None."""
+        tool = self.find(name)
+        if tool is None or not self.active(tool) or tool.fingerprint != fingerprint:
+            return None
+        return tool
+
     def active(self, tool: Tool) -> bool:
         """Whether the tool's group is switched on, and nothing holds the tool back."""
         group = self._groups.get(tool.group)

@@ -22,14 +22,13 @@ from pydantic import BaseModel, ValidationError
 
 from wieldy.core.approvals import receipt
 from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import AlreadyDecided, WieldyError
+from wieldy.core.errors import WieldyError
 
 from .offer import Box, Decider
 from .questions import APPROVE, Question, approval, lacking, pause
 from .results import Answer, answer, decide_elsewhere, failure, waiting
 
 Request = ServerRequestContext[Any, Any]
-_PAUSE = 1.0
 _SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "elicitation/create": (ElicitRequest, ElicitResult),
     "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
@@ -159,7 +158,7 @@ class Asking:
         if question.kind != "approve":
             return await self._asked_now(ctx, question)
         asked = asyncio.create_task(self._asked_now(ctx, question))
-        decided = asyncio.create_task(self._decided_elsewhere(question.call_id))
+        decided = asyncio.create_task(cast(Decider, self._box).wait(question.call_id))
         try:
             await asyncio.wait((asked, decided), return_when=asyncio.FIRST_COMPLETED)
             return asked.result() if asked.done() else decided.result()
@@ -167,18 +166,6 @@ class Asking:
             asked.cancel()
             decided.cancel()
             await asyncio.wait((asked, decided))
-
-    async def _decided_elsewhere(self, call_id: str) -> Outcome:
-        box = cast(Decider, self._box)
-        waits = True
-        while waits:
-            await asyncio.sleep(_PAUSE)
-            waits = call_id in {parked.id for parked in await box.pending()}
-        # It is decided: saying so again changes nothing, and gives how it ended.
-        try:
-            return await box.approve(call_id, check_output=self._check)
-        except AlreadyDecided:
-            return await box.deny(call_id)
 
     async def _asked_now(self, ctx: Request, question: Question) -> dict[str, Any] | None:
         """The client's answers to requests sent while its own waits; None if none came."""

@@ -1,6 +1,6 @@
 """What is served: the parts of a toolbox, and of a view, that a server uses."""
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Protocol
 
 from wieldy.core.approvals import Parked
@@ -62,6 +62,9 @@ class Decider(Protocol):
         check_output: bool = False,
     ) -> Outcome:
         """Run a call again whose tool asked for input."""
+
+    def wait(self, call_id: str, /) -> Coroutine[Any, Any, Outcome]:
+        """Wait for the end of a parked call, wherever it is decided."""
 
     async def pending(self) -> list[Parked]:
         """The calls that wait."""

@@ -4,16 +4,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcp.shared.exceptions import MCPError
 
 from wieldy.core.errors import WieldyError
 
 from .traffic import Traffic
-
-if TYPE_CHECKING:
-    from wieldy.store.entry import Entry
 
 _PAUSE = 1.0
 _log = logging.getLogger("wieldy.mcp")
@@ -69,11 +66,7 @@ class Pickup:
 
     async def _found(self) -> bool:
         approved = await self._box.ledger.list(status="approved", limit=None)
-        return any(entry.free and self._has_tool(entry) for entry in approved)
-
-    def _has_tool(self, entry: "Entry") -> bool:
-        tool = self._box.get(entry.call.tool)
-        return tool is not None and tool.fingerprint == entry.fingerprint
+        return any(entry.free and self._box.get(entry.call.tool) for entry in approved)
 
     def _start(self) -> None:
         """Run them beside the looking: one that takes long must not hold up the next."""

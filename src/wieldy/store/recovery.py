@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
 from wieldy.core.call import Call, Decision, Outcome
 from wieldy.core.canonical import digest
+from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CorruptRow
-from wieldy.core.registry import Registry
 
 from .entry import Entry, read_entry
 from .tables import IS_WAITING, calls
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def recover(
     store: "Store",
     engine: Engine,
-    registry: Registry,
+    desk: Desk,
     named: Sequence[str] | None,
     by: str | None,
     unknown: bool,
@@ -32,27 +32,30 @@ async def recover(
     await store.sweep()
     if named is None:
         entries = _readable(await store.read(_left_open if unknown else _approved))
-        chosen = [e for e in entries if _obstacle(e, registry, False) is None]
-        return list(await asyncio.gather(*(_run(store, engine, e, e.call, by) for e in chosen)))
+        chosen = [e for e in entries if _obstacle(e, desk, False) is None]
+        return list(await asyncio.gather(*(_run(store, engine, desk, e, by) for e in chosen)))
     entries = [await store.entry(call_id) for call_id in named]
-    asked = (_asked(store, engine, registry, entry, by) for entry in entries)
+    asked = (_asked(store, engine, desk, entry, by) for entry in entries)
     return list(await asyncio.gather(*asked))
 
 
 async def _asked(
-    store: "Store", engine: Engine, registry: Registry, entry: Entry, by: str | None
+    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None
 ) -> Outcome:
-    obstacle = _obstacle(entry, registry, True)
+    obstacle = _obstacle(entry, desk, True)
     if obstacle is None:
-        return await _run(store, engine, entry, _agreed(entry, by), by)
+        return await _run(store, engine, desk, entry, by, asked=True)
     outcome = entry.outcome()
     outcome.metadata["not_recovered"] = obstacle
     return outcome
 
 
-async def _run(store: "Store", engine: Engine, entry: Entry, call: Call, by: str | None) -> Outcome:
-    if entry.state == "approved":
-        return await engine.run(call)
+async def _run(
+    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None, asked: bool = False
+) -> Outcome:
+    if entry.free:
+        return await desk.run_approved(await store.approvals.find(entry.call.id))
+    call = _agreed(entry, by) if asked else entry.call
     with store.recorder.rerunning(call.id, by):
         return await engine.run(call)
 
@@ -67,13 +70,12 @@ def _agreed(entry: Entry, by: str | None) -> Call:
     return call.replace(decision=decision)
 
 
-def _obstacle(entry: Entry, registry: Registry, asked: bool) -> str | None:
+def _obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
     """Why a call is not run now, or None."""
     if entry.state != "unknown" and not entry.free:
         return f"it is {entry.state}"
-    tool = registry.find(entry.call.tool)
-    here = tool is not None and registry.active(tool)
-    if tool is None or not here or tool.fingerprint != entry.fingerprint:
+    tool = desk.find_unchanged(entry.call.tool, entry.fingerprint)
+    if tool is None:
         return "its tool is not here as it was"
     if entry.free:
         return None

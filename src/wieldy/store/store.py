@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from wieldy.core.call import Outcome
+from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CallNotFound, StoreUnavailable
 from wieldy.core.registry import Registry
@@ -154,7 +155,7 @@ class Store:
     async def recover(
         self,
         engine: Engine,
-        registry: Registry,
+        desk: Desk,
         calls: Iterable[str] | None,
         by: str | None,
         unknown: bool,
@@ -164,7 +165,12 @@ class Store:
             # A text is a sequence of texts as well: each letter would be looked up.
             raise TypeError(f"recover takes ids in a list: recover([{calls!r}])")
         named = None if calls is None else list(calls)
-        return await recover(self, engine, registry, named, by, unknown)
+        return await recover(self, engine, desk, named, by, unknown)
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a recorded call stands; one that is running now is waited for."""
+        entry = await self.until(call_id, lambda entry: entry.state != "started")
+        return entry.outcome()
 
     async def save_state(self, name: str, state: dict[str, Any]) -> None:
         """Keep a toolbox's state under a name."""
