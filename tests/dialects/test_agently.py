@@ -48,7 +48,12 @@ def fail(**kwargs: Any) -> None:
 
 
 def test_exports_are_exactly_those_of_the_contract() -> None:
-    assert sorted(agently.__all__) == ["AgentlyToolManager", "DataFormatter", "FunctionShifter"]
+    assert agently.__all__ == [
+        "Agently",
+        "AgentlyToolManager",
+        "DataFormatter",
+        "FunctionShifter",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from .extension_handlers import ExtensionHandlers
 from .model_choice import choose_model
 from .prompt import Prompt, RequestPrompt
 from .prompt_text import make_turns
-from .request import Request
+from .request import Decider, Request
 from .response import Response
 from .settings import Settings
 from .strategies.judge import Judge
@@ -52,6 +52,8 @@ class BaseAgent:
     Example:
         `agent.input("Who wrote Emma?").output({"author": (str, "full name")}).start()`
     """
+
+    _response_type = Response
 
     def __init__(
         self,
@@ -200,9 +202,15 @@ class BaseAgent:
 
     # Requests
 
-    def get_response(self) -> Response:
-        """Take what was written as a request; the model is asked when the answer is read."""
-        return self._respond(self.request_prompt.take())
+    def get_response(self, *, decide: Decider | None = None) -> Response:
+        """Take what was written as a request; the model is asked when the answer is read.
+
+        Args:
+            decide: Who decides on calls that wait for a person, while the request waits for
+                it: an async function from the receipt to the outcome. It gives the receipt
+                back to leave the call pending.
+        """
+        return self._respond(self.request_prompt.take(), decide)
 
     def start(self, **options: Any) -> Any:
         """Ask, and give the answer's data; takes what `Response.async_get_data` takes.
@@ -293,11 +301,11 @@ class BaseAgent:
 
     # What extensions use
 
-    def _respond(self, slots: dict[str, Any]) -> Response:
-        self._last = Response(self._make_request(slots))
+    def _respond(self, slots: dict[str, Any], decide: Decider | None = None) -> Response:
+        self._last = self._response_type(self._make_request(slots, decide))
         return self._last
 
-    def _make_request(self, slots: dict[str, Any]) -> Request:
+    def _make_request(self, slots: dict[str, Any], decide: Decider | None = None) -> Request:
         return Request(
             agent=self.name,
             model=self.model,
@@ -309,6 +317,7 @@ class BaseAgent:
             strategy=self._make_strategy(),
             max_rounds=self.max_rounds,
             session=self._session(),
+            decide=decide,
         )
 
     def _make_strategy(self) -> Strategy:

@@ -1,7 +1,9 @@
 """One request of an agent: what it says, to which model, with which tools, as of its start."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from wieldy.core.call import Outcome
 from wieldy.models.model import Model
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -13,6 +15,8 @@ from .prompt import Prompt
 from .settings import Settings
 from .strategies.strategy import Strategy
 
+# Given the receipt of a call that waits: the outcome, or the receipt if nobody decides now.
+Decider = Callable[[Outcome], Awaitable[Outcome]]
 PATH_STYLE = "response.streaming_parse_path_style"
 
 
@@ -33,6 +37,7 @@ class Request:
     strategy: Strategy
     max_rounds: int = 5
     session: str | None = None
+    decide: Decider | None = None
 
     @property
     def form(self) -> OutputForm:

@@ -237,15 +237,25 @@ class RunLoop:
         items = self.view.stream(call, session=self.request.session, live=True)
         async for item in items:
             if isinstance(item, Outcome):
-                self._settled.append(item)
-                if item.status is not Status.PENDING:
-                    await self._tell_log(make_log(item, self.view.get(call.tool)))
-                return item
+                outcome = await self._decided(item)
+                self._settled.append(outcome)
+                if outcome.status is not Status.PENDING:
+                    await self._tell_log(make_log(outcome, self.view.get(call.tool)))
+                return outcome
             await self.emit(*show_item(call, item))
         raise AssertionError("a stream ends with its outcome")
 
     async def _plain_call(self, call: Call) -> Outcome:
-        return await self.view.call(call, session=self.request.session)
+        return await self._decided(await self.view.call(call, session=self.request.session))
+
+    async def _decided(self, outcome: Outcome) -> Outcome:
+        """The outcome; where the call waits and somebody is there to decide, its end."""
+        decide = self.request.decide
+        while decide is not None and outcome.status is Status.PENDING:
+            receipt, outcome = outcome, await decide(outcome)
+            if outcome is receipt:
+                break
+        return outcome
 
     async def _tell_log(self, log: ToolLog) -> None:
         self.result["extra"].setdefault("tool_logs", []).append(log)

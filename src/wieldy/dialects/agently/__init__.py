@@ -1,8 +1,21 @@
-"""Agently's ToolManager: functions with a description, looked up by tag, errors as text."""
+"""Agently: its ToolManager, and whole programs that start with `from … import Agently`."""
+
+from typing import TYPE_CHECKING, Any
 
 from wieldy.agent.data_formatter import DataFormatter
 
+from .main import AgentlyMain
 from .shifter import FunctionShifter
 from .tools import AgentlyToolManager
 
-__all__ = ["AgentlyToolManager", "DataFormatter", "FunctionShifter"]
+if TYPE_CHECKING:
+    Agently: AgentlyMain
+
+__all__ = ["Agently", "AgentlyToolManager", "DataFormatter", "FunctionShifter"]
+
+
+def __getattr__(name: str) -> Any:
+    # The one that programs share is made when the first of them asks for it.
+    if name != "Agently":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault("Agently", AgentlyMain())
