@@ -50,6 +50,7 @@ def fail(**kwargs: Any) -> None:
 def test_exports_are_exactly_those_of_the_contract() -> None:
     assert agently.__all__ == [
         "Agently",
+        "AgentlyMain",
         "AgentlyToolManager",
         "DataFormatter",
         "FunctionShifter",

@@ -38,6 +38,7 @@ from .options import (
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
 from .recovery import End, run_recover, run_settle
+from .run import run_agent
 from .serve import Place, run_serve
 from .source import Own
 
@@ -124,6 +125,30 @@ def call(
     as_json = output is Form.JSON
     wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json)
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
+
+
+@app.command()
+def run(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A Python file that has `agent`, or file.py:name.",
+            show_default=False,
+            autocompletion=completion.source_files,
+        ),
+    ],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="What to ask.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Ask an agent: its answer as it comes, a line for each call, and a question for approvals.
+
+    Exits with 1 if the model gives no answer that can be used, 3 if a call waits for approval
+    and nobody is there to decide.
+    """
+    raise typer.Exit(run_agent(source, question, as_json))
 
 
 @app.command()

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import TypeVar
 
 from wieldy.core.errors import WieldyError, describe
 from wieldy.core.names import near
 from wieldy.view import View
+
+T = TypeVar("T")
 
 
 class SourceError(WieldyError):
@@ -21,15 +24,20 @@ class SourceError(WieldyError):
 
 def load_box(source: str) -> View:
     """The toolbox, or view, that a source has: under the name given, or as `box`."""
-    path, _, name = source.rpartition(":") if _is_named(source) else (source, "", "box")
+    return load_named(source, "box", View, "Toolbox")
+
+
+def load_named(source: str, default: str, kind: type[T], title: str) -> T:
+    """What a source has of a kind: under the name given after a colon, or under the default."""
+    path, _, name = source.rpartition(":") if _is_named(source) else (source, "", default)
     module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
     found = getattr(module, name, None)
-    if isinstance(found, View):
+    if isinstance(found, kind):
         return found
-    boxes = [each for each, value in vars(module).items() if isinstance(value, View)]
-    hint = near(name, boxes) or boxes
-    there = f"Did you mean {path}:{hint[0]}?" if hint else "It has no Toolbox at all."
-    raise SourceError(f"{path} has no toolbox named {name!r}. {there}")
+    there = [each for each, value in vars(module).items() if isinstance(value, kind)]
+    hint = near(name, there) or there
+    advice = f"Did you mean {path}:{hint[0]}?" if hint else f"It has no {title} at all."
+    raise SourceError(f"{path} has no {title.lower()} named {name!r}. {advice}")
 
 
 def _is_named(source: str) -> bool:

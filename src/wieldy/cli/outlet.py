@@ -49,7 +49,7 @@ class Outlet:
         self._out: TextIO = sys.stdout
         self._shown = False
         self._open_line = False
-        self._meter = _Meter()
+        self._meter = Meter()
 
     async def follow(self, items: AsyncIterator[Block | Progress | Outcome]) -> Outcome:
         """Show what comes until the outcome does, and give that."""
@@ -102,7 +102,7 @@ class Outlet:
             self._open_line = False
 
 
-class _Meter:
+class Meter:
     """A bar on the terminal, there only while nothing else is written."""
 
     def __init__(self) -> None:

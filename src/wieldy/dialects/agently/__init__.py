@@ -11,7 +11,7 @@ from .tools import AgentlyToolManager
 if TYPE_CHECKING:
     Agently: AgentlyMain
 
-__all__ = ["Agently", "AgentlyToolManager", "DataFormatter", "FunctionShifter"]
+__all__ = ["Agently", "AgentlyMain", "AgentlyToolManager", "DataFormatter", "FunctionShifter"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,168 @@
+"""`wieldy run`: one question to an agent, its answer as it comes, and its calls beside it."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from wieldy.agent.agent import BaseAgent
+from wieldy.agent.response import Response
+from wieldy.core.block import Progress
+from wieldy.core.call import Outcome
+from wieldy.core.errors import InvalidArguments
+from wieldy.core.model_errors import ModelError
+from wieldy.core.run_errors import RunInterrupted
+from wieldy.wire.structured import StructuredError
+
+from . import environment, exits, screen
+from .answering import asked_answers
+from .asking import Answer, ask, edited
+from .module import load_named
+from .outlet import Meter, own_stdout
+
+
+def run_agent(source: str, question: str, as_json: bool) -> int:
+    """Ask the agent of a file; gives the exit code."""
+
+    def work(runner: asyncio.Runner) -> int:
+        agent = load_named(source, "agent", BaseAgent, "Agent")
+        return runner.run(_ask(agent, question, as_json))
+
+    return exits.guarded(work)
+
+
+async def _ask(agent: BaseAgent, question: str, as_json: bool) -> int:
+    desk = _Desk(agent)
+    async with agent:
+        decide = desk.decide if screen.attended() else None
+        response = agent.input(question).get_response(decide=decide)
+        try:
+            with own_stdout() as out, contextlib.closing(Meter()) as meter:
+                await _Teller(out, meter, as_json).follow(response)
+        except RunInterrupted as error:
+            return _tell_waiting(error, agent, as_json)
+        except (ModelError, StructuredError) as error:
+            screen.fail(error)
+            return exits.FAILED
+        if as_json:
+            screen.put(await _facts(response))
+    return exits.OK
+
+
+class _Teller:
+    """Shows a run to a person; for a program only its end is shown."""
+
+    def __init__(self, out: TextIO, meter: Meter, as_json: bool) -> None:
+        self._out = out
+        self._meter = meter
+        self._quiet = as_json
+        self._open_line = False
+
+    async def follow(self, response: Response) -> None:
+        """Show the text as it comes, and a line for each call."""
+        async for event, data in response.get_async_generator("all"):
+            if not self._quiet:
+                self._tell(event, data)
+        self._end_line()
+
+    def _tell(self, event: str, data: Any) -> None:
+        if event == "delta":
+            self._meter.close()
+            self._out.write(screen.clean(data))
+            self._out.flush()
+            self._open_line = not data.endswith("\n")
+        elif event == "tool":
+            self._say(f"{data['tool_name']}({_short(data['kwargs'])}) → {_short(data['result'])}")
+        elif event == "tool_progress":
+            self._end_line()
+            self._meter.show(Progress(data["done"], data["total"], data["message"]))
+        elif event == "tool_output":
+            self._say(
+                f"{data['tool_name']}: {_short(data['content'].get('text', data['content']))}"
+            )
+
+    def _say(self, text: str) -> None:
+        self._meter.close()
+        self._end_line()
+        screen.say(screen.line(text, 200), "cyan")
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._out.write("\n")
+            self._out.flush()
+            self._open_line = False
+
+
+class _Desk:
+    """Where the person on the terminal decides on calls."""
+
+    def __init__(self, agent: BaseAgent) -> None:
+        self._agent = agent
+        self._by = environment.user()
+        # One question at a time, also where several calls wait.
+        self._turn = asyncio.Lock()
+
+    async def decide(self, receipt: Outcome) -> Outcome:
+        """Ask about a call that waits, and give its end."""
+        async with self._turn:
+            if "input" in receipt.metadata:
+                return await self._answer(receipt)
+            return await self._approve(receipt)
+
+    async def _answer(self, receipt: Outcome) -> Outcome:
+        answers = asked_answers(receipt.metadata["input"])
+        if answers is None:
+            return receipt
+        return await self._agent.toolbox.answer(receipt.call.id, answers, self._by)
+
+    async def _approve(self, receipt: Outcome) -> Outcome:
+        box, call = self._agent.toolbox, receipt.call
+        waiting = {each.id: each for each in await box.pending()}
+        parked = waiting.get(call.id)
+        if parked is None:
+            # Somebody was faster, or its time is over.
+            return receipt
+        changes: dict[str, Any] = {}
+        while True:
+            shown = {**parked.shown, **changes}
+            match ask(call.tool, shown, parked.reason):
+                case Answer.NO:
+                    return await box.deny(call.id, self._by, "the user said no")
+                case Answer.EDIT:
+                    tool = box.get(call.tool)
+                    changes.update(edited(shown, {} if tool is None else tool.input_schema))
+                case Answer.YES:
+                    arguments = {**parked.arguments, **changes} if changes else None
+                    try:
+                        return await box.approve(call.id, self._by, arguments)
+                    except InvalidArguments as error:
+                        screen.fail(error)
+                        changes = {}
+
+
+async def _facts(response: Response) -> dict[str, Any]:
+    """What a program is told of a run."""
+    return {
+        "status": "done",
+        "answer": await response.async_get_data(),
+        "text": await response.async_get_text(),
+        "meta": await response.async_get_meta(),
+        "tools": response.full_result_data["extra"].get("tool_logs", []),
+    }
+
+
+def _tell_waiting(error: RunInterrupted, agent: BaseAgent, as_json: bool) -> int:
+    pending = [parked.to_dict() for parked in error.pending]
+    if as_json:
+        screen.put({"status": "interrupted", "pending": pending})
+    elif agent.toolbox.recorded:
+        for parked in error.pending:
+            screen.show(parked.id)
+    screen.say(str(error))
+    return exits.WAITING
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={screen.compact(each)}" for key, each in value.items())
+    return value if isinstance(value, str) else screen.compact(value)
