@@ -18,10 +18,13 @@ from wieldy import (
     RemoteFailure,
     Secret,
     ServerUnavailable,
+    ServiceError,
     Status,
     Toolbox,
 )
-from wieldy.mcp import Patience
+from wieldy.mcp import OAuth, Patience
+from wieldy.mcp.remote import reach_of
+from wieldy.mcp.source import Address
 
 
 def make_shop(runs: list[str] | None = None) -> MCPServer:
@@ -232,3 +235,24 @@ async def test_an_error_of_the_server_keeps_its_code(box: Toolbox) -> None:
         await box.close()
 
     assert caught.value.code is not None
+
+
+async def test_server_from_afar_does_not_say_that_one_signs_in_on_this_machine() -> None:
+    reach = reach_of(Address("https://mcp.invalid/mcp"))
+
+    for host in ("127.0.0.1", "2130706433", "169.254.169.254", "localhost"):
+        with pytest.raises(ServiceError, match="is on this machine or its network"):
+            await reach.find(host, 443)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        Address("http://127.0.0.1:8000/mcp"),
+        Address("https://mcp.invalid/mcp", auth=OAuth(issuer="http://localhost:9000")),
+    ],
+)
+async def test_server_on_this_machine_or_with_an_issuer_there_signs_in_there(
+    address: Address,
+) -> None:
+    assert "127.0.0.1" in await reach_of(address).find("localhost", 9000)

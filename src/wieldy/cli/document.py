@@ -5,6 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from wieldy.core.addresses import Reach
+from wieldy.core.errors import ServiceError
+
 from .module import SourceError
 
 _SECONDS = 15.0
@@ -36,12 +39,21 @@ async def kind_of_address(url: str) -> str:
     try:
         # It comes with the extra that OpenAPI documents need.
         import httpx2  # noqa: PLC0415
+
+        from wieldy.core.guarded_transport import GuardedTransport  # noqa: PLC0415
     except ImportError:
         return "mcp"
+    reach = Reach()
     accept = {"accept": "application/json, application/yaml, text/yaml, */*;q=0.5"}
     try:
+        reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
         async with (
-            httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=True, headers=accept) as client,
+            httpx2.AsyncClient(
+                timeout=_SECONDS,
+                follow_redirects=True,
+                headers=accept,
+                transport=GuardedTransport(reach),
+            ) as client,
             client.stream("GET", url) as response,
         ):
             streams = "event-stream" in response.headers.get("content-type", "")
@@ -52,7 +64,7 @@ async def kind_of_address(url: str) -> str:
                 body += chunk
                 if len(body) > _LARGEST:
                     raise SourceError(f"What is at {url} is larger than {_LARGEST:,} bytes.")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, ServiceError) as error:
         raise SourceError(f"{url} can't be reached: {error or type(error).__name__}") from error
     return "openapi" if _is_openapi(body.decode("utf-8", "replace")) else "mcp"
 

@@ -9,9 +9,12 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from wieldy.core.addresses import Reach
+from wieldy.core.guarded_transport import GuardedTransport
 from wieldy.core.secret import reveal
 
 from .errand import current_errand
+from .oauth import OAuth
 from .source import Address
 
 Lost = Callable[[str], None]
@@ -33,14 +36,18 @@ async def open_address(
             timeout: httpx2.Timeout | None = None,
             auth: httpx2.Auth | None = None,
         ) -> httpx2.AsyncClient:
-            return post.equip(httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth))
+            guarded = GuardedTransport(reach_of(address))
+            return post.equip(
+                httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=guarded)
+            )
 
         async with sse_client(address.url, auth=auth, httpx_client_factory=client) as streams:
             yield streams
         return
     post = _Postman(address, lost)
+    guarded = GuardedTransport(reach_of(address))
     async with (
-        post.equip(httpx2.AsyncClient(timeout=_TIMEOUT, auth=auth)) as http,
+        post.equip(httpx2.AsyncClient(timeout=_TIMEOUT, auth=auth, transport=guarded)) as http,
         streamable_http_client(address.url, http_client=http) as streams,
     ):
         yield streams
@@ -95,6 +102,20 @@ class _Postman:
             return {}
         made = self._headers(None)
         return dict(await made if inspect.isawaitable(made) else made)
+
+
+def reach_of(address: Address) -> Reach:
+    """Where requests may go: to the server, and where it says that one signs in.
+
+    A server that is far does not send them to this machine or its network; one that is
+    near itself may name others that are.
+    """
+    reach = Reach(leads_on=True)
+    issuer = address.auth.issuer if isinstance(address.auth, OAuth) else None
+    for url in (address.url, issuer):
+        if url is not None:
+            reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
+    return reach
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

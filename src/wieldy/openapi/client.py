@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 from urllib.parse import urljoin
 
 import httpx2
+from httpcore2 import AsyncNetworkBackend
 
+from wieldy.core.addresses import Reach, is_near_url
 from wieldy.core.errors import ServiceError
+from wieldy.core.guarded_transport import GuardedTransport
 from wieldy.core.sync import LoopThread
 
 T = TypeVar("T")
@@ -68,8 +71,15 @@ class Response:
 class Client:
     """A pool of connections that callers on any loop share."""
 
-    def __init__(self, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float | None = None,
+        reach: Reach | None = None,
+        backend: AsyncNetworkBackend | None = None,
+    ) -> None:
+        self.reach = reach or Reach()
         self._seconds = seconds or _READ_SECONDS
+        self._backend = backend
         self._lock = threading.Lock()
         self._pool: _Pool | None = None
 
@@ -78,9 +88,21 @@ class Client:
         with self._lock:
             if self._pool is None or self._pool.pid != os.getpid():
                 # A forked child has its parent's memory, but not its threads.
-                self._pool = _Pool(self._seconds)
+                self._pool = _Pool(self._seconds, GuardedTransport(self.reach, self._backend))
             pool = self._pool
         return await _on(pool.home, pool.follow(request, largest))
+
+    def allow(self, url: str) -> None:
+        """Note an address that the user chose: it may be on this machine or its network."""
+        with suppress(httpx2.InvalidURL):
+            self.reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
+
+    def is_near(self, url: str) -> bool:
+        """Whether an address is on this machine or its network, as far as that is known."""
+        with suppress(httpx2.InvalidURL):
+            if self.reach.is_near(httpx2.URL(url).raw_host.decode("ascii")):
+                return True
+        return is_near_url(url)
 
     async def fetch(self, url: str, largest: int) -> Response:
         """What is at a URL; `ServiceError` where it is not there."""
@@ -109,16 +131,19 @@ class Client:
 class _Pool:
     """A loop on a thread of its own, and the connections that were opened on it."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, transport: GuardedTransport) -> None:
         self.pid = os.getpid()
         self.home = LoopThread("wieldy-http")
         self._timeout = httpx2.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
+        self._transport = transport
         self._http: httpx2.AsyncClient | None = None
 
     async def follow(self, request: Request, largest: int) -> Response:
         """The answer to a request and to the redirects that may be followed."""
         if self._http is None:
-            self._http = httpx2.AsyncClient(timeout=self._timeout, headers={"User-Agent": _AGENT})
+            self._http = httpx2.AsyncClient(
+                timeout=self._timeout, headers={"User-Agent": _AGENT}, transport=self._transport
+            )
         for _ in range(_MOST_REDIRECTS + 1):
             # Cookies that an answer sets are not for the next caller.
             self._http.cookies.clear()

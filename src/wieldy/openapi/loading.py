@@ -51,6 +51,7 @@ async def load(source: Source, client: Client) -> Loaded:
         raise DocumentError("The OpenAPI document", f"expected a file, a URL or a dict, got {kind}")
     text = os.fspath(source)
     if _URL.match(text):
+        client.allow(text)
         return await load_address(text, client)
     if "\n" in text or text.lstrip()[:1] == "{":
         raise DocumentError(

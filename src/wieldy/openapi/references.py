@@ -19,7 +19,11 @@ _MOST_DOCUMENTS = 500
 
 async def gather(document: Document, consent: Consent, client: Client) -> None:
     """Put every document that this one refers to beside it, or refuse."""
-    allowed = _places(document, consent)
+    given = _given(consent)
+    for place in given:
+        if place.startswith("http"):
+            client.allow(place)
+    allowed = _places(document, given) if consent is not False else []
     waiting = [(document.address, document.root)]
     while waiting:
         address, data = waiting.pop()
@@ -37,17 +41,22 @@ async def gather(document: Document, consent: Consent, client: Client) -> None:
             waiting.append((target, loaded.data))
 
 
-def _places(document: Document, consent: Consent) -> list[str]:
-    """The addresses under which a document may be read."""
-    if consent is False:
+def _given(consent: Consent) -> list[str]:
+    """The folders and addresses that the user named."""
+    if isinstance(consent, bool):
         return []
-    given = [] if consent is True else [consent] if isinstance(consent, str) else list(consent)
+    return [consent] if isinstance(consent, str) else list(consent)
+
+
+def _places(document: Document, given: list[str]) -> list[str]:
+    """The addresses under which a document may be read: its own place, and those given."""
     parts = urlsplit(document.address)
+    own = []
     if parts.scheme == "file":
-        given.append(str(_path(document.address).parent))
+        own.append(str(_path(document.address).parent))
     elif parts.scheme:
-        given.append(f"{parts.scheme}://{parts.netloc}/")
-    return [each if "://" in each else Path(each).resolve().as_uri() for each in given]
+        own.append(f"{parts.scheme}://{parts.netloc}/")
+    return [each if "://" in each else Path(each).resolve().as_uri() for each in (*given, *own)]
 
 
 def _target(document: Document, reference: str, address: str) -> str:

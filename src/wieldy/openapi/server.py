@@ -1,6 +1,5 @@
 """The address of an API, and whether what is secret may go there."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from wieldy.core.errors import DocumentError
 
-from .client import origin
+from .client import Client, origin
 from .document import Document, Node
 from .operation import Operation
 
@@ -24,12 +23,21 @@ class Servers:
     this machine or its network from outside.
     """
 
-    def __init__(self, document: Document, base_url: str | None, has_secrets: bool) -> None:
+    def __init__(
+        self,
+        document: Document,
+        base_url: str | None,
+        has_secrets: bool,
+        client: Client | None = None,
+    ) -> None:
         self._document = document
+        self._client = client or Client()
         self._base = None if base_url is None else _given_base(document, base_url)
         self._has_secrets = has_secrets
         self._main = self._base or self._named(Node(document.root, document.address)) or ""
-        if self._base is None and document.address[:4] == "http":
+        if self._base is not None:
+            self._client.allow(self._base)
+        elif document.address[:4] == "http":
             self._check_origin(self._main)
 
     def address(self, operation: Operation) -> str:
@@ -43,7 +51,15 @@ class Servers:
             )
         if found != self._main:
             self._check_other(operation, found)
+        if self._leads_near:
+            self._client.allow(found)
         return found.rstrip("/")
+
+    @property
+    def _leads_near(self) -> bool:
+        """Whether the document may name a server near us: the user's own file, or one from near."""
+        fetched = self._document.address[:4] == "http"
+        return not fetched or self._client.is_near(self._document.asked)
 
     def _named(self, holder: Node) -> str | None:
         servers = holder.get("servers")
@@ -75,7 +91,7 @@ class Servers:
             return
         if self._has_secrets:
             self._refuse(f"the credentials would go to {there}", url)
-        if _is_near(url) and not _is_near(self._document.asked):
+        if self._client.is_near(url) and not self._leads_near:
             self._refuse(f"its server is {there}, on this machine or its network", url)
 
     def _check_other(self, operation: Operation, url: str) -> None:
@@ -98,12 +114,3 @@ def _given_base(document: Document, base_url: str) -> str:
         reason = "base_url must be like https://host/v1; who asks is said with auth"
         raise DocumentError(document.shown, reason)
     return base_url.rstrip("/")
-
-
-def _is_near(url: str) -> bool:
-    """Whether an address is spelled as this machine or a network that is not public."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))

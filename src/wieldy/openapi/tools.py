@@ -67,7 +67,7 @@ async def read_tools(
     try:
         document = await _document(source, options.get("refs", False), client)
         credentials = Credentials(document, options.get("auth"), options.get("headers"))
-        servers = Servers(document, base_url, bool(credentials))
+        servers = Servers(document, base_url, bool(credentials), client)
         service = Service(servers, credentials, client)
         chosen = _chosen(document, options.get("prefix"), allow, deny)
         facts = {

@@ -1,0 +1,112 @@
+"""HTTP that connects only where it may: a name is looked up once, and what was checked is used.
+
+Whoever looks a name up twice, once to check it and once to connect, can be told two
+different things.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore2
+import httpx2
+
+from .addresses import Reach, is_near_host, near_error
+
+# One address of several must not use up the time that there is for all of them.
+_SECONDS_FOR_ONE = 3.0
+
+
+class GuardedTransport(httpx2.AsyncHTTPTransport):
+    """A transport for clients whose requests may be led by what others wrote.
+
+    Proxies that the environment names are used, as the user's own choice. The name
+    of a host is then looked up by the proxy; what can be known of it here is checked.
+    """
+
+    def __init__(self, reach: Reach, backend: httpcore2.AsyncNetworkBackend | None = None) -> None:
+        super().__init__()
+        self._reach = reach
+        limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=httpx2.create_ssl_context(),
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=_GuardedBackend(reach, backend or httpcore2.AnyIOBackend()),
+        )
+        self._named = getproxies()
+        self._proxies: dict[str, httpx2.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request, directly or through a proxy."""
+        proxy = self._proxy_for(request.url)
+        if proxy is None:
+            return await super().handle_async_request(request)
+        await self._check(request.url)
+        return await proxy.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Let go of all connections."""
+        await super().aclose()
+        for each in self._proxies.values():
+            await each.aclose()
+
+    def _proxy_for(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport | None:
+        named = self._named.get(url.scheme) or self._named.get("all")
+        if not named or proxy_bypass(url.host):
+            return None
+        if named not in self._proxies:
+            address = named if "://" in named else f"http://{named}"
+            self._proxies[named] = httpx2.AsyncHTTPTransport(proxy=address)
+        return self._proxies[named]
+
+    async def _check(self, url: httpx2.URL) -> None:
+        host = url.raw_host.decode("ascii")
+        try:
+            await self._reach.find(host, url.port or 443)
+        except OSError:
+            # Only the proxy knows this name.
+            if is_near_host(host) and not self._reach.is_own(host):
+                raise near_error(host) from None
+
+
+class _GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Connects to the addresses that were checked, and to nothing else."""
+
+    def __init__(self, reach: Reach, inner: httpcore2.AsyncNetworkBackend) -> None:
+        self._reach = reach
+        self._inner = inner
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface has it
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """A connection to a host, by one of its addresses."""
+        try:
+            async with asyncio.timeout(timeout):
+                addresses = await self._reach.find(host, port)
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout(f"{host} was not found in time") from error
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from error
+        for number, address in enumerate(addresses, start=1):
+            last = number == len(addresses)
+            patience = timeout if last else min(timeout or _SECONDS_FOR_ONE, _SECONDS_FOR_ONE)
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, patience, local_address, socket_options
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                if last:
+                    raise
+        raise httpcore2.ConnectError(f"{host} has no address")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait between tries."""
+        await self._inner.sleep(seconds)
