@@ -35,7 +35,7 @@ def dialects(effort: Effort) -> list[Row]:
     runs = [in_child(in_dialects, effort) for _ in range(effort.rounds(_PROCESSES))]
     rows = [_beside_engine(name, runs) for name in _NAMES]
     # A test takes a small share, and installs nothing.
-    return rows if effort.share < 1 else [*rows, *(_beside(name, runs) for name in ORIGINALS)]
+    return rows if effort.share < 1 else [*rows, *(_beside(name, runs) for name in _TARGETS)]
 
 
 def in_dialects(effort: Effort) -> list[float]:
@@ -58,7 +58,7 @@ def in_dialects(effort: Effort) -> list[float]:
 def _works(count: int, toolkit: AsyncWork) -> list[AsyncWork]:
     manager = AgentlyToolManager()
     manager.tool_func(find)
-    registry = MCPRegistry()
+    registry = MCPRegistry(validate=True)
     registry.register(_Finder())
     kit = AgentToolkit("bench")
     kit.add_tool(_FindTool("find", "Find leaves."))
@@ -93,7 +93,16 @@ def _beside(name: str, runs: list[list[float]]) -> Row:
 class _Finder:
     name = "find"
     description = "Find leaves."
-    input_schema: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+    input_schema: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1},
+            "limit": {"type": "integer", "minimum": 1, "default": 10},
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["query", "tags"],
+        "additionalProperties": False,
+    }
 
     async def call(self, arguments: dict[str, Any]) -> Any:
         return await find(**arguments)

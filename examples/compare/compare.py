@@ -1,6 +1,6 @@
 """Run the same programs on an original library and on the dialect, and show where they differ.
 
-    python examples/compare/compare.py [agently] [agentscope] [--check]
+    python examples/compare/compare.py [agently] [agentscope] [sage] [--check]
 
 The originals are installed from PyPI into environments of their own, in a cache
 folder. `--check` fails unless the differences are exactly those that the pages in
@@ -19,6 +19,8 @@ DOCS = HERE.parents[1] / "docs"
 ORIGINALS = {
     "agently": ["agently==4.0.7.5"],
     "agentscope": ["agentscope==1.0.21", "mcp<2", "sqlalchemy[asyncio]", "tqdm"],
+    # The registry is one module of it, which needs none of the packages that the others need.
+    "sage": ["isage-agentic==0.1.0.5", "--no-deps"],
 }
 MINUTES = 10
 
@@ -30,7 +32,7 @@ def python_of(name: str) -> Path:
     wanted = "\n".join(ORIGINALS[name])
     marker = folder / "installed"
     if not marker.exists() or marker.read_text() != wanted:
-        print(f"Installing {', '.join(ORIGINALS[name])}", file=sys.stderr)
+        print(f"Installing {' '.join(ORIGINALS[name])}", file=sys.stderr)
         venv.create(folder, clear=True, with_pip=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-qq"]
         subprocess.run([*pip, *ORIGINALS[name]], check=True, timeout=60 * MINUTES)

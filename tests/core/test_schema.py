@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
 from wieldy import DefinitionError, Status, Text, Tool, Toolbox
-from wieldy.core.schema import fill_defaults
 
 
 class Colour(Enum):
@@ -640,30 +639,3 @@ def test_a_member_of_an_enum_is_shown_as_its_value(size: Size) -> None:
 
     shown = Tool(pick).input_schema["properties"]["size"]["default"]
     assert shown == json.loads(json.dumps(size.value))
-
-
-@pytest.mark.parametrize(
-    ("schema", "sent", "filled"),
-    [
-        (None, {"a": 1}, {"a": 1}),
-        ({"properties": {"a": {"default": [1]}}}, {}, {"a": [1]}),
-        ({"properties": {"a": {"default": 1}}}, {"a": None}, {"a": None}),
-        ({"properties": {"a": True}}, {"b": 2}, {"b": 2}),
-        ({"properties": {"a": {"default": 1}}}, "text", "text"),
-        (
-            {"properties": {"a": {"properties": {"b": {"default": 2}}}}},
-            {"a": {"c": 3}},
-            {"a": {"c": 3, "b": 2}},
-        ),
-    ],
-)
-def test_defaults_of_a_schema_fill_what_was_not_sent(schema: Any, sent: Any, filled: Any) -> None:
-    assert fill_defaults(schema, sent) == filled
-
-
-def test_a_filled_default_is_not_the_schemas_own() -> None:
-    schema = {"properties": {"a": {"default": [1]}}}
-
-    fill_defaults(schema, {})["a"].append(2)
-
-    assert schema == {"properties": {"a": {"default": [1]}}}

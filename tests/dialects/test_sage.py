@@ -3,10 +3,11 @@
 import asyncio
 import inspect
 import queue
+import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
@@ -135,7 +136,7 @@ def test_the_calculator_of_the_document() -> None:
     [object(), Made("", len), Made(3, len), Made("x", None), "echo", None],  # type: ignore[arg-type]
 )
 def test_002_1_an_object_without_name_or_call_is_a_type_error(bad: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="Tool must have `name` and `call"):
         MCPRegistry().register(bad)
 
 
@@ -206,10 +207,142 @@ async def test_002_1_a_call_inside_a_running_loop_works() -> None:
     assert await reg.acall("async", {}) == 42
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        123,
+        "text",
+        '{"a": 1}',
+        b"bytes",
+        None,
+        [1, 2],
+        {1: "a"},
+        {1: "a", "b": 2},
+        {("x", 1): 2, None: 3},
+        {"$aside": 1},
+        {"$aside": {"whole": 1}},
+        {"$aside": {"pairs": [["a", 1]]}, 2: 3},
+    ],
+)
+async def test_002_2_call_passes_anything_on(sent: Any) -> None:
+    reg = MCPRegistry()
+    reg.register(Made("same", lambda arguments: [arguments]))
+    assert reg.call("same", sent) == [sent]
+    assert await reg.acall("same", sent) == [sent]
+    assert reg.call("same") == [{}]
+
+
+@pytest.mark.parametrize("sent", [123, "text", '{"text": "hi"}', None, [1], {1: "a", "text": "x"}])
+def test_002_2_what_is_validated_must_be_a_dict(sent: Any) -> None:
+    ran: list[Any] = []
+    reg = MCPRegistry(record=True)
+    reg.register(Made("strict", ran.append, input_schema={"type": "object"}), validate=True)
+    with pytest.raises(ValueError, match="Invalid arguments for strict: arguments: expected"):
+        reg.call("strict", sent)
+    assert ran == []
+    assert [record["ok"] for record in reg.records] == [False]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"path": "/etc/passwd", 1: 2},
+        {"path": "/etc/passwd", "$aside": {"pairs": []}},
+        {"path": "/etc/passwd", "$aside": {"whole": 1}},
+    ],
+)
+def test_002_2_what_has_no_name_hides_nothing_from_a_rule(sent: Any) -> None:
+    box, ran = Toolbox(), list[Any]()
+    box.rules.deny("open", where={"path": "/etc/*"})
+    reg = MCPRegistry(toolbox=box)
+    reg.register(Made("open", ran.append))
+    with pytest.raises(PermissionError):
+        reg.call("open", sent)
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"$aside": {"whole": {"path": "/etc/passwd"}}},
+        {"$aside": {"pairs": [["path", "/etc/passwd"]]}},
+        {"$aside": {"pairs": "path"}},
+        {"$aside": {"pairs": [["path"]]}},
+    ],
+)
+def test_002_2_a_caller_of_the_toolbox_cannot_pass_a_name_beside_the_rules(sent: Any) -> None:
+    box, ran = Toolbox(), list[Any]()
+    box.rules.deny("open", where={"path": "/etc/*"})
+    MCPRegistry(toolbox=box).register(Made("open", ran.append))
+    box.call_sync("open", sent)
+    assert ran == [sent]
+
+
+async def test_002_2_what_waits_for_approval_is_passed_on_as_it_was_sent() -> None:
+    box = Toolbox()
+    box.rules.ask("same")
+    reg = MCPRegistry(toolbox=box)
+    reg.register(Made("same", lambda arguments: [arguments]))
+    for sent in (123, {1: 2, "a": 3}):
+        with pytest.raises(PermissionError):
+            await reg.acall("same", sent)
+        (parked,) = await box.pending()
+        assert (await box.approve(parked.id)).value == [sent]
+
+
+# Generators
+
+
+def counting(arguments: Any) -> Iterator[int]:
+    yield from range(3)
+
+
+async def counting_later(arguments: Any) -> AsyncIterator[int]:
+    for n in range(3):
+        yield n
+
+
+async def test_002_1_generators_are_given_as_they_are() -> None:
+    async def made_later(arguments: Any) -> Iterator[int]:
+        await asyncio.sleep(0)
+        return counting(arguments)
+
+    heard: list[Outcome] = []
+    reg = MCPRegistry(toolbox=Toolbox(observers=[heard.append]))
+    reg.register(Made("gen", counting))
+    reg.register(Made("async", counting_later))
+    reg.register(Made("later", made_later))
+    reg.register(Made("made", lambda arguments: counting(arguments)))
+    for name in ("gen", "later", "made"):
+        for given in (reg.call(name, {}), await reg.acall(name, {})):
+            assert inspect.isgenerator(given)
+            assert list(given) == [0, 1, 2]
+    for given in (reg.call("async", {}), await reg.acall("async", {})):
+        assert [n async for n in given] == [0, 1, 2]
+    assert all(outcome.ok for outcome in heard)
+
+
+async def test_002_1_the_toolbox_runs_a_generator_to_its_end() -> None:
+    box = Toolbox()
+    reg = MCPRegistry(toolbox=box)
+    reg.register(Made("gen", counting))
+
+    async def nested(arguments: Any) -> list[Any]:
+        inside = await box.call("gen", {})
+        return [inside.value, list(await reg.acall("gen", {}))]
+
+    reg.register(Made("nested", nested))
+    assert (await box.call("gen", {})).value == [0, 1, 2]
+    assert await reg.acall("nested", {}) == [[0, 1, 2], [0, 1, 2]]
+
+
 # 002.2
 
 
-@pytest.mark.parametrize("data", [None, "describe", {}, {"op": "describe"}])
+@pytest.mark.parametrize(
+    "data",
+    [None, "describe", {}, {"op": "describe"}, {"foo": 1}, {"op": "describe", "name": "echo"}],
+)
 def test_002_2_execute_describes(data: Any) -> None:
     reg = MCPRegistry()
     reg.register(EchoTool())
@@ -221,6 +354,7 @@ def test_002_2_execute_describes(data: Any) -> None:
     [
         {"name": "echo", "arguments": {"text": "hi"}},
         {"op": "call", "name": "echo", "arguments": {"text": "hi"}},
+        {"op": None, "name": "echo", "arguments": {"text": "hi"}, "why": "?"},
     ],
 )
 def test_002_2_execute_calls(data: Any) -> None:
@@ -236,24 +370,37 @@ def test_002_2_arguments_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "error"),
+    ("data", "error", "said"),
     [
-        ({"op": "remove", "name": "echo"}, ValueError),
-        ({"op": "call"}, ValueError),
-        ({"name": ""}, ValueError),
-        ({"name": "echo", "arguments": [1]}, TypeError),
-        ({"name": "echo", "arguments": "text"}, TypeError),
-        ([1], TypeError),
-        (7, TypeError),
-        ("echo", TypeError),
-        ({"name": "nope"}, KeyError),
+        ({"op": "remove", "name": "echo"}, ValueError, "Unsupported op: 'remove'"),
+        ({"op": ["call"], "name": "echo"}, ValueError, "Unsupported op"),
+        ({"op": "call"}, ValueError, "Missing or invalid 'name'"),
+        ({"op": None}, ValueError, "Missing or invalid 'name'"),
+        ({"name": ""}, ValueError, "Missing or invalid 'name'"),
+        ({"name": 3}, ValueError, "Missing or invalid 'name'"),
+        ({"name": "echo", "arguments": [1]}, TypeError, "'arguments' must be a dict"),
+        ({"name": "echo", "arguments": "text"}, TypeError, "'arguments' must be a dict"),
+        ({"name": "echo", "arguments": None}, TypeError, "'arguments' must be a dict"),
+        ([1], TypeError, "expects None/'describe' or a dict"),
+        ([], TypeError, "expects None/'describe' or a dict"),
+        (7, TypeError, "expects None/'describe' or a dict"),
+        ("echo", TypeError, "expects None/'describe' or a dict"),
+        ({"name": "nope"}, KeyError, "Tool not found: nope"),
     ],
 )
-def test_002_2_bad_data(data: Any, error: type[Exception]) -> None:
+def test_002_2_bad_data(data: Any, error: type[Exception], said: str) -> None:
     reg = MCPRegistry()
     reg.register(EchoTool())
-    with pytest.raises(error):
+    with pytest.raises(error, match=re.escape(said)):
         reg.execute(data)
+
+
+@pytest.mark.parametrize("name", [3, None, ("echo",)])
+def test_002_2_a_name_that_is_no_text_is_not_found(name: Any) -> None:
+    reg = MCPRegistry(deny=["x*"])
+    reg.register(EchoTool())
+    with pytest.raises(KeyError):
+        reg.call(name, {})
 
 
 # 002.3
@@ -380,6 +527,24 @@ def test_002_4_validation_is_off_by_default_and_per_tool() -> None:
         reg.call("strict", {"query": 1})
 
 
+def test_002_4_defaults_count_at_every_depth() -> None:
+    inner = {"type": "object", "properties": {"n": {"default": 1}}, "required": ["n"]}
+    schema = {
+        "type": "object",
+        "$defs": {"inner": inner},
+        "properties": {
+            "one": {"$ref": "#/$defs/inner"},
+            "many": {"type": "array", "items": inner},
+        },
+        "required": ["one"],
+    }
+    reg = MCPRegistry(validate=True)
+    reg.register(Made("t", lambda arguments: arguments, input_schema=schema))
+    sent = {"one": {}, "many": [{}, {"n": 2}]}
+    assert reg.call("t", sent) == {"one": {"n": 1}, "many": [{"n": 1}, {"n": 2}]}
+    assert sent == {"one": {}, "many": [{}, {"n": 2}]}
+
+
 def test_002_4_a_default_belongs_to_one_call() -> None:
     schema = {"type": "object", "properties": {"items": {"type": "array", "default": []}}}
     reg = MCPRegistry(validate=True)
@@ -460,6 +625,64 @@ def test_002_4_records_say_how_each_call_went() -> None:
     assert [record["error"] is None for record in reg.records] == [True, True, False, False]
     assert "bad" in reg.records[2]["error"]
     assert MCPRegistry().records == []
+
+
+async def test_002_4_denied_calls_are_in_the_records() -> None:
+    box = Toolbox()
+    box.rules.deny("ruled_out")
+    reg = MCPRegistry(deny=["rm_*"], record=True, toolbox=box)
+    for name in ("rm_all", "ruled_out"):
+        reg.register(Made(name, len))
+        with pytest.raises(PermissionError):
+            reg.call(name, {})
+        with pytest.raises(PermissionError):
+            await reg.acall(name, {})
+    assert [(each["name"], each["ok"]) for each in reg.records] == [
+        ("rm_all", False),
+        ("rm_all", False),
+        ("ruled_out", False),
+        ("ruled_out", False),
+    ]
+    assert all(record["error"] and record["ms"] >= 0 for record in reg.records)
+
+
+async def test_002_4_blocking_and_awaiting_callers_stand_in_one_queue() -> None:
+    go_on, began = threading.Event(), threading.Event()
+
+    def hold(arguments: dict[str, Any]) -> str:
+        began.set()
+        assert go_on.wait(SOON)
+        return "done"
+
+    reg = MCPRegistry(max_concurrency=1, max_queue=0)
+    reg.register(Made("hold", hold))
+    first = asyncio.create_task(asyncio.to_thread(reg.call, "hold", {}))
+    assert await asyncio.to_thread(began.wait, SOON)
+    with pytest.raises(queue.Full):
+        await reg.acall("hold", {})
+    with pytest.raises(queue.Full):
+        await asyncio.to_thread(reg.call, "hold", {})
+    go_on.set()
+    assert await first == "done"
+    assert reg.call("hold", {}) == "done", "the turn came back"
+
+
+async def test_002_4_a_blocking_call_that_would_wait_for_its_own_loop_is_refused() -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(arguments: dict[str, Any]) -> str:
+        began.set()
+        await go_on.wait()
+        return "done"
+
+    reg = MCPRegistry(max_concurrency=1)
+    reg.register(Made("hold", hold))
+    first = asyncio.create_task(reg.acall("hold", {}))
+    await began.wait()
+    with pytest.raises(RuntimeError, match="await"):
+        reg.call("hold", {})
+    go_on.set()
+    assert await first == "done"
 
 
 async def test_002_4_a_full_queue_turns_calls_away() -> None:

@@ -1,4 +1,4 @@
-"""Names that providers accept, and names that are near a wrong one."""
+"""Lists of names, names that providers accept, and names that are near a wrong one."""
 
 import re
 from collections.abc import Iterable
@@ -9,6 +9,11 @@ _HASH_LENGTH = 8
 # Nobody mistypes a longer name, and comparing costs by the length of both.
 _LONGEST_NEAR = 200
 _SEPARATORS = bytes(mark for mark in range(128) if not chr(mark).isalnum())
+
+
+def listed_names(names: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Names that may be given as one text, as several, or not at all."""
+    return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 def provider_name(name: str) -> str:

@@ -137,11 +137,17 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
     """The schema of each of so many items; `None` where nothing is said."""
-    items, first = schema.get("items"), schema.get("prefixItems", ())
+    first, rest = item_parts(schema)
+    return [*first[:count], *[rest] * (count - len(first))]
+
+
+def item_parts(schema: Mapping[str, Any]) -> tuple[Sequence[Any], Any]:
+    """The schemas of the first items, and of all that follow."""
+    items = schema.get("items")
     if isinstance(items, list):
         # Before draft 2020-12 the first items stood here.
-        items, first = schema.get("additionalItems"), items
-    return [*first[:count], *[items] * (count - len(first))]
+        return items, schema.get("additionalItems")
+    return schema.get("prefixItems", ()), items
 
 
 def speaks_of_secret(part: Mapping[str, Any]) -> bool:

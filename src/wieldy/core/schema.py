@@ -10,10 +10,8 @@ from collections.abc import (
     Coroutine,
     Generator,
     Iterator,
-    Mapping,
     Sequence,
 )
-from copy import deepcopy
 from enum import Enum
 from typing import Any, get_args, get_origin
 
@@ -156,22 +154,6 @@ def untitled(schema: Any) -> Any:
         elif key != "title":
             plain[key] = untitled(value)
     return plain
-
-
-def fill_defaults(schema: Mapping[str, Any] | None, arguments: Any) -> Any:
-    """The arguments with what the schema gives where nothing was sent, at every depth."""
-    properties = (schema or {}).get("properties")
-    if not isinstance(properties, Mapping) or not isinstance(arguments, dict):
-        return arguments
-    parts = {name: part for name, part in properties.items() if isinstance(part, Mapping)}
-    # The schema's own value is not handed out: whoever gets it may change it.
-    filled = {
-        name: deepcopy(part["default"])
-        for name, part in parts.items()
-        if name not in arguments and "default" in part
-    }
-    known = {name: fill_defaults(parts.get(name), value) for name, value in arguments.items()}
-    return {**known, **filled}
 
 
 def _arguments_schema(tool: str, signature: Signature) -> CoreSchema:

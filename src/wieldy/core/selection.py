@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from .names import provider_name
+from .names import listed_names, provider_name
 from .tool import Tool
 
 
@@ -35,6 +35,4 @@ class Selection:
 
 
 def _set(criterion: Iterable[str] | str | None) -> frozenset[str] | None:
-    if criterion is None:
-        return None
-    return frozenset([criterion] if isinstance(criterion, str) else criterion)
+    return None if criterion is None else frozenset(listed_names(criterion))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import queue
 import threading
 import weakref
 from collections import deque
@@ -11,33 +12,39 @@ from typing import Any
 from .call import Outcome
 from .gate import Gate
 from .run import Handler, Middleware, Run, stand_in_queue
-from .sync import refuse_standstill
+from .sync import Holder, refuse_standstill
 
 
 class Slots:
-    """A first-come-first-served semaphore that callers on different loops can share."""
+    """A first-come-first-served semaphore that callers on different loops can share.
 
-    __slots__ = ("_free", "_holders", "_lock", "_waiting")
+    `longest` is how many may wait; to the next one `queue.Full` is raised.
+    """
 
-    def __init__(self, count: int) -> None:
+    __slots__ = ("_free", "_holders", "_lock", "_longest", "_waiting")
+
+    def __init__(self, count: int, longest: int | None = None) -> None:
         self._free = count
-        self._holders: set[Run] = set()
-        self._waiting: deque[tuple[asyncio.Future[None], Run]] = deque()
+        self._longest = longest
+        self._holders: set[Holder] = set()
+        self._waiting: deque[tuple[asyncio.Future[None], Holder]] = deque()
         self._lock = threading.Lock()
 
-    def take_free(self, run: Run) -> bool:
+    def take_free(self, holder: Holder) -> bool:
         """Take a slot if one is free."""
         with self._lock:
-            return self._take_free(run)
+            return self._take_free(holder)
 
-    async def take(self, run: Run) -> None:
-        """Wait for a slot, or raise if that would be forever."""
+    async def take(self, holder: Holder, what: str) -> None:
+        """Wait for a slot, or raise if that would be forever; `what` it is a slot of."""
         with self._lock:
             self._drop_dead()
-            if self._take_free(run):
+            if self._take_free(holder):
                 return
-            refuse_standstill(run, self._holders, f"the slot of {run.tool.name}")
-            waiter = (asyncio.get_running_loop().create_future(), run)
+            refuse_standstill(holder, self._holders, f"the slot of {what}")
+            if self._longest is not None and len(self._waiting) >= self._longest:
+                raise queue.Full(f"{self._longest} calls of {what} wait already")
+            waiter = (asyncio.get_running_loop().create_future(), holder)
             self._waiting.append(waiter)
         try:
             await stand_in_queue(waiter[0])
@@ -47,40 +54,40 @@ class Slots:
                 if not handed_over:
                     self._waiting.remove(waiter)
             if handed_over:
-                self.give(run)
+                self.give(holder)
             raise
 
-    def give(self, run: Run) -> None:
+    def give(self, holder: Holder) -> None:
         """Give a slot back, to the one who has waited longest."""
         with self._lock:
-            if run in self._holders:
-                self._holders.discard(run)
+            if holder in self._holders:
+                self._holders.discard(holder)
                 self._free += 1
                 self._hand_over()
 
-    def _take_free(self, run: Run) -> bool:
+    def _take_free(self, holder: Holder) -> bool:
         if self._free > 0:
             self._free -= 1
-            self._holders.add(run)
+            self._holders.add(holder)
             return True
         return False
 
     def _drop_dead(self) -> None:
         """Take back the slots of calls whose loop was closed under them: they never end."""
-        for run in [run for run in self._holders if run.loop.is_closed()]:
-            self._holders.discard(run)
+        for holder in [each for each in self._holders if each.loop.is_closed()]:
+            self._holders.discard(holder)
             self._free += 1
         self._hand_over()
 
     def _hand_over(self) -> None:
         while self._free > 0 and self._waiting:
-            future, run = self._waiting.popleft()
+            future, holder = self._waiting.popleft()
             try:
                 future.get_loop().call_soon_threadsafe(_wake, future)
             except RuntimeError:
                 # Its loop was closed while it waited; the next one.
                 continue
-            self._take_free(run)
+            self._take_free(holder)
 
 
 class _Pool:
@@ -131,7 +138,7 @@ def limit_concurrency(
             outside = False
             if not slots.take_free(run):
                 outside = gate.step_out(run)
-                await slots.take(run)
+                await slots.take(run, run.tool.name)
             run.slots = slots
             try:
                 if outside:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .run import Run
 
@@ -247,9 +247,21 @@ def loops_stopped_for(task: "asyncio.Task[Any]") -> set[asyncio.AbstractEventLoo
     return found
 
 
-def refuse_standstill(run: Run, holders: Collection[Run], what: str) -> None:
+class Holder(Protocol):
+    """Who holds or waits for something: a call under way, or a task before its call begins."""
+
+    @property
+    def task(self) -> "asyncio.Task[Any]":
+        """The task that it is done in."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of that task."""
+
+
+def refuse_standstill(waiting: Holder, holders: Collection[Holder], what: str) -> None:
     """Raise if a call is about to wait for what only calls on such loops could give back."""
-    stopped = loops_stopped_for(run.task)
+    stopped = loops_stopped_for(waiting.task)
     if stopped and holders and all(holder.loop in stopped for holder in holders):
         raise RuntimeError(
             f"{what} is held by a call on the event loop that this blocking call stops; "

@@ -15,6 +15,7 @@ from .errors import DefinitionError
 from .filled_in import without_filled_in
 from .hold import Hold
 from .limits import NO_LIMITS, Limits
+from .names import listed_names
 from .option_check import check_options
 from .reshape import UNSET, Argument, Reshape
 from .schema_graph import SchemaGraph, SchemaRefused
@@ -118,7 +119,7 @@ class Tool:
         self.name = name or own_name(function)
         self.function = function
         self.group = group
-        self.tags = (tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags))
+        self.tags = tuple(dict.fromkeys(listed_names(tags)))
         self.permission = _permission(self.name, permission)
         self.presets = dict(presets or {})
         self.limits = limits or NO_LIMITS

@@ -17,6 +17,7 @@ except ImportError as error:
 
 from wieldy.core.errors import InvalidSource, ServerUnavailable, WieldyError, describe
 from wieldy.core.limits import Limits
+from wieldy.core.names import listed_names
 from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Permission, Tool
@@ -285,16 +286,12 @@ def make_terms(
     if on_conflict not in (None, "override", "skip", "rename"):
         raise ValueError(f"on_conflict is 'override', 'skip' or 'rename', not {on_conflict!r}")
     return Terms(
-        tags=tags if callable(tags) else _several(tags),
-        allow=None if allow is None else _several(allow),
-        deny=_several(deny or ()),
+        tags=tags if callable(tags) else listed_names(tags),
+        allow=None if allow is None else listed_names(allow),
+        deny=listed_names(deny),
         limits=DEFAULT_LIMITS if limits is None else limits,
         trusted=trusted,
         permission=Permission.AUTO if permission is None else Permission(permission),
         on_conflict=on_conflict,
         check_output=check_output,
     )
-
-
-def _several(given: Iterable[str] | str) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

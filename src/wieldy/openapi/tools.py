@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from wieldy.core.errors import DocumentError
 from wieldy.core.limits import Limits
+from wieldy.core.names import listed_names
 from wieldy.core.tool import Permission, Tool
 
 from .client import Client
@@ -77,9 +78,8 @@ async def read_tools(
             "group": options.get("group", "basic"),
             "source": f"openapi:{document.title[:100]}",
         }
-        own = (tags,) if isinstance(tags, str) else tuple(tags)
         endpoints = _usable(document, [Endpoint(service, each) for each in chosen])
-        return [_tool(each, own, facts) for each in endpoints], client
+        return [_tool(each, listed_names(tags), facts) for each in endpoints], client
     except BaseException:
         await client.close()
         raise
@@ -100,7 +100,7 @@ def _chosen(
     deny: Iterable[str] | str | None,
 ) -> list[Operation]:
     listed = operations(document, prefix)
-    wanted, refused = _patterns(allow), _patterns(deny)
+    wanted, refused = listed_names(allow), listed_names(deny)
     chosen = [
         each
         for each in listed
@@ -113,11 +113,7 @@ def _chosen(
     return chosen
 
 
-def _patterns(given: Iterable[str] | str | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(given or ())
-
-
-def _matches(operation: Operation, patterns: list[str]) -> bool:
+def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
     """Whether a pattern fits the name or the document's own id, or method and path.
 
     One with a space in it is for method and path.

@@ -10,6 +10,7 @@ from wieldy.agent.kwargs_schema import kwargs_schema
 from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.core.call import Outcome
+from wieldy.core.names import listed_names
 from wieldy.core.signature import bound_keywords, unwrap_partial
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool, own_name
@@ -75,7 +76,7 @@ class AgentlyToolManager:
             name=name,
             description=info["desc"],
             input_schema=kwargs_schema(info["kwargs"], func),
-            tags=_listed(tags),
+            tags=listed_names(tags),
             validation="describe",
             source=_SOURCE,
         )
@@ -83,13 +84,13 @@ class AgentlyToolManager:
 
     def tag(self, tool_names: Names, tags: Names) -> None:
         """Add tags to registered tools; an unknown one is a `RuntimeError`."""
-        found = [(name, self.toolbox.get(name)) for name in _listed(tool_names)]
+        found = [(name, self.toolbox.get(name)) for name in listed_names(tool_names)]
         for name, tool in found:
             if tool is None:
                 raise RuntimeError(f"Can not find tool named '{name}'")
         for _, tool in found:
             assert tool is not None
-            tagged = tool.replace(tags=(*tool.tags, *_listed(tags)))
+            tagged = tool.replace(tags=(*tool.tags, *listed_names(tags)))
             self.toolbox.add(tagged, on_conflict="override")
             if self._is_known(tool):
                 self._known[tool.name] = (tagged, self._known[tool.name][1])
@@ -109,7 +110,7 @@ class AgentlyToolManager:
         """What is known of all tools, or of those with any of the tags."""
         if tags is None:
             return self.tool_info
-        wanted = set(_listed(tags))
+        wanted = set(listed_names(tags))
         return {
             tool.name: self._info(tool) for tool in self.toolbox if wanted.intersection(tool.tags)
         }
@@ -142,7 +143,7 @@ class AgentlyToolManager:
 
     async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
         """Register the tools of an MCP server, with its own tags and those given."""
-        given = _listed(tags)
+        given = listed_names(tags)
         servers = self.toolbox.mcp
         before = [server for server in servers.values() if server.tools]
         await self.toolbox.add_mcp(
@@ -180,10 +181,6 @@ class AgentlyToolManager:
 
 async def _call_remote(tools: AgentlyToolManager, name: str, /, **kwargs: Any) -> Any:
     return await tools.async_call_tool(name, kwargs)
-
-
-def _listed(names: Names | None) -> list[str]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
 def _name_and_inner(func: Any) -> tuple[str, Any]:

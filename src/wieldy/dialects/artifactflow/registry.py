@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 
+from wieldy.core.names import listed_names
 from wieldy.toolbox import Toolbox
 
 from .tool import BaseTool, engine_tool, need_tool
@@ -30,7 +31,7 @@ class ToolRegistry:
     ) -> AgentToolkit:
         """A toolkit with these tools; unknown names are left out with a warning."""
         toolkit = AgentToolkit(agent_name, self.toolbox)
-        for name in [tool_names] if isinstance(tool_names, str) else tool_names or ():
+        for name in listed_names(tool_names):
             tool = self._find(name)
             if tool is None:
                 _log.warning("There is no tool %r for the agent %r", name, agent_name)

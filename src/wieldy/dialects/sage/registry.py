@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any
 
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import (
     CallDenied,
     CallPending,
@@ -14,13 +15,18 @@ from wieldy.core.errors import (
     ToolNotFound,
 )
 from wieldy.core.limits import Limits
-from wieldy.core.schema import fill_defaults
+from wieldy.core.names import listed_names
+from wieldy.core.schema_defaults import read_defaults, without_required_defaults
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
+from .handed_out import expect_generator, forget_generator, put_in, taken_out
 from .turns import Turns
+from .whole_arguments import are_named, pack_whole, unpack_whole
 
 _SOURCE = "sage"
+_NEEDED = "Tool must have `name` and `call(arguments)`"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class MCPRegistry:
@@ -49,8 +55,9 @@ class MCPRegistry:
         self.records: list[dict[str, Any]] = []
         self._validate = validate
         self._limits = (timeout, retries)
-        self._allow = None if allow is None else _names(allow)
-        self._deny = _names(deny or ())
+        self._allow = None if allow is None else listed_names(allow)
+        self._deny = listed_names(deny)
+        self._restricted = allow is not None or bool(self._deny)
         self._record = record
         self._turns = Turns(max_concurrency, max_queue)
 
@@ -64,19 +71,21 @@ class MCPRegistry:
         """Register a tool object; one of the same name is replaced."""
         name = getattr(tool_obj, "name", None)
         if not isinstance(name, str) or not name:
-            raise TypeError("a tool needs a `name`")
+            raise TypeError(
+                f"Tool must have `name` and `call(arguments)`: {tool_obj!r:.80} has no name"
+            )
         if not callable(getattr(tool_obj, "call", None)):
-            raise TypeError(f"the tool {name!r} needs a method `call(arguments)`")
+            raise TypeError(f"{_NEEDED}: {name!r} has no `call`")
         checked = self._validate if validate is None else validate
         seconds = self._limits[0] if timeout is None else timeout
         again = self._limits[1] if retries is None else retries
         schema = _schema_of(tool_obj)
         self.toolbox.add(
             Tool(
-                _entrance(tool_obj, schema if checked else None),
+                _entrance(tool_obj, _with_defaults(schema) if checked else unpack_whole),
                 name=name,
                 description=_description_of(tool_obj),
-                input_schema=_without_needless(schema),
+                input_schema=without_required_defaults(schema),
                 validation="strict" if checked else "describe",
                 limits=Limits(timeout=seconds, retries=again, retry_unsafe=True),
                 source=_SOURCE,
@@ -88,47 +97,73 @@ class MCPRegistry:
         """`{name: {description, input_schema}}` of the tools that may be called, in order."""
         return {tool.name: _described(tool) for tool in self.toolbox if self._permits(tool.name)}
 
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    def call(self, name: str, arguments: Any = _NOTHING) -> Any:
         """Call a tool and give what it returns; what it raises is raised."""
-        sent = self._checked(name, arguments)
-        with self._turns.taken():
-            outcome = self.toolbox.call_sync(name, sent)
+        sent = self._sent(name, arguments)
+        if isinstance(sent, Outcome):
+            return self._told(sent)
+        token = expect_generator()
+        try:
+            if self._turns.free:
+                return self._told(self.toolbox.call_sync(name, sent))
+            with self._turns.taken():
+                outcome = self.toolbox.call_sync(name, sent)
+        finally:
+            forget_generator(token)
         return self._told(outcome)
 
-    async def acall(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    async def acall(self, name: str, arguments: Any = _NOTHING) -> Any:
         """The same without blocking the event loop."""
-        sent = self._checked(name, arguments)
-        if self._turns.free:
-            return self._told(await self.toolbox.call(name, sent))
-        async with self._turns.awaited():
-            outcome = await self.toolbox.call(name, sent)
+        sent = self._sent(name, arguments)
+        if isinstance(sent, Outcome):
+            return self._told(sent)
+        token = expect_generator()
+        try:
+            if self._turns.free:
+                return self._told(await self.toolbox.call(name, sent))
+            async with self._turns.awaited():
+                outcome = await self.toolbox.call(name, sent)
+        finally:
+            forget_generator(token)
         return self._told(outcome)
 
     def execute(self, data: Any = None) -> Any:
         """Describe, or call what the data says: `{"name": …, "arguments": {…}}`."""
-        if data is None or data == "describe" or data == {}:
+        if data is None or data == "describe":
             return self.describe()
         if not isinstance(data, Mapping):
-            raise TypeError(f"execute takes a mapping, not {type(data).__name__}")
-        op = data.get("op", "call")
-        if op == "describe":
+            raise TypeError(
+                "MCPRegistry.execute expects None/'describe' or a dict such as "
+                f"{{'name': 'echo', 'arguments': {{}}}}, not {type(data).__name__}"
+            )
+        op = data.get("op")
+        if op == "describe" or (op is None and not data.keys() & {"op", "name"}):
             return self.describe()
+        if op not in (None, "call"):
+            raise ValueError(f"Unsupported op: {op!r}. It is 'describe' or 'call'.")
         name = data.get("name")
-        if op != "call":
-            raise ValueError(f"op must be 'describe' or 'call', not {op!r}")
         if not isinstance(name, str) or not name:
-            raise ValueError("a call needs the name of a tool")
-        return self.call(name, data.get("arguments"))
+            raise ValueError("Missing or invalid 'name': a call needs the name of a tool")
+        arguments = data.get("arguments", _NOTHING)
+        if not isinstance(arguments, Mapping):
+            raise TypeError(f"'arguments' must be a dict, not {type(arguments).__name__}")
+        return self.call(name, arguments)
 
-    def _checked(self, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-        if arguments is not None and not isinstance(arguments, Mapping):
-            raise TypeError(f"arguments must be a mapping, not {type(arguments).__name__}")
-        if not self._permits(name) and name in self.toolbox:
-            raise PermissionError(f"the tool {name!r} may not be called through this registry")
-        return dict(arguments or {})
+    def _sent(self, name: str, arguments: Any) -> dict[str, Any] | Outcome:
+        """What goes to the engine, or how a call ended that does not get there."""
+        if self._restricted and not self._permits(name) and name in self.toolbox:
+            reason = "this registry does not allow it"
+            return Outcome(Call(name), Status.DENIED, error=CallDenied(name, reason))
+        if are_named(arguments):
+            return arguments if type(arguments) is dict else dict(arguments)
+        tool = self.toolbox.get(name) if isinstance(name, str) else None
+        if tool is not None and tool.validation != "describe":
+            came = f"arguments: expected a dict with text for keys, got {arguments!r:.80}"
+            return Outcome(Call(name), Status.ERROR, error=InvalidArguments(name, [came]))
+        return pack_whole(arguments)
 
     def _permits(self, name: str) -> bool:
-        if self._allow is None and not self._deny:
+        if not isinstance(name, str):
             return True
         allowed = self._allow is None or _any_matches(self._allow, name)
         return allowed and not _any_matches(self._deny, name)
@@ -136,13 +171,13 @@ class MCPRegistry:
     def _told(self, outcome: Outcome) -> Any:
         if self._record:
             self.records.append(_recorded(outcome))
-        if outcome.ok:
-            return outcome.value
+        if outcome.status is Status.OK:
+            return taken_out(outcome.value)
         if outcome.status is Status.PENDING:
             raise PermissionError(str(CallPending(outcome.call.tool, outcome.call.id)))
         match outcome.error:
             case ToolNotFound() as error:
-                raise KeyError(str(error)) from error
+                raise KeyError(f"Tool not found: {error.name}. {error}") from error
             case InvalidArguments() as error:
                 raise ValueError(str(error)) from error
             case CallDenied() as error:
@@ -152,22 +187,27 @@ class MCPRegistry:
         return outcome.unwrap()
 
 
-def _entrance(tool_obj: Any, schema: Mapping[str, Any] | None) -> Callable[..., Any]:
-    """The tool's `call` as a function of its arguments; with a schema, its defaults filled in."""
+def _entrance(tool_obj: Any, receive: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The tool's `call` as a function of its arguments, which it receives as it should."""
     if inspect.iscoroutinefunction(tool_obj.call):
 
         async def call_async(**arguments: Any) -> Any:
-            return await tool_obj.call(fill_defaults(schema, arguments))
+            return put_in(await tool_obj.call(receive(arguments)))
 
         entrance: Callable[..., Any] = call_async
     else:
 
         def call(**arguments: Any) -> Any:
-            return tool_obj.call(fill_defaults(schema, arguments))
+            return put_in(tool_obj.call(receive(arguments)))
 
         entrance = call
     entrance.__dict__["tool_obj"] = tool_obj
     return entrance
+
+
+def _with_defaults(schema: Mapping[str, Any]) -> Callable[[Any], Any]:
+    defaults = read_defaults(schema)
+    return dict if defaults is None else defaults.fill
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -186,22 +226,6 @@ def _schema_of(tool_obj: Any) -> dict[str, Any]:
     return dict(getattr(tool_obj, "input_schema", None) or {})
 
 
-def _without_needless(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with only those arguments required that have no default."""
-    declared = {"type": "object", "properties": {}, **schema}
-    properties = declared["properties"]
-    if "required" in declared:
-        declared["required"] = [
-            name for name in declared["required"] if "default" not in _part(properties, name)
-        ]
-    return declared
-
-
-def _part(properties: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = properties.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
 def _recorded(outcome: Outcome) -> dict[str, Any]:
     value = outcome.value
     structured = isinstance(value, Mapping) and "output" in value and "meta" in value
@@ -212,10 +236,6 @@ def _recorded(outcome: Outcome) -> dict[str, Any]:
         "error": None if outcome.ok else outcome.text,
         "meta": value["meta"] if structured else None,
     }
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _any_matches(patterns: Iterable[str], name: str) -> bool:
