@@ -26,6 +26,7 @@ def test_list_gives_json_for_programs(command: Command) -> None:
         "tags": ["math"],
         "permission": "auto",
         "source": "tools.py",
+        "server": None,
     }
 
 

@@ -174,7 +174,7 @@ def test_the_store_comes_from_the_environment_or_is_asked_for(
 def test_an_empty_log_is_said_to_be_empty(command: Command, store: Path) -> None:
     done = command("log", "--session", "no such")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "No call is recorded that fits." in done.stderr
+    assert "No call is recorded that fits, in sqlite:///wieldy.db." in done.stderr
     assert logged(command, "--session", "no such") == []
 
 

@@ -111,7 +111,7 @@ def test_nothing_pending_is_said(command: Command, folder: Path) -> None:
     command("call", "add", "--arg", "a=1")
     done = command("pending")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "No call waits for a decision." in done.stderr
+    assert "No call waits for a decision in sqlite:///wieldy.db." in done.stderr
     assert json.loads(command("pending", "--json").stdout) == []
 
 
@@ -141,7 +141,9 @@ def test_with_a_source_the_approved_call_runs_here(command: Command, waiting: st
 def test_without_a_source_the_decision_is_recorded(command: Command, waiting: str) -> None:
     done = command("approve", waiting)
     assert (done.exit_code, done.stdout) == (0, "")
-    assert f"Approved {waiting}. No SOURCE was named to run it" in done.stderr
+    assert (
+        f"Approved {waiting} in sqlite:///wieldy.db. No SOURCE was named to run it" in done.stderr
+    )
     assert f"wieldy approve {waiting} SOURCE" in done.stderr
     [still] = json.loads(command("pending", "--json").stdout)
     assert still["status"] == "approved"
@@ -160,7 +162,9 @@ def test_a_source_without_the_tool_leaves_the_call_approved(
     (folder / "empty.py").write_text(empty)
     done = command("approve", waiting, "empty.py")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert f"Approved {waiting}. wipe is not here as it was then" in done.stderr
+    assert (
+        f"Approved {waiting} in sqlite:///wieldy.db. wipe is not here as it was then" in done.stderr
+    )
 
 
 def test_the_help_names_no_source_that_approve_would_not_take(command: Command) -> None:

@@ -188,7 +188,7 @@ def test_a_call_that_is_not_there_is_said(command: Command, asked: tuple[str, ..
     command("call", "add", "--arg", "a=1")
     done = command(*asked)
     assert done.exit_code == 2
-    assert "There is no call 'call_x'." in done.stderr
+    assert "There is no call 'call_x' in sqlite:///wieldy.db." in done.stderr
 
 
 def test_a_call_that_ended_by_itself_is_not_settled(command: Command) -> None:

@@ -158,6 +158,16 @@ def test_what_to_start_elsewhere_keeps_the_lock_and_the_store(folder: Path) -> N
     assert f"wieldy pending --store sqlite:///{folder / 'gate.db'}" in gateway.said
 
 
+def test_what_to_try_names_the_store_of_a_python_source(folder: Path) -> None:
+    text = (folder / "tools.py").read_text().replace("wieldy.db", "calls.db")
+    (folder / "tools.py").write_text(text)
+    server = Serving(folder)
+    try:
+        assert f"wieldy pending --store sqlite:///{folder / 'calls.db'}" in server.said
+    finally:
+        server.close()
+
+
 def test_a_caller_needs_its_token(folder: Path) -> None:
     server = Serving(folder, "--token", "ann=very-secret-token")
     try:
@@ -182,6 +192,13 @@ def test_an_mcp_servers_file_names_servers_over_stdio(folder: Path) -> None:
     both = json.loads(wieldy("list", "tools.py", "mcp.json", "--json", cwd=folder).stdout)
     origins = {tool["name"]: tool["source"] for tool in both}
     assert (origins["add"], origins["mine__add"]) == ("tools.py", "mcp.json")
+    servers = {tool["name"]: tool["server"] for tool in both}
+    assert (servers["add"], servers["mine__add"]) == (None, "mine")
+    table = wieldy("list", "tools.py", "mcp.json", cwd=folder).stdout.splitlines()
+    assert table[0].split() == ["name", "group", "permission", "source", "server", "description"]
+    [row] = [line.split() for line in table if line.startswith("mine__add ")]
+    assert row[:5] == ["mine__add", "basic", "auto", "mcp.json", "mine"]
+    assert "server      mine" in wieldy("describe", "add", "mcp.json", cwd=folder).stdout
 
 
 def test_a_taken_port_is_said(command: Command) -> None:

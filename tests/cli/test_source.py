@@ -124,7 +124,7 @@ border().wait(lambda home: box.add_mcp({{"mcpServers": named}}))
     done = command("list", "own.py", "--json")
 
     assert done.exit_code == 4
-    assert [each.get("server") for each in json.loads(done.stdout)] == [None, None, "bad"]
+    assert [each.get("server") for each in json.loads(done.stdout)] == ["good", "good", "bad"]
 
 
 def test_a_tool_that_can_t_be_offered_is_named(command: Command, folder: Path) -> None:

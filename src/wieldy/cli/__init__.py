@@ -8,6 +8,10 @@ def main() -> None:
     try:
         # Its packages are an extra; without them there is one line to say.
         from .app import app  # noqa: PLC0415
+        from .closed_pipe import make_streams_quiet  # noqa: PLC0415
+        from .screen import obey_no_color  # noqa: PLC0415
     except ImportError as error:
         sys.exit(f'The wieldy command needs more packages ({error}): pip install "wieldy[cli]"')
+    make_streams_quiet()
+    obey_no_color()
     app()

@@ -24,6 +24,7 @@ from .options import (
     CallId,
     Form,
     Limit,
+    MoreSources,
     Name,
     Output,
     Provider,
@@ -32,7 +33,9 @@ from .options import (
     Sources,
     Status,
     Store,
+    StoreSource,
     ToolSources,
+    Traceback,
     UnknownCall,
     UnknownCalls,
 )
@@ -41,6 +44,7 @@ from .recovery import End, run_recover, run_settle
 from .run import run_agent
 from .serve import Place, run_serve
 from .source import Own
+from .store_choice import StoreChoice
 
 Guard = Annotated[
     str | None,
@@ -51,7 +55,9 @@ OnChange = Annotated[
     typer.Option(help="block, quarantine or warn; block if not said.", show_default=False),
 ]
 LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
-app = typer.Typer(pretty_exceptions_enable=False)
+app = typer.Typer(
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -114,6 +120,7 @@ def call(
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
+    traceback: Traceback = False,
     output: Output = Form.TEXT,
 ) -> None:
     """Call a tool: text as it comes, progress, and a question where it needs approval.
@@ -123,7 +130,7 @@ def call(
     Exits with 1 if the call fails or is denied, 3 if it waits for approval.
     """
     as_json = output is Form.JSON
-    wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json)
+    wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback)
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
 
@@ -222,6 +229,7 @@ def log(
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
     ] = False,
     store: Store = None,
+    source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the calls that were made, the newest first.
@@ -229,18 +237,24 @@ def log(
     With --follow, the newest are followed by each call as it comes and changes; with
     --json as well, each is one line.
     """
+    choice = StoreChoice(store, tuple(source or ()))
     asked = Filter(tool, status, session, since, until, limit)
     if follow and call_id is None:
-        raise typer.Exit(run_follow(store, asked, as_json))
-    raise typer.Exit(run_log(store, asked, call_id, as_json))
+        raise typer.Exit(run_follow(choice, asked, as_json))
+    raise typer.Exit(run_log(choice, asked, call_id, as_json))
 
 
 @app.command()
 def pending(
-    session: Session = None, agent: Agent = None, store: Store = None, as_json: AsJson = False
+    session: Session = None,
+    agent: Agent = None,
+    store: Store = None,
+    source: StoreSource = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the calls that wait for a decision."""
-    raise typer.Exit(run_pending(store, as_json, agent, session))
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_pending(choice, as_json, agent, session))
 
 
 @app.command()
@@ -251,6 +265,8 @@ def approve(
     arguments: ArgumentText = None,
     by: By = None,
     store: Store = None,
+    source: MoreSources = None,
+    traceback: Traceback = False,
     output: Output = Form.TEXT,
 ) -> None:
     """Approve a call. With a SOURCE that has its tool it runs here, and its outcome is shown.
@@ -259,7 +275,8 @@ def approve(
     --arg changes an argument, --json replaces them all.
     """
     verdict = Verdict(call_id, by, tuple(arg or ()), arguments)
-    raise typer.Exit(run_approve(verdict, sources, store, output is Form.JSON))
+    choice = StoreChoice(store, (*(sources or ()), *(source or ())))
+    raise typer.Exit(run_approve(verdict, choice, output is Form.JSON, traceback))
 
 
 @app.command()
@@ -270,10 +287,12 @@ def deny(
     ] = None,
     by: By = None,
     store: Store = None,
+    source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Refuse a call; it never runs."""
-    raise typer.Exit(run_deny(Verdict(call_id, by), reason, store, as_json))
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_deny(Verdict(call_id, by), reason, choice, as_json))
 
 
 @app.command()
@@ -282,13 +301,15 @@ def recover(
     chosen: UnknownCalls = None,
     by: By = None,
     store: Store = None,
+    source: MoreSources = None,
     as_json: AsJson = False,
 ) -> None:
     """Run again what a crash left open, where the tool is read-only or idempotent.
 
     Approved calls that no process has started run too.
     """
-    raise typer.Exit(run_recover(sources, chosen or (), by, store, as_json))
+    named = [*(sources or ()), *(source or ())]
+    raise typer.Exit(run_recover(named, store, chosen or (), by, as_json))
 
 
 @app.command()
@@ -305,10 +326,12 @@ def settle(
     ] = None,
     by: By = None,
     store: Store = None,
+    source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how a call did end whose process died; it does not run again."""
-    raise typer.Exit(run_settle(call_id, end, value, reason, by, store, as_json))
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_settle(call_id, end, value, reason, by, choice, as_json))
 
 
 @app.command()
@@ -334,10 +357,14 @@ def artifacts(
     ] = None,
     limit: Limit = 50,
     store: Store = None,
+    source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the artifacts of all sessions or of one, the newest first, or one of them whole."""
-    raise typer.Exit(run_artifacts(store, id, session, number, history, difference, limit, as_json))
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(
+        run_artifacts(choice, id, session, number, history, difference, limit, as_json)
+    )
 
 
 @app.command()

@@ -1,14 +1,17 @@
 """`wieldy artifacts`: the documents and large results that calls have left."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError
 from wieldy.store.artifact import Head
 from wieldy.store.handle import parse_handle
 
 from . import exits, screen
-from .environment import kept
+from .store_choice import StoreChoice
+
+if TYPE_CHECKING:
+    from wieldy.store.store import Store
 
 _COLUMNS = ("artifact", "version", "session", "type", "changed", "title")
 _HISTORY = ("version", "how", "size", "at", "by")
@@ -18,19 +21,20 @@ class ArtifactQuestion(WieldyError):
     """What was asked about an artifact can't be answered as asked."""
 
 
-async def _show_all(artifacts: Any, session: str | None, limit: int, as_json: bool) -> None:
+async def _show_all(store: "Store", session: str | None, limit: int, as_json: bool) -> None:
     if session is None:
         # One more than is shown, to know whether there are more.
-        found = await artifacts.everywhere(limit=limit + 1 if limit else None)
+        found = await store.artifacts.everywhere(limit=limit + 1 if limit else None)
     else:
-        found = sorted(await artifacts.list(session), key=lambda head: -head.changed_at)
+        found = sorted(await store.artifacts.list(session), key=lambda head: -head.changed_at)
     shown = found[: limit or None]
     if as_json:
         screen.put([_timed(asdict(each)) for each in shown])
     elif shown:
         screen.table(_COLUMNS, map(_row, shown))
     else:
-        screen.say("There are no artifacts" + ("." if session is None else " in this session."))
+        where = store.address if session is None else f"session {session} of {store.address}"
+        screen.say(f"There are no artifacts in {where}.")
     if len(found) > len(shown):
         screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
 
@@ -41,12 +45,13 @@ def _row(head: Head) -> tuple[object, ...]:
     return head.id, head.version, session, head.content_type, changed, head.title or ""
 
 
-async def _session_of(artifacts: Any, id: str) -> str | None:
+async def _session_of(store: "Store", id: str, choice: StoreChoice) -> str | None:
     """Where an artifact is, for who has not said; none comes before any session."""
-    sessions = [head.session for head in await artifacts.everywhere(id, limit=4)]
+    sessions = [head.session for head in await store.artifacts.everywhere(id, limit=4)]
     if not sessions:
         raise ArtifactQuestion(
-            f"No session has an artifact {id!r}. `wieldy artifacts` lists what there is."
+            f"No session has an artifact {id!r} in {store.address}. "
+            f"{choice.command('artifacts')} lists what there is."
         )
     if None in sessions:
         return None
@@ -91,7 +96,7 @@ async def _show_difference(
 
 
 def run_artifacts(
-    store: str | None,
+    choice: StoreChoice,
     reference: str | None,
     session: str | None,
     version: int | None,
@@ -109,14 +114,13 @@ def run_artifacts(
             )
         if limit < 0:
             raise ArtifactQuestion("--limit takes 0, for all, or a number above it.")
-        box: Any = kept(store)
-        async with box:
+        async with choice.open() as box:
             artifacts = box.artifacts
             if reference is None:
-                await _show_all(artifacts, session, limit, as_json)
+                await _show_all(box.store, session, limit, as_json)
                 return exits.OK
             id, named = parse_handle(reference)
-            where = session or await _session_of(artifacts, id)
+            where = session or await _session_of(box.store, id, choice)
             if history:
                 await _show_history(artifacts, id, where, as_json)
             elif difference is not None:

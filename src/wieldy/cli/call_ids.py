@@ -8,7 +8,7 @@ from wieldy.core.names import near
 from wieldy.store.entry import Entry
 
 if TYPE_CHECKING:
-    from wieldy.store.ledger import Ledger
+    from wieldy.store.store import Store
 
 # Ids of today are all of one length. Those of before had a counter without zeros before it,
 # so that one could be the beginning of another.
@@ -21,13 +21,14 @@ class CallIdError(WieldyError):
     """An id that names no call, or the beginning of several."""
 
 
-async def find_entry(ledger: "Ledger", given: str, listing: str = "wieldy log") -> Entry:
+async def find_entry(store: "Store", given: str, listing: str) -> Entry:
     """The call of this id, or of the only id in the ledger that begins so.
 
     `listing` is the command that shows the ids that may be meant.
     """
+    ledger = store.ledger
     if not given:
-        raise CallIdError(f"An id is missing. `{listing}` lists the calls.")
+        raise CallIdError(f"An id is missing. {listing} lists the calls.")
     entry = await ledger.get(given)
     if entry is not None:
         return entry
@@ -40,8 +41,8 @@ async def find_entry(ledger: "Ledger", given: str, listing: str = "wieldy log") 
         entry = await ledger.get(begun[0])
     if entry is None:
         hint = begun or near(given, await ledger.ids(limit=_NEAR_AMONG))
-        there = f"Did you mean {' or '.join(hint)}?" if hint else f"`{listing}` lists the calls."
-        raise CallIdError(f"There is no call {given!r}. {there}")
+        there = f"Did you mean {' or '.join(hint)}?" if hint else f"{listing} lists the calls."
+        raise CallIdError(f"There is no call {given!r} in {store.address}. {there}")
     return entry
 
 

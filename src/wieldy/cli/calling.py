@@ -18,6 +18,8 @@ from .asking import Answer, ask, edited
 from .listing import the_tool
 from .outlet import Outlet
 from .source import Loaded, Own, loaded
+from .store_choice import StoreChoice
+from .tool_traceback import say_traceback
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Wish:
     by: str | None = None
     yes: bool = False
     as_json: bool = False
+    traceback: bool = False
 
 
 def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
@@ -52,7 +55,8 @@ def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
                 outcome = (_answered if asks else _decide)(runner, found, receipt, outlet, wish)
                 if outcome is receipt:
                     break
-            return found.exit_code(_finish(outcome, outlet, found, wish))
+            choice = StoreChoice(own.store, tuple(environment.sources(sources)))
+            return found.exit_code(_finish(outcome, outlet, found, wish, choice))
 
     return exits.guarded(work)
 
@@ -124,8 +128,12 @@ def _answered(
     return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
 
 
-def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:
+def _finish(
+    outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish, choice: StoreChoice
+) -> int:
     code = outlet.finish(outcome)
+    if wish.traceback:
+        say_traceback(outcome)
     if code != exits.WAITING:
         return code
     call_id = outcome.call.id
@@ -139,5 +147,8 @@ def _finish(outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish) -> int:
     if not wish.as_json:
         screen.show(call_id)
     reason = outcome.metadata.get("reason") or "it needs approval"
-    screen.say(f"The call waits ({screen.line(reason)}): wieldy approve {call_id} SOURCE")
+    screen.say(
+        f"The call waits in {found.toolbox.store.address} ({screen.line(reason)}). "
+        f"{choice.approval(call_id)} lets it run."
+    )
     return code

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import asdict
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -48,7 +47,7 @@ def _plain(found: Report, tokens: int) -> dict[str, object]:
 
 
 def _show(found: Report, tokens: int) -> None:
-    console = Console(highlight=False)
+    console = screen.console()
     title = f"{found.provider}{' strict' if found.strict else ''}"
     rows = [(name, change) for name, changes in found.tools.items() for change in changes]
     rows = [*(("", change) for change in found.whole), *rows]

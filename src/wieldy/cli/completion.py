@@ -19,6 +19,7 @@ from wieldy.wire.target import PROVIDERS
 
 from . import environment, screen
 from .source import Own, load
+from .store_choice import StoreChoice
 
 T = TypeVar("T")
 _SUFFIXES = (".py", ".json", ".yaml", ".yml")
@@ -105,7 +106,8 @@ def source_files(incomplete: str) -> list[str]:
 
 
 def _store(context: typer.Context) -> Toolbox:
-    return environment.kept(context.params.get("store"))
+    named = context.params.get("source") or ()
+    return StoreChoice(context.params.get("store"), tuple(named)).open()
 
 
 def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import rich.progress
 from pydantic import Field
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.pretty import pretty_repr
 from rich.table import Table
@@ -23,6 +23,8 @@ from wieldy.core.errors import InvalidArguments
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
+from . import screen
+
 _STOPPED = 130
 _STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}
 
@@ -34,7 +36,7 @@ class _Stage:
         # A terminal that can't show a character shows a question mark, not a traceback.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
-        self.console = Console(highlight=False)
+        self.console = screen.console()
         self.attended = sys.stdin.isatty() and sys.stdout.isatty()
 
     def title(self, text: str) -> None:

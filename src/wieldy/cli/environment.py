@@ -25,10 +25,11 @@ def store_url(given: str | None) -> str:
     url = given or default_store()
     if url is None:
         raise SettingMissing(
-            "No store is named, and there is no wieldy.db in this folder. "
-            "Name one with --store sqlite:///FILE, or with the variable WIELDY_STORE."
+            "No store is named, and there is no wieldy.db in this folder. Name one with "
+            "--store sqlite:///FILE, with the variable WIELDY_STORE, or with --source by a "
+            "Python file whose toolbox has one."
         )
-    _check_file(url)
+    check_file(url)
     return url
 
 
@@ -70,6 +71,11 @@ def tokens(given: list[str] | None) -> dict[str, str]:
     return found
 
 
+def wants_color() -> bool:
+    """Whether output may be styled where it goes to a terminal; see no-color.org."""
+    return not os.environ.get("NO_COLOR")
+
+
 def user() -> str:
     """Who decides, where no name is given: the login name."""
     try:
@@ -79,7 +85,7 @@ def user() -> str:
         return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
-def _check_file(url: str) -> None:
+def check_file(url: str) -> None:
     """Refuse a SQLite file that is not there: opening it would make an empty one."""
     from sqlalchemy.engine import make_url  # noqa: PLC0415 - only where a store is used
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415

@@ -28,7 +28,7 @@ def guarded(work: Callable[[asyncio.Runner], int]) -> int:
         with asyncio.Runner() as runner:
             return work(runner)
     except (WieldyError, ValueError) as error:
-        screen.fail(error)
+        screen.fail("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return USAGE
     except (KeyboardInterrupt, EOFError):
         screen.say("\nStopped.")

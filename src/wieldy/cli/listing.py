@@ -24,22 +24,30 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
                 told = [failure.to_dict() for failure in (*found.failed, *found.refused)]
                 screen.put([*(_brief(tool, found) for tool in found.box), *told])
             elif len(found.box):
-                rows = (
-                    (
-                        tool.name,
-                        tool.group,
-                        tool.permission.value,
-                        _origin(tool, found),
-                        _told(tool),
-                    )
-                    for tool in found.box
-                )
-                screen.table(("name", "group", "permission", "source", "description"), rows)
+                _show_table(found)
             else:
                 screen.say("There are no tools to see.")
             return found.exit_code(exits.OK)
 
     return exits.guarded(lambda runner: told_as_json(lambda: work(runner), as_json))
+
+
+def _show_table(found: Loaded) -> None:
+    """The tools, with the server of each where one of them is from a server."""
+    served = any(_server_of(tool) for tool in found.box)
+    more = ("server",) if served else ()
+    rows = (
+        (
+            tool.name,
+            tool.group,
+            tool.permission.value,
+            _origin(tool, found),
+            *((_server_of(tool) or "",) if served else ()),
+            _told(tool),
+        )
+        for tool in found.box
+    )
+    screen.table(("name", "group", "permission", "source", *more, "description"), rows)
 
 
 def told_as_json(work: Callable[[], int], as_json: bool) -> int:
@@ -92,6 +100,7 @@ def _brief(tool: Tool, found: Loaded) -> dict[str, Any]:
         "tags": list(tool.tags),
         "permission": tool.permission.value,
         "source": _origin(tool, found),
+        "server": _server_of(tool),
     }
 
 
@@ -118,6 +127,7 @@ def _show(tool: Tool, found: Loaded) -> None:
         ("traits", traits or None),
         ("timeout", None if timeout is None else f"{timeout:g} s"),
         ("source", _origin(tool, found)),
+        ("server", _server_of(tool)),
     )
     screen.facts(facts)
     if tool.description:
@@ -164,6 +174,12 @@ def type_of(schema: Any) -> str:
 
 def _origin(tool: Tool, found: Loaded) -> str:
     return found.origins.get(tool.name, tool.source)
+
+
+def _server_of(tool: Tool) -> str | None:
+    """The MCP server that a tool is from."""
+    kind, _, name = tool.source.partition(":")
+    return name if kind == "mcp" else None
 
 
 def _told(tool: Tool) -> str:

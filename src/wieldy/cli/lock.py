@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from wieldy.core.errors import LockError
@@ -170,11 +169,11 @@ def _plain(
 
 def _mark(kind: str, name: str, more: str) -> None:
     text = Text.assemble("  ", (f"{kind:10}", _STYLES[kind]), "  ", visible(name, 80))
-    Console(highlight=False).print(text.append(f"  {more}" if more else ""), soft_wrap=True)
+    screen.console().print(text.append(f"  {more}" if more else ""), soft_wrap=True)
 
 
 def _say(text: str, style: str = "") -> None:
-    Console(highlight=False).print(Text(text, style=style), soft_wrap=True)
+    screen.console().print(Text(text, style=style), soft_wrap=True)
 
 
 def _count(number: int, noun: str) -> str:

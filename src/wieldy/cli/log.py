@@ -13,12 +13,12 @@ from wieldy.store.rows import STATES
 
 from . import exits, screen
 from .call_ids import find_entry
-from .environment import kept
 from .moments import read_moment
 from .record import entry_data
+from .store_choice import StoreChoice
 
 if TYPE_CHECKING:
-    from wieldy.store.ledger import Ledger
+    from wieldy.store.store import Store
 
 _COLUMNS = ("time", "call", "tool", "status", "took", "session", "arguments", "result")
 _SHORT = 60
@@ -54,26 +54,27 @@ class Filter:
         return {"status": self.status, "tool": self.tool, "session": self.session}
 
 
-def run_log(store: str | None, asked: Filter, call_id: str | None, as_json: bool) -> int:
+def run_log(choice: StoreChoice, asked: Filter, call_id: str | None, as_json: bool) -> int:
     """Print recorded calls, the newest first, or one call whole; gives the exit code."""
 
     async def read() -> int:
         asked.check()
-        async with kept(store) as box:
+        async with choice.open() as box:
             if call_id is not None:
-                _show_whole(await find_entry(box.ledger, call_id), as_json)
+                entry = await find_entry(box.store, call_id, choice.command("log"))
+                _show_whole(entry, as_json)
             else:
-                await _show_some(box.ledger, asked, as_json)
+                await _show_some(box.store, asked, as_json)
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(read()))
 
 
-def run_follow(store: str | None, asked: Filter, as_json: bool) -> int:
+def run_follow(choice: StoreChoice, asked: Filter, as_json: bool) -> int:
     """Print calls as they come and change, until somebody presses Ctrl-C."""
 
     async def follow() -> None:
-        async with kept(store) as box:
+        async with choice.open() as box:
             async for entry in box.ledger.follow(**asked.chosen, last=asked.limit):
                 if as_json:
                     screen.put(entry_data(entry), indent=None)
@@ -94,12 +95,12 @@ def run_follow(store: str | None, asked: Filter, as_json: bool) -> int:
     return exits.guarded(work)
 
 
-async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
+async def _show_some(store: "Store", asked: Filter, as_json: bool) -> None:
     since = read_moment(asked.since, "--since")
     until = read_moment(asked.until, "--until")
     shown, more = 0, False
     show: Any = screen.array() if as_json else screen.growing_table(_COLUMNS, wide=6)
-    walk = ledger.walk(**asked.chosen, since=since, until=until)
+    walk = store.ledger.walk(**asked.chosen, since=since, until=until)
     async with contextlib.aclosing(walk) as entries:
         with show as put:
             async for entry in entries:
@@ -109,7 +110,7 @@ async def _show_some(ledger: "Ledger", asked: Filter, as_json: bool) -> None:
                 put(entry_data(entry) if as_json else _row(entry))
                 shown += 1
     if not shown and not as_json:
-        screen.say("No call is recorded that fits.")
+        screen.say(f"No call is recorded that fits, in {store.address}.")
     if more:
         screen.say(f"The newest {shown} are shown; --limit 0 shows all.")
 

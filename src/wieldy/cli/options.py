@@ -81,6 +81,29 @@ Store = Annotated[
         show_default=False,
     ),
 ]
+StoreSource = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        metavar="SOURCE",
+        help="Use the store of this source, such as tools.py, instead of --store.",
+        show_default=False,
+        autocompletion=completion.source_files,
+    ),
+]
+MoreSources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        metavar="SOURCE",
+        help="The same as SOURCE after the command.",
+        show_default=False,
+        autocompletion=completion.source_files,
+    ),
+]
+Traceback = Annotated[
+    bool, typer.Option("--traceback", help="Show where the tool raised, if it does.")
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Option(

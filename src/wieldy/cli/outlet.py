@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import TextIO
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text as Line
@@ -15,6 +14,7 @@ from wieldy.core.block import Block, Progress, Resource, Text
 from wieldy.core.call import Outcome, Status
 
 from . import exits, screen
+from .closed_pipe import quiet_stream
 from .record import outcome_data
 
 _SHORT = 40
@@ -32,7 +32,7 @@ def own_stdout() -> Iterator[TextIO]:
             yield out
             return
         out.flush()
-        with open(os.dup(number), "w", encoding=out.encoding, errors=out.errors) as own:
+        with quiet_stream(os.dup(number), out, owned=True) as own:
             os.dup2(other, number)
             try:
                 yield own
@@ -106,7 +106,7 @@ class Meter:
     """A bar on the terminal, there only while nothing else is written."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = screen.console(stderr=True)
         self._bar: Bar | None = None
         self._task = TaskID(0)
 

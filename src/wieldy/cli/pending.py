@@ -20,6 +20,8 @@ from .module import SourceError
 from .outlet import Outlet
 from .record import parked_data
 from .source import Own, loaded
+from .store_choice import IN_MEMORY, StoreChoice
+from .tool_traceback import say_traceback
 
 _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 
@@ -45,12 +47,12 @@ class Verdict:
 
 
 def run_pending(
-    store: str | None, as_json: bool, agent: str | None = None, session: str | None = None
+    choice: StoreChoice, as_json: bool, agent: str | None = None, session: str | None = None
 ) -> int:
     """Print the calls that wait, of one agent or session if it is named; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with desk(runner, None, store) as box:
+        with reading(runner, choice) as box:
             approved = runner.run(_approved(box))
             waiting = runner.run(box.pending(agent=agent, session=session))
             if as_json:
@@ -60,20 +62,20 @@ def run_pending(
                 rows = [_row(each, each.id in approved) for each in waiting]
                 screen.table(_COLUMNS, rows, wide=None)
             else:
-                screen.say("No call waits for a decision.")
+                screen.say(f"No call waits for a decision in {box.store.address}.")
         return exits.OK
 
     return exits.guarded(work)
 
 
 def run_approve(
-    verdict: Verdict, sources: list[str] | None, store: str | None, as_json: bool
+    verdict: Verdict, choice: StoreChoice, as_json: bool, traceback: bool = False
 ) -> int:
     """Approve a call, run it if a source has its tool, and print its outcome."""
 
     def work(runner: asyncio.Runner) -> int:
-        with desk(runner, sources, store) as box:
-            call_id, parked = runner.run(_find(box, verdict.call_id))
+        with deciding(runner, choice) as box:
+            call_id, parked = runner.run(_find(box, verdict.call_id, choice))
             outlet = Outlet(as_json)
             if parked is not None and parked.requests is not None:
                 answers = given_answers(parked.requests, verdict.pairs, verdict.text)
@@ -83,11 +85,13 @@ def run_approve(
                 items = box.approve_stream(call_id, verdict.person, arguments)
                 outcome = runner.run(outlet.follow(items))
             if outcome.status is Status.PENDING and "input" not in outcome.metadata:
-                _say_who_runs(outcome, named=bool(sources))
+                _say_who_runs(outcome, box, named=bool(choice.sources))
                 if as_json:
                     outlet.finish(outcome)
                 return exits.OK
             code = outlet.finish(outcome)
+            if traceback:
+                say_traceback(outcome)
             if code == exits.WAITING:
                 screen.say(f"It ran, and asks: {visible(str(outcome.metadata.get('reason')))}")
             return code
@@ -95,12 +99,12 @@ def run_approve(
     return exits.guarded(work)
 
 
-def run_deny(verdict: Verdict, reason: str | None, store: str | None, as_json: bool) -> int:
+def run_deny(verdict: Verdict, reason: str | None, choice: StoreChoice, as_json: bool) -> int:
     """Refuse a call; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with desk(runner, None, store) as box:
-            call_id, _ = runner.run(_find(box, verdict.call_id))
+        with reading(runner, choice) as box:
+            call_id, _ = runner.run(_find(box, verdict.call_id, choice))
             outcome = runner.run(box.deny(call_id, verdict.person, reason))
             if as_json:
                 Outlet(as_json).finish(outcome)
@@ -113,27 +117,31 @@ def run_deny(verdict: Verdict, reason: str | None, store: str | None, as_json: b
 
 
 @contextmanager
-def desk(runner: asyncio.Runner, sources: list[str] | None, store: str | None) -> Iterator[Toolbox]:
-    """The box to decide in: that of the sources, or one with the store and no tools."""
-    if sources:
-        with loaded(runner, sources, Own(store)) as found:
-            if not found.kept:
-                raise SourceError(
-                    "The toolbox of this source keeps its calls in memory: nothing waits there. "
-                    'Give it a store: Toolbox(store="sqlite:///wieldy.db").'
-                )
-            yield found.toolbox
+def deciding(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
+    """The box where a decided call can run: that of the sources, with all of their tools."""
+    if not choice.sources:
+        with reading(runner, choice) as box:
+            yield box
         return
-    box = environment.kept(store)
+    with loaded(runner, [*choice.sources], Own(choice.url)) as found:
+        if not found.kept:
+            raise SourceError(IN_MEMORY)
+        yield found.toolbox
+
+
+@contextmanager
+def reading(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
+    """A box over the store, for a command that runs no tool."""
+    box = choice.open()
     try:
         yield box
     finally:
         runner.run(box.close())
 
 
-async def _find(box: Toolbox, given: str) -> tuple[str, Parked | None]:
+async def _find(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Parked | None]:
     """The call that is meant; None where it was decided before, which the box will say."""
-    call_id = (await find_entry(box.ledger, given, "wieldy pending")).call.id
+    call_id = (await find_entry(box.store, given, choice.command("pending"))).call.id
     waiting = {parked.id: parked for parked in await box.pending()}
     return call_id, waiting.get(call_id)
 
@@ -150,12 +158,12 @@ def _edited(box: Toolbox, parked: Parked | None, verdict: Verdict) -> dict[str, 
     return changed if verdict.text is not None else {**parked.arguments, **changed}
 
 
-def _say_who_runs(receipt: Outcome, named: bool) -> None:
+def _say_who_runs(receipt: Outcome, box: Toolbox, named: bool) -> None:
     call = receipt.call
     why = f"{call.tool} is not here as it was then" if named else "No SOURCE was named to run it"
     screen.say(
-        f"Approved {call.id}. {why}, so a process that has the tool runs the call: "
-        f"a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
+        f"Approved {call.id} in {box.store.address}. {why}, so a process that has the tool "
+        f"runs the call: a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
     )
 
 

@@ -12,8 +12,9 @@ from wieldy.toolbox import Toolbox
 from . import environment, exits, screen
 from .call_ids import find_entry
 from .outlet import own_stdout
-from .pending import desk
+from .pending import deciding
 from .record import entry_data, outcome_data
+from .store_choice import StoreChoice
 
 _COLUMNS = ("call", "tool", "status", "result")
 
@@ -26,29 +27,33 @@ class End(StrEnum):
 
 
 def run_recover(
-    sources: list[str] | None,
+    sources: list[str],
+    store: str | None,
     chosen: Sequence[str],
     by: str | None,
-    store: str | None,
     as_json: bool,
 ) -> int:
     """Run again what a crash left open, or the calls that are chosen; gives the exit code."""
 
-    async def recover(box: Toolbox) -> list[Outcome]:
-        named = [(await find_entry(box.ledger, each)).call.id for each in chosen]
+    async def recover(box: Toolbox, choice: StoreChoice) -> list[Outcome]:
+        listing = choice.command("log --status unknown")
+        named = [(await find_entry(box.store, each, listing)).call.id for each in chosen]
         with own_stdout():
             return await box.recover(named or None, by or environment.user())
 
     def work(runner: asyncio.Runner) -> int:
-        with desk(runner, environment.sources(sources), store) as box:
-            outcomes = runner.run(recover(box))
+        choice = StoreChoice(store, tuple(environment.sources(sources)))
+        with deciding(runner, choice) as box:
+            outcomes = runner.run(recover(box, choice))
             if as_json:
                 screen.put([outcome_data(outcome) for outcome in outcomes])
             elif outcomes:
                 screen.table(_COLUMNS, map(_row, outcomes))
             else:
-                screen.say("No call was left open that may run again by itself.")
-            _say_what_is_left(len(runner.run(box.ledger.list(status="unknown", limit=None))))
+                where = box.store.address
+                screen.say(f"No call was left open that may run again by itself, in {where}.")
+            left = runner.run(box.ledger.list(status="unknown", limit=None))
+            _say_what_is_left(len(left), choice)
         return exits.OK if all(outcome.ok for outcome in outcomes) else exits.FAILED
 
     return exits.guarded(work)
@@ -60,14 +65,15 @@ def run_settle(
     value: str | None,
     reason: str | None,
     by: str | None,
-    store: str | None,
+    choice: StoreChoice,
     as_json: bool,
 ) -> int:
     """Say how a call of unknown end did end; gives the exit code."""
 
     async def settle() -> int:
-        async with environment.kept(store) as box:
-            found = await find_entry(box.ledger, call_id)
+        async with choice.open() as box:
+            listing = choice.command("log --status unknown")
+            found = await find_entry(box.store, call_id, listing)
             who, gave = by or environment.user(), _read(value)
             entry = await box.ledger.settle(found.call.id, end, who, gave, reason)
         if as_json:
@@ -85,12 +91,13 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
     return outcome.call.id, outcome.call.tool, outcome.status.value, screen.line(said, 60)
 
 
-def _say_what_is_left(count: int) -> None:
+def _say_what_is_left(count: int, choice: StoreChoice) -> None:
     if count:
         screen.say(
             f"{count} of unknown end {'is' if count == 1 else 'are'} left, which "
-            "`wieldy log --status unknown` lists. Say how one ended with `wieldy settle ID ok`, "
-            "or run it once more with `wieldy recover --call ID`."
+            f"{choice.command('log --status unknown')} lists. Say how one ended with "
+            f"{choice.command('settle ID ok')}, or run it once more with "
+            f"{choice.command('recover --call ID')}."
         )
 
 

@@ -21,6 +21,8 @@ from rich.text import Text
 
 from wieldy.core.visible import visible, visible_value
 
+from . import environment
+
 STYLES = {
     "ok": "green",
     "pending": "yellow",
@@ -56,6 +58,21 @@ def ready() -> None:
     logging.lastResort = _Said(logging.WARNING)
 
 
+def console(*, stderr: bool = False) -> Console:
+    """Where something is written for people: without any style where `NO_COLOR` is set."""
+    if environment.wants_color():
+        return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, highlight=False, color_system=None)
+
+
+def obey_no_color() -> None:
+    """Write help and usage errors without any style where `NO_COLOR` is set."""
+    if not environment.wants_color():
+        from typer import rich_utils  # noqa: PLC0415 - loaded where help is written, else not
+
+        rich_utils.COLOR_SYSTEM = None
+
+
 def clean(text: object) -> str:
     """Text that a terminal only shows; what it would obey is written out."""
     return _UNSAFE.sub(_escaped, str(text).replace("\r\n", "\n"))
@@ -82,8 +99,7 @@ def exact(data: Any) -> str:
 
 def say(text: str, style: str = "") -> None:
     """Tell the person something beside the result: on stderr."""
-    console = Console(stderr=True, highlight=False)
-    console.print(Text(clean(text), style=style), soft_wrap=True)
+    console(stderr=True).print(Text(clean(text), style=style), soft_wrap=True)
 
 
 def fail(error: object) -> None:
@@ -93,7 +109,7 @@ def fail(error: object) -> None:
 
 def show(text: str = "", style: str = "") -> None:
     """Write a line of the result."""
-    Console(highlight=False).print(Text(clean(text), style=style), soft_wrap=True)
+    console().print(Text(clean(text), style=style), soft_wrap=True)
 
 
 def put(data: Any, *, indent: int | None = 2) -> None:
@@ -166,16 +182,16 @@ class _Table:
         cells = [[line(cell) for cell in row] for row in rows]
         needed = [max(map(cell_len, column)) for column in zip(self._headings, *cells, strict=True)]
         widths = [*map(max, needed, self._widths or needed)]
-        console = Console(highlight=False)
-        if console.is_terminal and self._wide is not None:
-            spare = console.width - sum(widths) - len(_GAP) * (len(widths) - 1)
+        out = console()
+        if out.is_terminal and self._wide is not None:
+            spare = out.width - sum(widths) - len(_GAP) * (len(widths) - 1)
             least = min(widths[self._wide], 10)
             widths[self._wide] = max(widths[self._wide] + min(spare, 0), least)
         if not self._widths:
-            console.print(Text(_row(self._headings, widths), style="dim"), soft_wrap=True)
+            out.print(Text(_row(self._headings, widths), style="dim"), soft_wrap=True)
         self._widths = widths
         for row in cells:
-            console.print(self._styled_row(row), soft_wrap=True)
+            out.print(self._styled_row(row), soft_wrap=True)
 
     def _styled_row(self, row: Sequence[str]) -> Text:
         text, styled = Text(_row(row, self._widths)), self._styled
@@ -188,12 +204,12 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
     """Write names and what they are; what is None is left out."""
     known = [(name, fact) for name, fact in pairs if fact is not None]
     width = max((len(name) for name, _ in known), default=0)
-    console = Console(highlight=False)
+    out = console()
     for name, fact in known:
         said = clean(fact).replace("\n", "\n" + " " * (width + len(_GAP)))
         style = STYLES.get(said, "") if name == "status" else ""
         text = Text.assemble((f"{name:{width}}{_GAP}", "dim"), (said, style))
-        console.print(text, soft_wrap=True)
+        out.print(text, soft_wrap=True)
 
 
 def moment(seconds: float | None) -> str | None:

@@ -111,7 +111,7 @@ def _explain(found: Loaded, url: str, guarded: bool, words: list[str]) -> None:
         f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
         "",
         "Try, in another terminal:",
-        *_trials(found, words),
+        *_trials(found),
         "",
         "Ctrl-C stops.",
     ]
@@ -140,17 +140,20 @@ def _place(source: str) -> str:
 
 
 def _store(url: str) -> str:
-    """The address from any folder. One with a password in it is not for the screen."""
+    """The address from any folder; a database server's may hold a password and is not shown."""
     file = url.removeprefix("sqlite:///")
     return "URL" if file == url else f"sqlite:///{Path(file).absolute()}"
 
 
-def _trials(found: Loaded, words: list[str]) -> list[str]:
+def _trials(found: Loaded) -> list[str]:
     # Where it is on no path, what started this is what can be typed.
     typed = _NAME if shutil.which(_NAME) else shlex.quote(sys.argv[0])
     if not found.kept:
         return [f"  {typed} list SOURCE", f"  {typed} call NAME SOURCE --arg name=value"]
-    store = f" --store {shlex.quote(words[-1])}" if "--store" in words else ""
+    address = found.toolbox.store.address
+    # Another terminal may stand in another folder.
+    reachable = _store(address) if address.startswith("sqlite:") else address
+    store = f" --store {shlex.quote(reachable)}"
     return [
         f"  {typed} log --follow{store}      every call as it comes",
         f"  {typed} pending{store}           what waits for you",

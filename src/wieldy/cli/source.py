@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from wieldy.core.errors import StoreError, WieldyError, describe
+from wieldy.core.errors import WieldyError, describe
 from wieldy.core.rules import concerning
 from wieldy.core.tool import Tool
 from wieldy.core.visible import visible
@@ -18,6 +18,7 @@ from . import environment, exits, screen
 from .document import kind_of_address, kind_of_file
 from .module import SourceError, load_box
 
+_ADDRESSES = ("http://", "https://")
 _DOCUMENTS = (".json", ".yaml", ".yml")
 
 
@@ -73,10 +74,7 @@ class Loaded:
     @property
     def kept(self) -> bool:
         """Whether calls are kept in a store."""
-        try:
-            return isinstance(self.box, Toolbox) and self.box.ledger is not None
-        except StoreError:
-            return False
+        return has_store(self.box)
 
     def note(self, source: str, before: set[str]) -> None:
         """Remember where the tools came from that were not there before."""
@@ -85,6 +83,16 @@ class Loaded:
     def exit_code(self, code: int) -> int:
         """The code of a command that did its work over what could be loaded."""
         return exits.PARTLY if self.failed and code == exits.OK else code
+
+
+def has_store(box: View) -> bool:
+    """Whether it is a toolbox with a store, where calls are kept."""
+    return isinstance(box, Toolbox) and box.recorded
+
+
+def is_python(source: str) -> bool:
+    """Whether a source is a Python file or module, by its form."""
+    return not source.startswith(_ADDRESSES) and not source.lower().endswith(_DOCUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +235,11 @@ def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
 
 async def _kind(source: str) -> str:
     """What a source is, by its form and, for documents and addresses, by what is in it."""
-    if source.startswith(("http://", "https://")):
+    if is_python(source):
+        return "python"
+    if source.startswith(_ADDRESSES):
         return await kind_of_address(source)
-    return kind_of_file(Path(source)) if source.lower().endswith(_DOCUMENTS) else "python"
+    return kind_of_file(Path(source))
 
 
 def _refused_tools(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:

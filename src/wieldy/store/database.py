@@ -173,6 +173,16 @@ def parse_address(url: str, durability: str) -> URL:
     raise ValueError(_ADDRESSES)
 
 
+def shown_address(url: str | URL) -> str:
+    """The address of a store as it may be shown: without its password and its settings."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return "URL"
+    shown = parsed.set(drivername=parsed.get_backend_name(), query={})
+    return shown.render_as_string(hide_password=True)
+
+
 def translated(error: Exception) -> Exception:
     """What a database raised as one of our errors, with what to do about it."""
     if isinstance(error, WieldyError):

@@ -18,7 +18,7 @@ from wieldy.core.registry import Registry
 from . import states
 from .approvals import StoredApprovals
 from .artifacts import Artifacts
-from .database import Operation, parse_address
+from .database import Operation, parse_address, shown_address
 from .entry import Entry, read_entry, read_shown
 from .ledger import Ledger
 from .opened import Opened, StoreClosed
@@ -61,6 +61,11 @@ class Store:
     def is_at(self, url: str) -> bool:
         """Whether this is the store of an address."""
         return self._url == parse_address(url, self._durability)
+
+    @property
+    def address(self) -> str:
+        """Where the store is, without the password."""
+        return shown_address(self._url)
 
     def renew(self) -> None:
         """Start anew; a forked child has none of its parent's threads and must not use its files.
@@ -228,6 +233,7 @@ class Store:
             with self._lock:
                 if self._opening is opening:
                     self._opening = None
+            error.add_note(f"The store in use is {self.address}.")
             opening.set_exception(error)
             return
         with self._lock:

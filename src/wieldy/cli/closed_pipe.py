@@ -1,0 +1,55 @@
+"""Standard streams whose reader may leave: `wieldy log | head -1` is no error."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+class QuietStream(io.TextIOWrapper):
+    """A text stream that ends the command, with exit code 0, when nobody reads it any more."""
+
+    def write(self, text: str, /) -> int:
+        """Write, unless the reader has left."""
+        with self._ending():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """Hand over what was written, unless the reader has left."""
+        with self._ending():
+            super().flush()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            # What is still in the buffer goes nowhere, so that closing the stream can't fail.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            raise SystemExit(0) from None
+
+
+def quiet_stream(number: int, like: TextIO, *, owned: bool) -> QuietStream:
+    """A stream over a file descriptor, with the encoding and the buffering of another stream.
+
+    A descriptor that is `owned` is closed with the stream.
+    """
+    return QuietStream(
+        open(number, "wb", closefd=owned),
+        encoding=like.encoding,
+        errors=like.errors,
+        line_buffering=getattr(like, "line_buffering", False),
+    )
+
+
+def make_streams_quiet() -> None:
+    """Let the command end without a word when the reader of its output leaves."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        # A stream that was closed when the command began is None.
+        if stream is not None:
+            setattr(sys, name, quiet_stream(stream.fileno(), stream, owned=False))

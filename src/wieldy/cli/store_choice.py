@@ -1,0 +1,57 @@
+"""Which store a command works on: one that is named, that of a source, or the one that is here."""
+
+import shlex
+from dataclasses import dataclass
+
+from wieldy.toolbox import Toolbox
+
+from . import environment
+from .module import SourceError, load_box
+from .source import has_store, is_python
+
+IN_MEMORY = (
+    "The toolbox of this source keeps its calls in memory: nothing is recorded there. "
+    'Give it a store: Toolbox(store="sqlite:///wieldy.db").'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChoice:
+    """The store that was named, by its address or by a source that keeps its calls there."""
+
+    url: str | None = None
+    sources: tuple[str, ...] = ()
+
+    def open(self) -> Toolbox:
+        """A toolbox over the store; that of a Python source is the source's own."""
+        loaded = [load_box(source) for source in self.sources if is_python(source)]
+        if not loaded:
+            return environment.kept(self.url)
+        if self.url is not None:
+            raise SourceError("Give --store or --source: a Python source has a store of its own.")
+        boxes = [box for box in loaded if isinstance(box, Toolbox)]
+        if not boxes:
+            raise SourceError(
+                f"{self.sources[0]} is a view of a toolbox. Name the toolbox, as FILE:NAME."
+            )
+        if not has_store(boxes[0]):
+            raise SourceError(IN_MEMORY)
+        environment.check_file(boxes[0].store.address)
+        return boxes[0]
+
+    def command(self, words: str) -> str:
+        """A command, as it is typed to work on the same store."""
+        named = "".join(f" --source {shlex.quote(source)}" for source in self.sources)
+        return f"`wieldy {words}{named}{self._store_option()}`"
+
+    def approval(self, call_id: str) -> str:
+        """The command that approves a call and runs it with the tools of the sources."""
+        named = " ".join(map(shlex.quote, self.sources)) or "SOURCE"
+        return f"`wieldy approve {call_id} {named}{self._store_option()}`"
+
+    def _store_option(self) -> str:
+        if self.url is None:
+            return ""
+        from wieldy.store.database import shown_address  # noqa: PLC0415 - loads SQLAlchemy
+
+        return f" --store {shlex.quote(shown_address(self.url))}"
