@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from wieldy.core.call import Call
 from wieldy.core.model_errors import ContextTooLong
-from wieldy.models.chat_body import FORM, NoTools, argument_text, chat_body
+from wieldy.models.chat_body import FORM, argument_text, chat_body
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
+from wieldy.models.request_body import NoTools, add_options
 from wieldy.wire.cost import estimate, stable_json
 from wieldy.wire.openai import StreamReader, provider_name
 from wieldy.wire.stream_events import (
@@ -147,7 +148,8 @@ class ScriptedModel:
 
     def render(self, request: ModelRequest) -> dict[str, Any]:
         """The body of the request, as OpenAI's chat API would be sent it."""
-        return chat_body(self.name.partition(":")[2] or self.name, request)
+        body = chat_body(self.name.partition(":")[2] or self.name, request)
+        return add_options(body, request.options)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Give the next answer's events, and the `Reply` last."""

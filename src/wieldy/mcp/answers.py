@@ -9,9 +9,8 @@ from typing import Any
 import mcp_types as types
 from pydantic import ValidationError
 
+from wieldy.core.crossing import cross
 from wieldy.core.sync import LoopThread
-
-from .crossing import cross
 
 Answer = Mapping[str, Any] | None
 OnRequest = Callable[[dict[str, Any]], Awaitable[Answer] | Answer]

@@ -15,6 +15,7 @@ try:
 except ImportError as error:
     raise ImportError('MCP needs an extra: pip install "wieldy[mcp]"') from error
 
+from wieldy.core.crossing import cross, wind_down
 from wieldy.core.errors import InvalidSource, ServerUnavailable, WieldyError, describe
 from wieldy.core.limits import Limits
 from wieldy.core.names import listed_names
@@ -24,7 +25,6 @@ from wieldy.core.tool import Permission, Tool
 
 from .answers import Answers, OnRequest
 from .config import read_entries, read_file
-from .crossing import cross, wind_down
 from .patience import Patience
 from .shelf import DEFAULT_LIMITS, Tags, Terms
 from .source import Address, Command, Headers, Inside, Source, read_source

@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp.client import Client
 
 from wieldy.core.block import Block, read_block
+from wieldy.core.crossing import cross, wind_down
 from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
 from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
@@ -19,7 +20,6 @@ from wieldy.core.visible import visible
 from .answers import Answers
 from .connection import AnswerLost, Connection, every
 from .content import to_block
-from .crossing import cross, wind_down
 from .errand import Errand
 from .opening import Opening
 from .patience import Patience

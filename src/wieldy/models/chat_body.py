@@ -5,30 +5,42 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.call import Call
-from wieldy.core.tool import Tool
 from wieldy.wire import openai
 from wieldy.wire.openai import provider_name
 
 from .model import Answers, ModelRequest, Reply, Said, Turn
+from .output_format import openai_format
+from .request_body import add_options, tool_definitions
 
 FORM = "openai"
+# The newer models of OpenAI refuse `max_tokens`, and other servers know nothing else.
+_OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 
-class NoTools:
-    """What a reader of an answer is given where the request has no tools."""
+def write_chat(model: str, request: ModelRequest, official: bool) -> dict[str, Any]:
+    """The body of a streamed request; `official` says that it goes to OpenAI itself.
 
-    def get(self, name: str) -> Tool | None:
-        """No tool has this name."""
-        return None
+    Other servers get what all of them know: they are not sent a schema of the answer
+    unless it is among the options, and a developer's message is a system message to them.
+    """
+    body = chat_body(model, request)
+    if not official:
+        for message in body["messages"]:
+            if message.get("role") == "developer":
+                message["role"] = "system"
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    wanted = openai_format(request.output_schema) if official else None
+    if wanted is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    body = add_options(body, request.options, _OPENAI_NAMES if official else None)
+    return {**body, "stream": True}
 
 
 def chat_body(model: str, request: ModelRequest) -> dict[str, Any]:
-    """The model, the messages, the tools if there are any, and the options."""
+    """The model, the messages, and the tools if there are any."""
     body: dict[str, Any] = {"model": model, "messages": chat_messages(request.turns)}
-    tools = [] if request.tools is None else request.tools.schemas("openai")
-    if tools:
-        body["tools"] = tools
-    return {**body, **request.options}
+    tools = tool_definitions(request, "openai")
+    return {**body, "tools": tools} if tools else body
 
 
 def chat_messages(turns: Iterable[Turn]) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from wieldy.core.sync import LoopThread
+from .sync import LoopThread
 
 T = TypeVar("T")
-_log = logging.getLogger("wieldy.mcp")
+_log = logging.getLogger("wieldy")
 
 
 async def cross(thread: LoopThread, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

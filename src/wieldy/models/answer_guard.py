@@ -1,0 +1,122 @@
+"""What is known of an answer while it comes over HTTP: its size, its kind, its first words.
+
+This module loads the HTTP library, and is itself loaded with the first request.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from contextvars import ContextVar
+
+import httpx2
+
+from wieldy.core.model_errors import ModelAnswerTooLarge, ModelRefused
+
+# Every piece of an answer comes in an envelope that is many times its size. What is held in
+# memory at a time is a line, and the last line of some APIs repeats the whole answer.
+_WIRE_FACTOR = 32
+_LINE_FACTOR = 8
+_LEAST_WIRE = 1_000_000
+_HEAD = 2_000
+_DONE = b"[DONE]"
+_STREAM_TYPES = ("text/event-stream", "")
+
+
+class AnswerGuard:
+    """Watches one answer, and stops it where it outgrows its limit."""
+
+    def __init__(self, model: str, limit: int) -> None:
+        self.model = model
+        self.limit = limit
+        self.response: httpx2.Response | None = None
+        self.head = b""
+        # Whether the end mark of OpenAI's streams has come, which the SDK does not pass on.
+        self.said_done = False
+        self._size = 0
+        self._line = 0
+        self._tail = b""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the server answered well, and with something that is no stream."""
+        fine = self.response is not None and self.response.is_success
+        return fine and self.content_type not in _STREAM_TYPES
+
+    @property
+    def content_type(self) -> str:
+        """The kind of answer, as the server names it."""
+        if self.response is None:
+            return ""
+        named: str = self.response.headers.get("content-type", "")
+        return named.partition(";")[0].strip().lower()
+
+    def take(self, chunk: bytes) -> None:
+        """Count a piece as it comes from the network."""
+        self._size += len(chunk)
+        last = chunk.rfind(b"\n")
+        self._line = self._line + len(chunk) if last < 0 else len(chunk) - last
+        wire = max(self.limit * _WIRE_FACTOR, _LEAST_WIRE)
+        line = max(self.limit * _LINE_FACTOR, _LEAST_WIRE)
+        if self._size > wire or self._line > line:
+            raise ModelAnswerTooLarge(self.model, self.limit)
+        if len(self.head) < _HEAD:
+            self.head += chunk[: _HEAD - len(self.head)]
+        recent = self._tail + chunk
+        self.said_done = self.said_done or _DONE in recent
+        self._tail = recent[-len(_DONE) :]
+
+    async def close(self) -> None:
+        """Give the connection back, or end it where the answer was not read to its end."""
+        if self.response is not None:
+            # Whatever is wrong with the connection, it is not the next one's problem.
+            with suppress(httpx2.HTTPError, OSError, RuntimeError):
+                await self.response.aclose()
+
+
+# The guard of the request that the running task makes.
+current_guard: ContextVar[AnswerGuard] = ContextVar("wieldy_answer_guard")
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """A body whose pieces a guard sees."""
+
+    def __init__(self, body: httpx2.AsyncByteStream, guard: AnswerGuard) -> None:
+        self._body = body
+        self._guard = guard
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._body:
+            self._guard.take(chunk)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _watch(response: httpx2.Response) -> None:
+    guard = current_guard.get()
+    guard.response = response
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        # A few compressed bytes can become more than memory holds.
+        await response.aclose()
+        raise ModelRefused(guard.model, f"the answer is encoded as {encoding}, which nobody asked")
+    body = response.stream
+    assert isinstance(body, httpx2.AsyncByteStream)
+    response.stream = _Watched(body, guard)
+
+
+def make_http(connect_timeout: float, connections: int) -> httpx2.AsyncClient:
+    """The HTTP client under an SDK: its answers are watched, and redirects are not followed.
+
+    A redirect would take the key to wherever it points. Reading has no timeout here: how long
+    an answer may be silent is counted from one delta to the next.
+    """
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(None, connect=connect_timeout),
+        limits=httpx2.Limits(
+            max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30
+        ),
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=False,
+        event_hooks={"response": [_watch]},
+    )

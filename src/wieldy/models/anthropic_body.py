@@ -1,0 +1,109 @@
+"""A request as the body of Anthropic's messages API."""
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from wieldy.wire import anthropic
+from wieldy.wire.anthropic import provider_name
+
+from .content_parts import Media, Part, plain_text, translate_parts
+from .model import Answers, ModelRequest, Reply, Said, Turn
+from .output_format import anthropic_format
+from .request_body import add_options, argument_object, as_list, tool_definitions
+
+FORM = "anthropic"
+# The API wants a limit in every request.
+DEFAULT_MAX_TOKENS = 8192
+_NAMES = {"stop": "stop_sequences", "max_completion_tokens": "max_tokens"}
+_SYSTEM = ("system", "developer")
+
+
+def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[str, Any]:
+    """The body of a streamed request."""
+    system, messages = anthropic_messages(request.turns)
+    body: dict[str, Any] = {"model": model, "max_tokens": DEFAULT_MAX_TOKENS, "messages": messages}
+    if system:
+        body["system"] = system
+    tools = tool_definitions(request, "anthropic")
+    if tools:
+        body["tools"] = tools
+    wanted = anthropic_format(request.output_schema) if official else None
+    if wanted is not None:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": wanted}}
+    body = add_options(body, request.options, _NAMES)
+    if "stop_sequences" in body:
+        body["stop_sequences"] = as_list(body["stop_sequences"])
+    return {**body, "stream": True}
+
+
+def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]]:
+    """What the system says, and the conversation as messages; a model's own are as they came."""
+    system: list[Said] = []
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        if isinstance(turn, Said):
+            if turn.role in _SYSTEM:
+                system.append(turn)
+            else:
+                messages += _said(turn)
+        elif isinstance(turn, Answers):
+            messages += anthropic.render(turn.outcomes, turn.calls)
+        else:
+            message = dict(turn.raw) if turn.provider == FORM else _translated(turn)
+            # A message without content is refused, and says nothing.
+            messages += [message] if message["content"] else []
+    return _system(system), messages
+
+
+def _system(said: list[Said]) -> Any:
+    """Text, or blocks where some say more than text, such as where a cached prefix ends."""
+    if all(isinstance(each.content, str) for each in said):
+        return "\n\n".join(plain_text(each.content) for each in said if each.content)
+    return [part for each in said for part in translate_parts(each.content, _text, _media)]
+
+
+def _said(said: Said) -> list[dict[str, Any]]:
+    if isinstance(said.content, str):
+        content: Any = said.content
+    else:
+        content = translate_parts(said.content, _text, _media)
+    return [{"role": said.role, "content": content}] if content else []
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _media(media: Media) -> Part:
+    if media.kind == "audio":
+        raise ValueError("Anthropic's models take no sound")
+    block = "image" if media.kind == "image" else "document"
+    part: Part = {"type": block, "source": _source(media)}
+    return {**part, "title": media.name} if block == "document" and media.name else part
+
+
+def _source(media: Media) -> dict[str, str]:
+    if media.file_id:
+        return {"type": "file", "file_id": media.file_id}
+    if not media.data:
+        return {"type": "url", "url": media.uri}
+    if media.kind == "file" and media.mime_type.startswith("text/"):
+        words = base64.b64decode(media.data).decode("utf-8", "replace")
+        return {"type": "text", "media_type": "text/plain", "data": words}
+    return {"type": "base64", "media_type": media.mime_type, "data": media.data}
+
+
+def _translated(reply: Reply) -> dict[str, Any]:
+    """What another provider's model said, as far as this API can hold it."""
+    said = [_text(reply.text)] if reply.text.strip() else []
+    calls = [
+        {
+            "type": "tool_use",
+            "id": call.provider_id or call.id,
+            "name": provider_name(call.tool),
+            "input": argument_object(call),
+        }
+        for call in reply.calls
+    ]
+    return {"role": "assistant", "content": [*said, *calls]}

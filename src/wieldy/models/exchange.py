@@ -1,0 +1,221 @@
+"""One request and its answer, on the loop of the connections.
+
+A request is tried again while nothing of the answer has come. After that a second answer
+could say something else than the first, of which somebody has seen a part.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import uniform
+from typing import TYPE_CHECKING, Any
+
+from wieldy.core.model_errors import (
+    ModelAnswerTooLarge,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+)
+from wieldy.core.secret import redact
+from wieldy.wire.incoming import Tools
+from wieldy.wire.stream_events import (
+    ArgumentsDelta,
+    Event,
+    Finished,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+
+from .api import Api
+from .connections import Pool, connections
+from .failure import explain_failure
+from .model import Reply
+from .settings import ModelSettings
+
+if TYPE_CHECKING:
+    from .answer_guard import AnswerGuard
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+Push = Callable[[list[Event]], None]
+
+
+class Exchange:
+    """One request on its way. What the answer says is pushed; the reply is given."""
+
+    def __init__(
+        self,
+        api: Api,
+        model: str,
+        settings: ModelSettings,
+        body: dict[str, Any],
+        tools: Tools,
+        push: Push,
+    ) -> None:
+        self.api = api
+        self.model = model
+        self.name = f"{api.name}:{model}"
+        self.settings = settings
+        self.body = body
+        self.tools = tools
+        self.push = push
+        # Whether something of the answer has come.
+        self.began = False
+
+    async def run(self) -> Reply:
+        """The reply, as soon as there is a place among the connections and it is whole."""
+        pool = await connections().pool(self.api.sdk, self.settings, self.api.connect)
+        async with pool.places:
+            seconds = self.settings.timeout
+            try:
+                async with asyncio.timeout(seconds) as overall:
+                    return await self._try(pool)
+            except TimeoutError:
+                if not overall.expired():
+                    raise
+                told = f"the answer was not whole after {seconds:g} s"
+                raise ModelUnavailable(self.name, told, began=self.began) from None
+
+    async def _try(self, pool: Pool) -> Reply:
+        attempt = 0
+        while True:
+            trial = _Trial(self)
+            try:
+                return await trial.run(pool)
+            except ModelUnavailable as error:
+                pause = _next_pause(error, attempt)
+                if attempt >= self.settings.retries or trial.silent or pause is None:
+                    raise
+            attempt += 1
+            await asyncio.sleep(pause)
+
+
+class _Trial:
+    """One attempt at an exchange."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._reader = exchange.api.reader(exchange.tools)
+        self._held: list[Event] = []
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._size = 0
+        self._finish: str | None = None
+        self.silent = False
+
+    async def run(self, pool: Pool) -> Reply:
+        """Send the request and read the answer to its end."""
+        # Loaded with the HTTP library, which the pool has loaded by now.
+        from .answer_guard import AnswerGuard, current_guard  # noqa: PLC0415
+
+        name, settings = self._exchange.name, self._exchange.settings
+        guard = AnswerGuard(name, settings.max_answer)
+        current_guard.set(guard)
+        failure: ModelError | None = None
+        try:
+            async with asyncio.timeout(settings.silence) as quiet:
+                await self._read(pool, quiet)
+        except Exception as error:
+            self.silent = isinstance(error, TimeoutError) and quiet.expired()
+            failure = self._explain(error, guard)
+        finally:
+            await guard.close()
+        if failure is not None:
+            # It is raised here, and without its past: what an SDK raised holds the request,
+            # and that the key, and its traceback holds streams that belong to this loop.
+            failure.__context__ = failure.__cause__ = None
+            raise failure.with_traceback(None)
+        self._check_end(guard)
+        return self._reply()
+
+    async def _read(self, pool: Pool, quiet: asyncio.Timeout) -> None:
+        exchange = self._exchange
+        seconds = exchange.settings.silence
+        loop = asyncio.get_running_loop()
+        chunks = await exchange.api.send(pool.client, exchange.model, exchange.body)
+        async for chunk in chunks:
+            exchange.api.check(chunk)
+            events = self._reader.feed(chunk)
+            if events:
+                quiet.reschedule(loop.time() + seconds)
+                self._take(events)
+        self._take(self._reader.close())
+
+    def _take(self, events: list[Event]) -> None:
+        for event in events:
+            self._note(event)
+        self._held += events
+        # What an attempt says of the tokens that came in is held until its answer begins.
+        if self._exchange.began or self._finish is not None:
+            self._exchange.push(self._held)
+            self._held = []
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, TextDelta):
+            self._texts.append(event.text)
+            self._grow(event.text)
+        elif isinstance(event, ThinkingDelta):
+            self._thoughts.append(event.text)
+            self._grow(event.text)
+        elif isinstance(event, ArgumentsDelta):
+            self._grow(event.delta)
+        elif isinstance(event, Finished):
+            self._finish = event.reason
+        if not isinstance(event, Usage | Finished):
+            self._exchange.began = True
+
+    def _grow(self, text: str) -> None:
+        self._size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        limit = self._exchange.settings.max_answer
+        if self._size > limit:
+            raise ModelAnswerTooLarge(self._exchange.name, limit)
+
+    def _explain(self, error: Exception, guard: "AnswerGuard") -> ModelError:
+        name, settings = self._exchange.name, self._exchange.settings
+        if self.silent:
+            what = "more of the answer" if self._exchange.began else "an answer"
+            told = f"there was nothing of {what} for {settings.silence:g} s"
+            return ModelUnavailable(name, told, began=self._exchange.began)
+        if not self._exchange.began and guard.is_page:
+            return self._refuse_page(guard)
+        return explain_failure(error, name, secrets=settings.secrets, began=self._exchange.began)
+
+    def _check_end(self, guard: "AnswerGuard") -> None:
+        """Raise if the stream ended and the answer had not."""
+        name, began = self._exchange.name, self._exchange.began
+        if self._finish is not None or (guard.said_done and began):
+            return
+        if began:
+            raise ModelUnavailable(name, "the answer broke off before its end", began=True)
+        if guard.is_page:
+            raise self._refuse_page(guard)
+        raise ModelUnavailable(name, "the answer was empty")
+
+    def _refuse_page(self, guard: "AnswerGuard") -> ModelRefused:
+        head = redact(guard.head.decode("utf-8", "replace"), self._exchange.settings.secrets)
+        return ModelRefused(
+            self._exchange.name,
+            f"the answer is {guard.content_type} and not a stream of events. Check base_url. "
+            f"It begins with {head[:300]!r}",
+        )
+
+    def _reply(self) -> Reply:
+        reader = self._reader
+        return Reply(
+            self._exchange.api.form,
+            reader.message,
+            "".join(self._texts),
+            reader.calls,
+            thinking="".join(self._thoughts),
+            usage=reader.usage,
+            finish_reason=self._finish or "",
+        )
+
+
+def _next_pause(error: ModelUnavailable, attempt: int) -> float | None:
+    """How long to wait before the next attempt; None where there must be none."""
+    if error.began:
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= _LONGEST_PAUSE else None
+    return float(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE) * uniform(0.5, 1.0))

@@ -1,0 +1,145 @@
+"""What an SDK or the HTTP library raised, as the error of ours that says what helps.
+
+Both libraries are known by the facts that their exceptions carry, so that this module
+loads neither.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from wieldy.core.model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable
+from wieldy.core.secret import redact
+
+_TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_LOGIN = {401, 403}
+_LONGEST_MESSAGE = 2_000
+# What providers call a request that is longer than the model's context.
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|prompt is too long|maximum context length|"
+    r"input token count.{0,40} exceeds|exceeds the (?:model's )?(?:available )?context",
+    re.IGNORECASE,
+)
+_FIGURES = re.compile(r"\d[\d,]{3,}")
+# A kind of error that comes with a status which would otherwise mean "later".
+_FINAL_CODES = {"insufficient_quota", "billing_not_active", "billing_error"}
+_FAULT_STATUS = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    # The same in the words of the responses API.
+    "server_error": 500,
+    "rate_limit_exceeded": 429,
+    "invalid_prompt": 400,
+}
+
+
+class ProviderFault(Exception):
+    """What a chunk of the answer says went wrong, as the object that says it."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        super().__init__(body.get("message") or "the provider gave no reason")
+        self.body = dict(body)
+
+
+def explain_failure(error: Exception, model: str, *, secrets: list[str], began: bool) -> ModelError:
+    """The error that says what to do about this one."""
+    ours = _find_own(error)
+    if ours is not None:
+        return ours
+    body = _error_body(error)
+    found = _status(error, body)
+    message = redact(_message(error, body), secrets)[:_LONGEST_MESSAGE]
+    if _TOO_LONG.search(f"{body.get('code')} {message}"):
+        return _too_long(model, message)
+    if found is None or found < 300:
+        return ModelUnavailable(model, message, status=found, began=began)
+    told = f"{found}: {message}"
+    if found in _TEMPORARY and body.get("code") not in _FINAL_CODES:
+        pause = _retry_after(error)
+        return ModelUnavailable(model, told, status=found, retry_after=pause, began=began)
+    if found in _LOGIN:
+        told += ". Pass the right api_key=, or set it in the environment."
+    elif found < 400:
+        told += ". Redirects are not followed, because the key would go with them; check base_url."
+    return ModelRefused(model, told, found)
+
+
+def _find_own(error: BaseException | None) -> ModelError | None:
+    """An error of ours, also where an SDK has wrapped it in its own."""
+    while error is not None and not isinstance(error, ModelError):
+        error = error.__cause__
+    return error
+
+
+def _error_body(error: Exception) -> Mapping[str, Any]:
+    """What the provider said of the error: the innermost object that is named so."""
+    body = getattr(error, "body", None) or getattr(error, "details", None)
+    if isinstance(body, list) and body:
+        body = body[0]
+    while isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
+        body = body["error"]
+    return body if isinstance(body, Mapping) else {}
+
+
+def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
+    named = _FAULT_STATUS.get(str(body.get("type"))) or _FAULT_STATUS.get(str(body.get("code")))
+    given = getattr(error, "status_code", None) or getattr(error, "code", None) or body.get("code")
+    status = given if isinstance(given, int) else None
+    # An error in mid-stream comes with the status of the stream, which began well.
+    return named if status is None or status < 300 else status
+
+
+def _message(error: Exception, body: Mapping[str, Any]) -> str:
+    told = body.get("message")
+    if isinstance(told, str) and told.strip():
+        return told.strip()
+    # An SDK's own words for a broken connection say less than their cause.
+    source = error.__cause__ or error
+    words = str(source).strip() or type(source).__name__
+    return words if type(source).__name__ in words else f"{type(source).__name__}: {words}"
+
+
+def _too_long(model: str, message: str) -> ContextTooLong:
+    figures = [int(each.replace(",", "")) for each in _FIGURES.findall(message)]
+    if len(figures) < 2:
+        return ContextTooLong(model, None, None, message)
+    return ContextTooLong(model, max(figures), min(figures), message)
+
+
+def _retry_after(error: Exception) -> float | None:
+    """How many seconds the provider wants to be left alone."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    wanted = headers.get("retry-after")
+    seconds = _number(wanted)
+    return seconds if seconds is not None or not wanted else _until(str(wanted))
+
+
+def _number(value: Any) -> float | None:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return None
+    return found if 0 <= found < float("inf") else None
+
+
+def _until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

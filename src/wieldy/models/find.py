@@ -1,0 +1,83 @@
+"""A model by its name, such as `openai:gpt-5`."""
+
+from importlib.util import find_spec
+from typing import Any
+
+from wieldy.core.model_errors import UnknownModel
+from wieldy.core.names import near
+from wieldy.core.secret import Secret
+
+from .anthropic_api import ANTHROPIC
+from .api import Api
+from .gemini_api import GEMINI
+from .model import Model
+from .model_environment import read_settings
+from .openai_apis import CHAT, RESPONSES
+from .remote_model import RemoteModel
+
+_APIS = {api.name: api for api in (CHAT, RESPONSES, ANTHROPIC, GEMINI)}
+
+
+def find_model(
+    model: str | Model,
+    *,
+    base_url: str | None = None,
+    api_key: str | Secret | None = None,
+    **settings: Any,
+) -> Model:
+    """The model of this name; an object that is a model already is given back.
+
+    Args:
+        model: `provider:model`. The providers are `openai` (chat completions, of OpenAI or of
+            any other server that speaks them), `openai-responses`, `anthropic` and `gemini`.
+        base_url: Where the server is, if it is not the provider's own.
+        api_key: The key; by default that of the environment (OPENAI_API_KEY, …), which is not
+            used with a `base_url` that is given here.
+        settings: Any of `headers`, `options`, `context_window`, `connect_timeout`, `silence`,
+            `timeout`, `retries`, `max_answer` and `connections`.
+
+    Raises:
+        UnknownModel: if there is no such provider, or the name has none.
+        ImportError: if the provider's SDK is not installed.
+
+    Example:
+        `find_model("openai:llama3.2", base_url="http://localhost:11434/v1")`
+    """
+    if not isinstance(model, str):
+        given = [name for name, value in settings.items() if value is not None]
+        if base_url or api_key or given:
+            raise TypeError("Settings are for a model that is named; this one is an object already")
+        return model
+    provider, _, name = model.partition(":")
+    api = _find_api(model, provider, name)
+    _check_installed(api)
+    given_settings = {"base_url": base_url, "api_key": api_key, **settings}
+    return RemoteModel(api, name, read_settings(api, given_settings))
+
+
+def _find_api(model: str, provider: str, name: str) -> Api:
+    known = ", ".join(_APIS)
+    if provider in _APIS and name.strip():
+        return _APIS[provider]
+    if ":" not in model:
+        reason = f"it names no provider. Write it as provider:model; the providers are {known}."
+    elif provider in _APIS:
+        reason = f"it names no model. Write it as {provider}:model."
+    else:
+        meant = " or ".join(map(repr, near(provider, _APIS)))
+        hint = f"Did you mean {meant}?" if meant else f"The providers are {known}."
+        reason = f"there is no provider {provider!r}. {hint}"
+        reason += ' A server that speaks OpenAI\'s chat API is "openai:…" with its base_url.'
+    raise UnknownModel(model, reason)
+
+
+def _check_installed(api: Api) -> None:
+    """Say at once that an SDK is missing. It is loaded later, with the first request."""
+    try:
+        found = find_spec(api.sdk)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise ImportError(
+            f'Models of {api.name} need the package {api.sdk}: pip install "wieldy[{api.extra}]"'
+        )

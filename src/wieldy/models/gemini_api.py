@@ -1,0 +1,78 @@
+"""Gemini's API over Google's SDK."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from wieldy.core.secret import reveal
+from wieldy.wire import gemini
+from wieldy.wire.foreign import field, text
+
+from .api import Api
+from .failure import ProviderFault
+from .gemini_body import FORM, write_gemini
+from .settings import ModelSettings
+
+if TYPE_CHECKING:
+    from google.genai import Client
+
+# Tools and thinking are not in the version that the SDK takes by itself.
+_VERSION = "v1beta"
+
+
+def _connect(settings: ModelSettings, http: Any) -> "Client":
+    # Loaded with the first request: it takes a second.
+    from google.genai import Client, types  # noqa: PLC0415
+
+    return Client(
+        vertexai=False,
+        api_key=reveal(settings.api_key) or "none",
+        http_options=types.HttpOptions(
+            base_url=settings.base_url,
+            api_version=_VERSION,
+            headers=dict(settings.headers),
+            httpx_async_client=http,
+            retry_options=types.HttpRetryOptions(attempts=1),
+        ),
+    )
+
+
+async def _send(client: "Client", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+    path = model if "/" in model else f"models/{model}"
+    # The typed methods drop fields that they don't know, rewrite thought signatures, and may
+    # send requests of their own; a part that is not sent back as it came is refused. This is
+    # the one way through the SDK to what was sent.
+    answer = await client._api_client.async_request_streamed(
+        "post", f"{path}:streamGenerateContent?alt=sse", body
+    )
+    return _bodies(answer)
+
+
+async def _bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for chunk in answer:
+        yield json.loads(chunk.body)
+
+
+def _check_chunk(chunk: Any) -> None:
+    """Raise where the prompt was blocked: there is no candidate then, and no other word of it."""
+    feedback = field(chunk, "promptFeedback", "prompt_feedback")
+    reason = text(field(feedback, "blockReason", "block_reason"))
+    if reason:
+        told = f"the prompt was blocked: {reason}"
+        raise ProviderFault({"type": "invalid_request_error", "message": told})
+
+
+GEMINI = Api(
+    name="gemini",
+    form=FORM,
+    address="https://generativelanguage.googleapis.com",
+    sdk="google.genai",
+    extra="gemini",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    address_variables=("GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+    write=write_gemini,
+    connect=_connect,
+    send=_send,
+    reader=gemini.StreamReader,
+    check=_check_chunk,
+)

@@ -1,0 +1,94 @@
+"""OpenAI's two APIs over its SDK: chat completions, of whatever server, and responses."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from wieldy.core.secret import reveal
+from wieldy.wire import openai, openai_responses
+from wieldy.wire.assistant_message import plain_copy
+from wieldy.wire.foreign import field, text
+
+from .api import Api
+from .chat_body import FORM as CHAT_FORM
+from .chat_body import write_chat
+from .failure import ProviderFault
+from .responses_body import FORM as RESPONSES_FORM
+from .responses_body import write_responses
+from .settings import ModelSettings
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+# The SDK wants a key also for servers that want none.
+_NO_KEY = "none"
+
+
+def _connect(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
+    # Loaded with the first request: it takes a second.
+    from openai import AsyncOpenAI  # noqa: PLC0415
+
+    return AsyncOpenAI(
+        api_key=reveal(settings.api_key) or _NO_KEY,
+        base_url=settings.base_url,
+        default_headers=dict(settings.headers),
+        max_retries=0,
+        timeout=http.timeout,
+        http_client=http,
+    )
+
+
+async def _send_chat(client: "AsyncOpenAI", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+    return await _send(client, "/chat/completions", body)
+
+
+async def _send_responses(
+    client: "AsyncOpenAI", model: str, body: dict[str, Any]
+) -> AsyncIterator[Any]:
+    return await _send(client, "/responses", body)
+
+
+async def _send(client: "AsyncOpenAI", path: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+    from openai import AsyncStream  # noqa: PLC0415
+
+    # The typed methods refuse fields that they don't know, and so do their answers.
+    return await client.post(
+        path, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
+    )
+
+
+def _check_response(event: Any) -> None:
+    """Raise where the stream says that there will be no answer."""
+    kind = text(field(event, "type"))
+    if kind == "error":
+        raise ProviderFault(plain_copy(field(event, "error") or event))
+    if kind == "response.failed":
+        raise ProviderFault(plain_copy(field(field(event, "response"), "error")) or {})
+
+
+CHAT = Api(
+    name="openai",
+    form=CHAT_FORM,
+    address="https://api.openai.com/v1",
+    sdk="openai",
+    extra="openai",
+    key_variables=("OPENAI_API_KEY",),
+    address_variables=("OPENAI_BASE_URL",),
+    write=write_chat,
+    connect=_connect,
+    send=_send_chat,
+    reader=openai.StreamReader,
+)
+RESPONSES = Api(
+    name="openai-responses",
+    form=RESPONSES_FORM,
+    address=CHAT.address,
+    sdk="openai",
+    extra="openai",
+    key_variables=CHAT.key_variables,
+    address_variables=CHAT.address_variables,
+    write=write_responses,
+    connect=_connect,
+    send=_send_responses,
+    reader=openai_responses.StreamReader,
+    check=_check_response,
+)

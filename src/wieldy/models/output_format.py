@@ -1,0 +1,41 @@
+"""A schema of the answer as each provider takes it, where it can hold a model to one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import TypeIs
+
+from wieldy.wire.lowering import lower
+
+_NAME = "answer"
+
+
+def openai_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema with its name, as `json_schema` wants it.
+
+    It is strict where the answer then has the very shape that was asked for. Strict
+    schemas know no optional fields and no free objects; such a schema is only a hint.
+    """
+    if not _is_object(schema):
+        return None
+    strict = lower(schema, "openai", strict=True)
+    if strict.strict and not strict.changes:
+        return {"name": _NAME, "schema": strict.schema, "strict": True}
+    return {"name": _NAME, "schema": lower(schema, "openai").schema, "strict": False}
+
+
+def anthropic_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema for Anthropic, which is always strict; one that would change is left out."""
+    if not _is_object(schema):
+        return None
+    lowered = lower(schema, "anthropic", strict=True)
+    return lowered.schema if lowered.strict and not lowered.changes else None
+
+
+def gemini_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema for Gemini, less what it does not know."""
+    return lower(schema, "gemini").schema if _is_object(schema) else None
+
+
+def _is_object(schema: Mapping[str, Any] | None) -> TypeIs[Mapping[str, Any]]:
+    return schema is not None and schema.get("type") == "object"

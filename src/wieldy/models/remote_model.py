@@ -1,0 +1,91 @@
+"""A model behind a provider's API."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from wieldy.core.channel import Channel, streamed
+from wieldy.core.crossing import cross
+from wieldy.core.model_errors import ContextTooLong, ModelRefused
+from wieldy.wire.cost import estimate, stable_json
+from wieldy.wire.stream_events import Event
+
+from .api import Api
+from .connections import connections
+from .exchange import Exchange
+from .model import ModelEvent, ModelRequest, Reply
+from .request_body import NoTools
+from .settings import ModelSettings, same_server
+
+
+class RemoteModel:
+    """A model of one provider, reached over its SDK. Make one with `find_model`."""
+
+    def __init__(self, api: Api, model: str, settings: ModelSettings) -> None:
+        self._api = api
+        self._model = model
+        self._settings = settings
+        self._official = same_server(settings.base_url, api.address)
+
+    @property
+    def name(self) -> str:
+        """The model's name, as `provider:model`."""
+        return f"{self._api.name}:{self._model}"
+
+    @property
+    def context_window(self) -> int | None:
+        """How many tokens a request may have, where that was said."""
+        return self._settings.context_window
+
+    def __repr__(self) -> str:
+        return f"<model {self.name}>"
+
+    def render(self, request: ModelRequest) -> dict[str, Any]:
+        """The body of the request, exactly as it would be sent."""
+        options = {**self._settings.options, **request.options}
+        whole = ModelRequest(request.turns, request.tools, options, request.output_schema)
+        try:
+            return self._api.write(self._model, whole, self._official)
+        except ValueError as error:
+            raise ModelRefused(self.name, str(error)) from error
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Send the request and give what happens; the last item is the `Reply`.
+
+        Whoever stops reading ends the request.
+
+        Raises:
+            ContextTooLong: the messages don't fit the context; nothing was sent.
+            ModelUnavailable: there is no answer, or it broke off; later there may be one.
+            ModelRefused: the provider won't answer this request.
+            ModelAnswerTooLarge: the answer outgrew its limit.
+        """
+        body = self.render(request)
+        self._check(body)
+
+        async def converse(channel: Channel) -> Reply:
+            here = asyncio.get_running_loop()
+
+            def push(events: list[Event]) -> None:
+                here.call_soon_threadsafe(_push_all, channel, events)
+
+            tools = request.tools or NoTools()
+            work = Exchange(self._api, self._model, self._settings, body, tools, push)
+            return await cross(connections().home, work.run)
+
+        async for item in streamed(converse):
+            yield item
+
+    def _check(self, body: dict[str, Any]) -> None:
+        window = self.context_window
+        if window is not None and (tokens := estimate(stable_json(body))) > window:
+            raise ContextTooLong(self.name, tokens, window)
+        settings = self._settings
+        if settings.api_key is None and self._official and not settings.headers:
+            variable = self._api.key_variables[0]
+            raise ModelRefused(self.name, f"there is no key. Pass api_key=, or set {variable}.")
+
+
+def _push_all(channel: Channel, events: list[Event]) -> None:
+    for event in events:
+        channel.push(event)

@@ -1,0 +1,58 @@
+"""What the bodies for all providers have in common."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wieldy.core.call import Call
+from wieldy.core.conversion import parse_json
+from wieldy.core.tool import Tool
+
+from .model import ModelRequest
+
+
+class NoTools:
+    """What a reader of an answer is given where the request has no tools."""
+
+    def get(self, name: str) -> Tool | None:
+        """No tool has this name."""
+        return None
+
+
+def tool_definitions(request: ModelRequest, provider: str) -> list[dict[str, Any]]:
+    """The request's tools as a provider wants them."""
+    return [] if request.tools is None else request.tools.schemas(provider)
+
+
+def add_options(
+    body: dict[str, Any], options: Mapping[str, Any], names: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The body with the options under the provider's names.
+
+    An option that is None takes the field out. Tools of the provider's own come after ours.
+    """
+    whole = dict(body)
+    for name, value in options.items():
+        field = (names or {}).get(name, name)
+        if value is None:
+            whole.pop(field, None)
+        elif field == "tools":
+            whole["tools"] = [*whole.get("tools", ()), *value]
+        else:
+            whole[field] = value
+    return whole
+
+
+def as_list(value: Any) -> list[Any]:
+    """The value itself where it is a list, else a list of it."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def argument_object(call: Call) -> dict[str, Any]:
+    """A call's arguments as an object; those that a model wrote badly are empty."""
+    sent: Any = call.arguments
+    if isinstance(sent, str):
+        try:
+            sent = parse_json(sent)
+        except (ValueError, RecursionError):
+            return {}
+    return dict(sent) if isinstance(sent, Mapping) else {}

@@ -1,0 +1,84 @@
+"""A request as the body of OpenAI's responses API."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from wieldy.wire import openai_responses
+from wieldy.wire.openai_responses import provider_name
+
+from .chat_body import argument_text
+from .content_parts import Media, Part, plain_text, translate_parts
+from .model import Answers, ModelRequest, Reply, Said, Turn
+from .output_format import openai_format
+from .request_body import add_options, tool_definitions
+
+FORM = "openai-responses"
+_NAMES = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
+
+
+def write_responses(model: str, request: ModelRequest, official: bool) -> dict[str, Any]:
+    """The body of a streamed request.
+
+    The provider keeps reasoning items for the next round, unless the options say otherwise:
+    `store=False` with `include=["reasoning.encrypted_content"]`, which not every model takes.
+    """
+    body: dict[str, Any] = {"model": model, "input": response_items(request.turns)}
+    tools = tool_definitions(request, "openai-responses")
+    if tools:
+        body["tools"] = tools
+    wanted = openai_format(request.output_schema) if official else None
+    if wanted is not None:
+        body["text"] = {"format": {"type": "json_schema", **wanted}}
+    return {**add_options(body, request.options, _NAMES), "stream": True}
+
+
+def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
+    """The conversation as input items; a model's own are as they came."""
+    items: list[dict[str, Any]] = []
+    for turn in turns:
+        if isinstance(turn, Said):
+            items.append({"role": turn.role, "content": _content(turn)})
+        elif isinstance(turn, Answers):
+            items += openai_responses.render(turn.outcomes, turn.calls)
+        elif turn.provider == FORM:
+            items += [dict(item) for item in turn.raw]
+        else:
+            items += _translated(turn)
+    return items
+
+
+def _content(said: Said) -> str | list[Part]:
+    if isinstance(said.content, str):
+        return said.content
+    if said.role == "assistant":
+        return plain_text(said.content)
+    return translate_parts(said.content, lambda text: {"type": "input_text", "text": text}, _media)
+
+
+def _media(media: Media) -> Part:
+    if media.kind == "image":
+        part: Part = {"type": "input_image", "image_url": media.url}
+        return {**part, "detail": media.detail} if media.detail else part
+    if media.kind == "audio":
+        sound = {"data": media.data, "format": media.mime_type.removeprefix("audio/")}
+        return {"type": "input_audio", "input_audio": sound}
+    if media.file_id:
+        return {"type": "input_file", "file_id": media.file_id}
+    if media.uri:
+        return {"type": "input_file", "file_url": media.uri}
+    return {"type": "input_file", "filename": media.name or "file.pdf", "file_data": media.url}
+
+
+def _translated(reply: Reply) -> list[dict[str, Any]]:
+    """What another provider's model said, as far as this API can hold it."""
+    said = [{"role": "assistant", "content": reply.text}] if reply.text else []
+    calls = [
+        {
+            "type": "function_call",
+            "call_id": call.provider_id or call.id,
+            "name": provider_name(call.tool),
+            "arguments": argument_text(call),
+        }
+        for call in reply.calls
+    ]
+    return [*said, *calls]

@@ -1,0 +1,77 @@
+"""How a model is reached, and what its answers may take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from wieldy.core.credential import is_credential
+from wieldy.core.secret import Secret
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Where a model is, how it is asked, and what its answers may take.
+
+    `silence` is how many seconds may pass without anything new in the answer, `timeout` how
+    many an answer may take as a whole, `max_answer` how many bytes it may have. `retries`
+    count only while nothing of the answer has come. At most `connections` requests are under
+    way at a time with one key; others wait for their turn.
+    """
+
+    base_url: str
+    api_key: Secret | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    context_window: int | None = None
+    connect_timeout: float = 10.0
+    silence: float = 120.0
+    timeout: float = 600.0
+    retries: int = 2
+    max_answer: int = 4_000_000
+    connections: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout", "silence", "timeout", "max_answer", "connections"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+                raise ValueError(f"{name} is a number above 0, not {value!r}")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise ValueError(f"retries is a whole number from 0 on, not {self.retries!r}")
+        check_address(self.base_url)
+
+    @property
+    def secrets(self) -> list[str]:
+        """What must not be shown: the key, and headers that are credentials by their name."""
+        key = [] if self.api_key is None else [self.api_key.get_secret_value()]
+        return [each for each in (*key, *_private(self.headers)) if each]
+
+
+def same_server(one: str, other: str) -> bool:
+    """Whether two addresses are of the same server, which may be given the same key."""
+    return _server(one) == _server(other)
+
+
+def check_address(url: str) -> None:
+    """Refuse what is no address, and one that holds a password: addresses are shown."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0
+        private = parts.username is not None or parts.password is not None
+    except (ValueError, AttributeError, TypeError):
+        fine, private = False, False
+    if private:
+        raise ValueError("base_url holds a user name or a password. Pass api_key= or headers=")
+    if not fine:
+        raise ValueError(f"base_url begins with http:// or https:// and names a host, not {url!r}")
+
+
+def _server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _private(headers: Mapping[str, str]) -> list[str]:
+    return [value for name, value in headers.items() if is_credential(name)]
