@@ -33,9 +33,12 @@ def fail(reason: str) -> str:
 
 
 @box.tool(permission="deny")
-def refuse() -> str:
-    """Never run."""
+def wipe() -> str:
+    """Never run, and so never shown."""
     return "it ran"
+
+
+box.rules.deny("repeat", where={"times": 1000}, reason="that is too often")
 
 
 def main() -> None:

@@ -35,7 +35,7 @@ async def _try(connect: Open, target: Target) -> dict[str, Any]:
             "default": await session.call("add", {"a": 5}),
             "repeat": await session.call("repeat", {"text": "こんにちは\n<b>&", "times": 2}),
             "fail": await session.call("fail", {"reason": "no such thing"}),
-            "refuse": await session.call("refuse", {}),
+            "refuse": await session.call("repeat", {"text": "x", "times": 1000}),
         }
 
 
