@@ -85,7 +85,7 @@ class BaseAgent:
         self._owns_box = toolbox is None
         self.toolbox = _choose_box(toolbox, store)
         self._given_model = (model, base_url, api_key)
-        self._model: Model | None = None if isinstance(model, str) else model
+        self._model: Model | None = None
         self._last: Response | None = None
 
     @property
@@ -336,7 +336,8 @@ class BaseAgent:
         options = dict(request.prompt.get("options") or {})
         strategy = request.strategy
         turns = make_turns(request.prompt.values(), request.form, strategy.system_text())
-        shown = [ModelRequest(turns, strategy.offered, options)]
+        schema = request.form.schema if strategy.holds_output else None
+        shown = [ModelRequest(turns, strategy.offered, options, schema)]
         if isinstance(strategy, Judge) and len(request.view):
             return [strategy.make_question(request.prompt, options), *shown]
         return shown

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from wieldy.wire.json_document import StructuredError
-from wieldy.wire.json_validation import check_model, check_schema
+from wieldy.wire.json_validation import check_model, check_schema, model_schema
 from wieldy.wire.structured import StructuredStream
 
 from .nested_data import PathStyle, split_path
@@ -45,6 +45,11 @@ class OutputForm:
     def kind(self) -> Kind:
         """Whether the answer is JSON or text."""
         return "text" if self._shape is None else "json"
+
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The JSON Schema, where a pydantic model or a schema was given."""
+        return self._schema if self._model is None else model_schema(self._model)
 
     @property
     def wants_object(self) -> bool:

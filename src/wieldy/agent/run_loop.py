@@ -215,7 +215,9 @@ class RunLoop:
             await self._join(handler, event, data, self.result, self.request.settings)
 
     def _make_request(self) -> ModelRequest:
-        return ModelRequest(self.state.turns, self.request.strategy.offered, self.options)
+        strategy = self.request.strategy
+        schema = self.request.form.schema if strategy.holds_output else None
+        return ModelRequest(self.state.turns, strategy.offered, self.options, schema)
 
     def _tell_limit(self) -> None:
         told = _LIMIT_TOLD.format(rounds=self.request.max_rounds)

@@ -21,6 +21,9 @@ from .settings import ModelSettings, same_server
 class RemoteModel:
     """A model of one provider, reached over its SDK. Make one with `find_model`."""
 
+    # How long it may be silent counts from its place in the queue on, which only it knows.
+    keeps_limits = True
+
     def __init__(self, api: Api, model: str, settings: ModelSettings) -> None:
         self._api = api
         self._model = model

@@ -41,6 +41,11 @@ class Strategy:
         """The tools that are offered to the model in the request itself."""
         return None
 
+    @property
+    def holds_output(self) -> bool:
+        """Whether the provider may hold every answer to the schema of the output."""
+        return self.offered is None
+
     def system_text(self) -> str:
         """What the system message says about tools."""
         return ""

@@ -39,6 +39,11 @@ class Xml(Strategy):
     def __init__(self, view: View) -> None:
         self._view = view
 
+    @property
+    def holds_output(self) -> bool:
+        # A call in the text would be no answer of that schema.
+        return not len(self._view)
+
     def system_text(self) -> str:
         return tool_instructions(self._view) if len(self._view) else ""
 
