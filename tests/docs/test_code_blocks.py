@@ -35,6 +35,10 @@ PAGES = [
     for page in (ROOT / "README.md", ROOT / "README.zh-CN.md", *sorted(ROOT.glob("docs/**/*.md")))
     if page.exists()
 ]
+# The reference is generated, and the map of the source is no page for users.
+FIRST_BLOCKS = [
+    page for page in PAGES if page.parent.name != "reference" and page.name != "architecture.md"
+]
 COMMAND_SECONDS = 120
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
@@ -207,6 +211,27 @@ def test_the_code_of_the_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", FIRST_BLOCKS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_page_begins_with_a_program_that_runs_as_a_saved_file(
+    page: Path, tmp_path: Path
+) -> None:
+    blocks = read_blocks(page.read_text(encoding="utf-8"))
+    first = next((block for block in blocks if block.info == "python"), None)
+    assert first is not None, "the page has no program"
+    saved = tmp_path / "saved.py"
+    saved.write_text(first.text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, saved.name],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 class Reader:
