@@ -1,6 +1,5 @@
 """A schema from outside can't ask for more work than a call is worth."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -131,16 +130,6 @@ def test_one_dict_at_very_many_places_is_refused() -> None:
         Toolbox().add(give, input_schema=part)
 
 
-def test_counting_takes_one_look_at_each_part() -> None:
-    schema = _chain(49, SAME_VALUE["anyOf"])
-
-    began = time.process_time()
-    with pytest.raises(SchemaRefused):
-        SchemaGraph(schema).check()
-
-    assert time.process_time() - began < 5
-
-
 @pytest.mark.parametrize("link", INSIDE.values(), ids=INSIDE)
 async def test_ways_that_multiply_inside_a_value_cost_one_look_for_each_pair(
     link: Callable[[Schema], Schema],
@@ -192,11 +181,9 @@ async def test_explaining_stops_after_a_few_of_very_many_errors() -> None:
     items = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     box.add(give, input_schema={"properties": {"v": {"type": "array", "items": items}}})
 
-    began = time.process_time()
     outcome = await box.call("give", {"v": [1] * 300_000})
 
     assert outcome.text.endswith("; v[4]: expected string or null, got integer 1; and more")
-    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(
@@ -253,12 +240,10 @@ async def test_pattern_that_could_be_tried_for_ever_is_not(pattern: str) -> None
     items = {"type": "array", "items": {"type": "string", "pattern": pattern}}
     box.add(give, input_schema={"properties": {"v": items, "w": {"pattern": pattern}}})
 
-    began = time.process_time()
     many = await box.call("give", {"v": ["a" * 900 + "!"] * 1000})
     long = await box.call("give", {"w": "a" * 1_000_000 + "!"})
 
     assert [many.status, long.status] == [Status.ERROR, Status.ERROR]
-    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(("text", "fits"), [("abcdefg1", True), ("abcdefgh", False)])

@@ -17,6 +17,7 @@ _LOOKED_AT = 100
 _LONGEST = 500
 _DEEPEST = 60
 _MOST_MEMBERS = 8
+_MOST_DESCRIBED = 30
 _UNEXPLAINED = "arguments: they don't fit the schema, in a way that is too deep to tell"
 _EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
 # Where the message says more than the schema: which of several members of a union it was.
@@ -89,15 +90,19 @@ def pointer(path: Sequence[Any]) -> str:
     return _cut(text.removeprefix("."), 120)
 
 
-def describe(part: Any, schema: Mapping[str, Any], depth: int = 0) -> str:
+def describe(
+    part: Any, schema: Mapping[str, Any], depth: int = 0, left: list[int] | None = None
+) -> str:
     """A part of a schema in a few words."""
     part = resolve(part, schema)
-    if depth > 3:
+    left = [_MOST_DESCRIBED] if left is None else left
+    left[0] -= 1
+    if depth > 3 or left[0] < 0:
         return "something else"
     for key in ("anyOf", "oneOf"):
         if key in part:
             listed = part[key][:_MOST_MEMBERS]
-            members = dict.fromkeys(describe(member, schema, depth + 1) for member in listed)
+            members = dict.fromkeys(describe(each, schema, depth + 1, left) for each in listed)
             return " or ".join([*members, *["…"] * (len(part[key]) > len(listed))])
     if "const" in part:
         return _json(part["const"])
@@ -107,7 +112,7 @@ def describe(part: Any, schema: Mapping[str, Any], depth: int = 0) -> str:
     kind = part.get("type", "any value")
     text = " or ".join(kind) if isinstance(kind, list) else str(kind)
     if text == "array" and part.get("items"):
-        text = f"array of {describe(part['items'], schema, depth + 1)}"
+        text = f"array of {describe(part['items'], schema, depth + 1, left)}"
     return text + _bounds(part)
 
 

@@ -9,6 +9,8 @@ from wieldy.core.problem import resolve
 from .text_values import Schema, branch_of, kinds_of
 
 _DEPTH = 6
+# An example is for reading. Where there would be more in it, objects and lists stay empty.
+_MOST_PARTS = 500
 _FORMATS = {
     "date": "2026-01-31",
     "date-time": "2026-01-31T12:00:00Z",
@@ -26,20 +28,21 @@ _ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 def example_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     """An example for each argument; an optional one whose default is nothing is left out."""
-    return _members(schema, schema, 0)
+    return _members(schema, schema, 0, [_MOST_PARTS])
 
 
-def _members(schema: Schema, root: Schema, depth: int) -> dict[str, Any]:
+def _members(schema: Schema, root: Schema, depth: int, left: list[int]) -> dict[str, Any]:
     required = schema.get("required", ())
     members: dict[str, Any] = {}
     for name, declared in (schema.get("properties") or {}).items():
-        value = _example(declared, name, root, depth)
+        value = _example(declared, name, root, depth, left)
         if name in required or (value is not None and depth < _DEPTH // 2):
             members[name] = value
     return members
 
 
-def _example(schema: Any, name: str, root: Schema, depth: int) -> Any:
+def _example(schema: Any, name: str, root: Schema, depth: int, left: list[int]) -> Any:
+    left[0] -= 1
     schema = resolve(schema, root)
     given = _given(schema)
     if given:
@@ -53,9 +56,10 @@ def _example(schema: Any, name: str, root: Schema, depth: int) -> Any:
     if kind in ("integer", "number"):
         return _number(schema, kind)
     if kind == "array":
-        return _items(schema, name, root, depth)
+        return _items(schema, name, root, depth, left)
     if kind == "object":
-        return _members(schema, root, depth + 1) if depth < _DEPTH else {}
+        deeper = depth < _DEPTH and left[0] > 0
+        return _members(schema, root, depth + 1, left) if deeper else {}
     return {"string": _text(schema, name), "boolean": True}.get(kind)
 
 
@@ -95,11 +99,11 @@ def _beyond(schema: Schema, key: str, step: float) -> float:
     return limit + min(step, 1)
 
 
-def _items(schema: Schema, name: str, root: Schema, depth: int) -> list[Any]:
+def _items(schema: Schema, name: str, root: Schema, depth: int, left: list[int]) -> list[Any]:
     first = list(schema.get("prefixItems", ()))
     wanted = max(schema.get("minItems", 0), len(first) or 1)
     wanted = min(wanted, schema.get("maxItems", wanted), 20)
-    if depth >= _DEPTH:
+    if depth >= _DEPTH or left[0] <= 0:
         return []
     rest = [schema.get("items", {})] * (wanted - len(first))
-    return [_example(item, name, root, depth + 1) for item in [*first, *rest][:wanted]]
+    return [_example(item, name, root, depth + 1, left) for item in [*first, *rest][:wanted]]

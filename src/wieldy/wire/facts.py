@@ -39,7 +39,9 @@ _SINGLE = frozenset({
     "unevaluatedItems", "unevaluatedProperties",
 })  # fmt: skip
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_]+")
-_MOST_PARTS = 200
+
+# What was found out of schemas, by identity and type: the answer, and the schema itself.
+Accepted = dict[tuple[int, str], tuple[bool, Any]]
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:
@@ -67,9 +69,25 @@ def kind_of(value: Any) -> str:
     return next((name for kind, name in kinds if isinstance(value, kind)), "object")
 
 
-def accepts(schema: Any, kind: str, root: Mapping[str, Any]) -> bool:
-    """Whether a schema lets some value of a type through, judged by types alone."""
-    return _accepts(schema, kind, root, [_MOST_PARTS])
+def accepts(schema: Any, kind: str, root: Mapping[str, Any], known: Accepted | None = None) -> bool:
+    """Whether a schema lets some value of a type through, judged by types alone.
+
+    `known` has what was found out before about the same root, and is added to.
+    """
+    known = {} if known is None else known
+    if isinstance(schema, bool):
+        return schema
+    schema = resolve(schema, root)
+    key = (id(schema), kind)
+    if key not in known:
+        # What leads back here, or is too deep, is taken to let it through. The schema is kept
+        # with the answer, or its identity could become another's.
+        known[key] = (True, schema)
+        try:
+            known[key] = (_accepts(schema, kind, root, known), schema)
+        except RecursionError:
+            return True
+    return known[key][0]
 
 
 def properties_of(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -121,12 +139,13 @@ def references(schema: Any) -> Iterator[str]:
         waiting.extend(subschemas(here))
 
 
-def exclusive(members: list[Any], root: Mapping[str, Any]) -> bool:
+def exclusive(members: list[Any], root: Mapping[str, Any], known: Accepted | None = None) -> bool:
     """Whether no value can be two of these: by type, or by a property that tells them apart."""
     schemas = [resolve(member, root) for member in members]
     seen: set[str] = set()
     for schema in schemas:
-        kinds = {kind for kind in (*SCALARS, "object", "array") if accepts(schema, kind, root)}
+        every = (*SCALARS, "object", "array")
+        kinds = {kind for kind in every if accepts(schema, kind, root, known)}
         if kinds & seen:
             return _told_apart(schemas, root)
         seen |= kinds
@@ -165,15 +184,13 @@ def _told_apart(schemas: list[Mapping[str, Any]], root: Mapping[str, Any]) -> bo
     return False
 
 
-def _accepts(schema: Any, kind: str, root: Mapping[str, Any], left: list[int]) -> bool:
-    left[0] -= 1
-    if isinstance(schema, bool) or left[0] < 0:
-        return schema is not False
-    schema = resolve(schema, root)
+def _accepts(
+    schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], known: Accepted
+) -> bool:
     for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
         parts = schema.get(key)
         if isinstance(parts, list) and parts:
-            inside = (_accepts(part, kind, root, left) for part in parts)
+            inside = (accepts(part, kind, root, known) for part in parts)
             if not combined(inside):
                 return False
     if "const" in schema:

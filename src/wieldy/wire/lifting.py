@@ -17,6 +17,7 @@ from wieldy.core.tool import Tool
 
 from .facts import (
     JSON_TEXT,
+    Accepted,
     accepts,
     argument_name,
     kind_of,
@@ -27,7 +28,8 @@ from .facts import (
 from .foreign import listed
 
 _NOT_JSON: Any = object()
-_MOST_CHECKS = 500_000
+# The event loop stands still meanwhile, so this is a fraction of a second.
+_MOST_STEPS = 60_000
 
 
 def lift(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
@@ -51,11 +53,24 @@ class _TooMuch(Exception):
 class _Lifting:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
-        self.left = _MOST_CHECKS
+        self.left = _MOST_STEPS
         self.named = True
+        self.accepted: Accepted = {}
+        self.fitting: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
+
+    def spend(self, steps: int) -> None:
+        """Count work, and give up when there was enough of it."""
+        self.left -= steps
+        if self.left < 0:
+            raise _TooMuch
+
+    def accepts(self, schema: Any, kind: str) -> bool:
+        """Whether a schema lets some value of a type through, found out once."""
+        return accepts(schema, kind, self.root, self.accepted)
 
     def value(self, value: Any, schema: Any, taken: bool = False) -> Any:
         """A value as a schema wants it. Where text is `taken`, text stands for itself."""
+        self.spend(1)
         schema = resolve(schema, self.root)
         for key in ("anyOf", "oneOf"):
             if isinstance(schema.get(key), list):
@@ -78,7 +93,7 @@ class _Lifting:
 
     def choice(self, value: Any, members: list[Any], taken: bool) -> Any:
         """A value as the first member wants it that it fits, if need be after lifting."""
-        taken = taken or any(accepts(member, "string", self.root) for member in members)
+        taken = taken or any(self.accepts(member, "string") for member in members)
         for member in members:
             if self.fits(value, member):
                 return self.value(value, member, taken)
@@ -92,13 +107,16 @@ class _Lifting:
         """An object: names given back, nulls that stand for nothing taken out."""
         schema, members = self._parts(schema)
         properties, required = properties_of(schema), required_of(schema)
-        shown = {argument_name(name): name for name in properties if name not in value}
+        unknown = any(key not in properties for key in value)
+        hidden = [name for name in properties if name not in value] if unknown else []
+        self.spend(len(hidden))
+        shown = {argument_name(name): name for name in hidden}
         result: dict[str, Any] = {}
         for key, inner in value.items():
             name = key if key in properties else shown.get(key, key)
             wanted = properties.get(name, schema.get("additionalProperties", {}))
             unsaid = inner is None and name in properties and name not in required
-            if unsaid and not accepts(wanted, "null", self.root):
+            if unsaid and not self.accepts(wanted, "null"):
                 continue
             known = name in properties or name in required
             result[name] = self.value(inner, wanted) if known else self._extra(inner, wanted)
@@ -110,7 +128,7 @@ class _Lifting:
         if decoded is _NOT_JSON:
             return value
         if self.fits(value, schema):
-            marks = self.named and (taken or accepts(schema, "string", self.root))
+            marks = self.named and (taken or self.accepts(schema, "string"))
             return decoded if marks and self.fits(decoded, schema) else value
         return decoded
 
@@ -128,21 +146,27 @@ class _Lifting:
         choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
         if isinstance(choices, list):
             return value if value in choices else _spelled(value, choices)
-        if taken or accepts(schema, "string", self.root):
+        if taken or self.accepts(schema, "string"):
             return value
         decoded = _decoded(value)
         kind = kind_of(decoded)
-        wanted = kind in ("object", "array") and accepts(schema, kind, self.root)
+        wanted = kind in ("object", "array") and self.accepts(schema, kind)
         return decoded if decoded is not _NOT_JSON and wanted else value
 
     def fits(self, value: Any, schema: Any) -> bool:
         """Whether a value is of the shape that a schema asks for; bounds are not looked at."""
-        self.left -= 1
-        if self.left < 0:
-            raise _TooMuch
         if isinstance(schema, bool):
             return schema
         schema = resolve(schema, self.root)
+        key = (id(schema), id(value))
+        if key not in self.fitting:
+            self.spend(1)
+            # A schema that comes back to itself asks for no more than it asks for anyway.
+            self.fitting[key] = (True, schema, value)
+            self.fitting[key] = (self._is_shaped(value, schema), schema, value)
+        return self.fitting[key][0]
+
+    def _is_shaped(self, value: Any, schema: Mapping[str, Any]) -> bool:
         choices = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(choices, list) and not any(_same(value, each) for each in choices):
             return False
@@ -186,7 +210,8 @@ class _Lifting:
 
     def _whole(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """A schema with what the parts of it say of properties and items."""
-        parts = [schema, *self._inside(schema, ())]
+        parts = [schema, *self._inside(schema, {id(schema)})]
+        self.spend(len(parts))
         if len(parts) == 1:
             return schema
         whole = {key: value for key, value in schema.items() if key != "allOf"}
@@ -201,15 +226,14 @@ class _Lifting:
                 whole[key] = _all(said)
         return whole
 
-    def _inside(
-        self, schema: Mapping[str, Any], above: tuple[Any, ...]
-    ) -> Iterator[Mapping[str, Any]]:
-        """The parts that all hold, at any depth; one that is inside itself is looked at once."""
+    def _inside(self, schema: Mapping[str, Any], seen: set[int]) -> Iterator[Mapping[str, Any]]:
+        """The parts that all hold, at any depth, each of them once."""
         for each in listed(schema.get("allOf")):
             part = resolve(each, self.root)
-            if not any(part is one for one in above):
+            if id(part) not in seen:
+                seen.add(id(part))
                 yield part
-                yield from self._inside(part, (*above, part))
+                yield from self._inside(part, seen)
 
     def _as_member(self, value: dict[str, Any], members: list[Any]) -> Any:
         return self.choice(value, members, taken=False)

@@ -1,6 +1,7 @@
 """Fold the parts of a schema into one: `allOf`, references with company, unions at the top."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.problem import resolve
@@ -14,9 +15,22 @@ _MOST_PARTS = 200
 Schema = dict[str, Any]
 
 
-def folded(schema: Mapping[str, Any], root: Mapping[str, Any], lost: list[str]) -> Schema:
-    """A schema with its `allOf` and its own reference folded in; `lost` hears what did not fit."""
-    return _folded(schema, root, lost, [_MOST_PARTS])
+def folded(
+    schema: Mapping[str, Any],
+    root: Mapping[str, Any],
+    lost: list[str],
+    left: list[int] | None = None,
+) -> Schema:
+    """A schema with its `allOf` and its own reference folded in; `lost` hears what did not fit.
+
+    `left` counts down the parts that may be folded in all.
+    """
+    most = _MOST_PARTS if left is None else min(_MOST_PARTS, left[0])
+    own = [most]
+    whole = _folded(schema, root, lost, own)
+    if left is not None:
+        left[0] -= most - max(0, own[0])
+    return whole
 
 
 def joined(first: Mapping[str, Any], second: Mapping[str, Any], lost: list[str]) -> Schema:
@@ -46,6 +60,14 @@ def flattened(schema: Mapping[str, Any], root: Mapping[str, Any], lost: list[str
             flat = _side_by_side(flat, [part for part in parts if _may_be_object(part)])
             lost.append(key)
     return flat
+
+
+def distinct(schemas: Iterable[Any]) -> list[Any]:
+    """The schemas that differ, each where it first stands."""
+    found: dict[str, Any] = {}
+    for each in schemas:
+        found.setdefault(json.dumps(each, sort_keys=True, default=repr), each)
+    return list(found.values())
 
 
 def _folded(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[int]) -> Schema:

@@ -57,11 +57,24 @@ def typed(text: str, schema: Any, root: Schema) -> Any:
     return value
 
 
-def kinds_of(schema: Any, root: Schema, depth: int = 0) -> frozenset[str]:
+def kinds_of(
+    schema: Any, root: Schema, depth: int = 0, known: dict[int, frozenset[str]] | None = None
+) -> frozenset[str]:
     """The JSON types that a schema names; none at all means that anything goes."""
     schema = resolve(schema, root)
+    known = {} if known is None else known
     if depth > _HOPS:
         return frozenset()
+    if id(schema) not in known:
+        # A choice that leads back here says nothing new.
+        known[id(schema)] = frozenset()
+        known[id(schema)] = _kinds(schema, root, depth, known)
+    return known[id(schema)]
+
+
+def _kinds(
+    schema: Schema, root: Schema, depth: int, known: dict[int, frozenset[str]]
+) -> frozenset[str]:
     named = schema.get("type")
     if named is not None:
         return frozenset([named] if isinstance(named, str) else named)
@@ -70,10 +83,10 @@ def kinds_of(schema: Any, root: Schema, depth: int = 0) -> frozenset[str]:
         return frozenset(_JSON_TYPES.get(type(value), "string") for value in listed)
     branches = schema.get("anyOf") or schema.get("oneOf")
     if branches:
-        every = [kinds_of(branch, root, depth + 1) for branch in branches]
+        every = [kinds_of(branch, root, depth + 1, known) for branch in branches]
         return frozenset().union(*every) if all(every) else frozenset()
     for part in schema.get("allOf", ()):
-        if kinds := kinds_of(part, root, depth + 1):
+        if kinds := kinds_of(part, root, depth + 1, known):
             return kinds
     implied = {"properties": "object", "items": "array", "prefixItems": "array"}
     return frozenset(kind for key, kind in implied.items() if key in schema)

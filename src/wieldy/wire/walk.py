@@ -11,6 +11,7 @@ from .facts import (
     JSON_TEXT,
     SCALARS,
     SILENT,
+    Accepted,
     accepts,
     argument_name,
     exclusive,
@@ -22,11 +23,12 @@ from .facts import (
     types_of,
 )
 from .keywords import Keywords, in_words, note_default, nullable, with_note
-from .merging import Schema, flattened, folded, joined
+from .merging import Schema, distinct, flattened, folded, joined
 from .target import Target
 
 _DEEPEST = 60
 _MOST_NODES = 5000
+_MOST_FOLDS = 20_000
 _UNROLLED = 2
 
 
@@ -41,6 +43,8 @@ class Walk:
         self.names: dict[str, str] = {}
         self.current: str | None = None
         self.nodes = 0
+        self.left = [_MOST_FOLDS]
+        self.accepted: Accepted = {}
 
     def run(self) -> Lowered:
         """The whole schema: the top first, then whatever it refers to."""
@@ -168,12 +172,14 @@ class Walk:
         above: tuple[str, ...],
     ) -> Schema:
         """A choice of schemas. JSON text is marked if one of them is plain text."""
-        taken = taken or any(accepts(member, "string", self.root) for member in members)
+        taken = taken or any(
+            accepts(member, "string", self.root, self.accepted) for member in members
+        )
         # Where null is a flag, it is no member.
         flag = self.target.flagged and any(map(_is_null, members))
         rest = [member for member in members if not (flag and _is_null(member))] or members[:1]
         lowered = [self.node(member, path, depth + 1, taken, above) for member in rest]
-        kept = [each for n, each in enumerate(lowered) if each not in lowered[:n]]
+        kept = distinct(lowered)
         result: Schema = dict(kept[0]) if len(kept) == 1 else {"anyOf": kept}
         if flag:
             result["nullable"] = True
@@ -239,7 +245,7 @@ class Walk:
         """Items by position, as one choice for all of them."""
         rest, most = schema.get("items", True), schema.get("maxItems")
         ends = rest is False or (isinstance(most, int) and most <= len(prefix))
-        kinds = [item for n, item in enumerate(prefix) if item not in prefix[:n]]
+        kinds = distinct(prefix)
         if not ends and rest not in kinds:
             kinds.append(rest)
         counted = "maxItems" in self.target.keywords
@@ -257,7 +263,7 @@ class Walk:
             members = schema.get(key)
             if isinstance(members, list) and members:
                 if key == "oneOf":
-                    lost = not exclusive(members, self.root)
+                    lost = not exclusive(members, self.root, self.accepted)
                     self.changed(path, "oneOf", "became anyOf", "it is not supported", lost)
                 beside = {
                     each: value
@@ -286,13 +292,13 @@ class Walk:
         if not beside:
             return member
         lost: list[str] = []
-        both = joined(folded(member, self.root, lost), beside, lost)
+        both = joined(folded(member, self.root, lost, self.left), beside, lost)
         self._note_lost(lost, path)
         return both
 
     def _folded(self, schema: Mapping[str, Any], path: str) -> Schema:
         lost: list[str] = []
-        whole = folded(schema, self.root, lost)
+        whole = folded(schema, self.root, lost, self.left)
         self._note_lost(lost, path)
         return whole
 
@@ -312,7 +318,7 @@ class Walk:
     def _optional(self, lowered: Schema, schema: Any, place: str) -> Schema:
         """A property that may be left out, where none may: null stands for nothing."""
         marked = JSON_TEXT in properties_of(lowered)
-        if accepts(schema, "null", self.root) and not marked:
+        if accepts(schema, "null", self.root, self.accepted) and not marked:
             return lowered
         self.changed(place, "required", "may be null instead of absent", "all are required", False)
         return nullable(lowered)
