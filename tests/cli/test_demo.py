@@ -29,6 +29,8 @@ def test_the_demo_answers_for_itself_in_a_pipe(piped: subprocess.CompletedProces
         "did not finish within 0.4 s",
         "abandoned  True",
         "late    True",
+        "{'take': True}",
+        "requests  2",
         "What to try next",
     ):
         assert text in piped.stdout, text
@@ -74,7 +76,7 @@ def test_on_a_terminal_the_demo_waits_and_asks(terminal: Terminal) -> None:
     terminal.type("yes\n")
     terminal.wait_for("sent 'Lunch' to team@example.com")
     terminal.wait_for("approved by you")
-    terminal.go_on(2)
+    terminal.go_on(3)
     terminal.wait_for("What to try next")
     assert terminal.ends_with() == 0
 

@@ -76,7 +76,7 @@ def wieldy(
 
 @app.command()
 def demo() -> None:
-    """A guided run: tools, schemas, streaming, repair, approval, rules and a timeout.
+    """A guided run: tools, schemas, streaming, repair, approval, rules, a timeout, an agent.
 
     On a terminal it waits for you between the steps. Elsewhere it answers for itself.
     """

@@ -15,12 +15,15 @@ from rich.pretty import pretty_repr
 from rich.table import Table
 from rich.text import Text as Line
 
+from wieldy.agent.default_agent import Agent
+from wieldy.agent.response import Response
 from wieldy.core.approvals import Parked
 from wieldy.core.block import Progress, Text
-from wieldy.core.call import Outcome
+from wieldy.core.call import Call, Outcome
 from wieldy.core.context import Context
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.tool import Tool
+from wieldy.testing import ScriptedModel
 from wieldy.toolbox import Toolbox
 
 from . import screen
@@ -164,6 +167,7 @@ class _Walk:
             "A call can wait for a person": self.confirm,
             "A rule can refuse": self.refuse,
             "A blocking function can be too slow": self.time_out,
+            "An agent uses the tools": self.agent,
         }
 
     def call(self, name: str, arguments: Any) -> Outcome:
@@ -275,6 +279,24 @@ class _Walk:
         assert self.ear.last is not None
         self.stage.outcome(self.ear.last, late=self.ear.last.metadata["late"])
 
+    def agent(self) -> None:
+        self.stage.say("The model here is scripted, so that no key is needed.")
+        written = 'agent.input("Umbrella?").output({"take": (bool, "yes or no")})'
+        self.stage.show(Line('agent = Agent(model, tool_strategy="native")', style="cyan"))
+        self.stage.show(Line(written, style="cyan"))
+        answers = [Call("forecast", {"city": "Oslo", "days": 2}), {"take": True}]
+        agent = Agent(ScriptedModel(answers), toolbox=self.box, tool_strategy="native")
+        agent.use_tools("forecast").input("Umbrella?").output({"take": (bool, "yes or no")})
+        self.runner.run(self._hear(agent.get_response()))
+
+    async def _hear(self, response: Response) -> None:
+        async for event, data in response.get_async_generator("all"):
+            if event == "tool":
+                self.stage.facts(tool=data["tool_name"], result=data["result"])
+        self.stage.facts(answer=await response.async_get_data())
+        explained = response.explain()
+        self.stage.facts(requests=len(explained.requests), tokens=f"~{sum(explained.tokens)}")
+
 
 def run_demo() -> int:
     """Walk through the steps; gives the exit code."""
@@ -310,7 +332,7 @@ def _farewell(stage: _Stage) -> None:
         'print(box.call_sync("add", {"a": 1, "b": "2"}).value)'
     )
     stage.show(Line(program, style="cyan"))
-    stage.say("Then read docs/first-tool.md, docs/permissions.md and docs/limits.md.")
+    stage.say("Then read docs/first-tool.md, docs/build-an-agent.md and docs/permissions.md.")
 
 
 def _first_line(tool: Tool) -> str:
