@@ -7,11 +7,10 @@ from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from wieldy.core.call import Call
-from wieldy.core.model_errors import ContextTooLong
 from wieldy.models.chat_body import FORM, argument_text, chat_body
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
 from wieldy.models.request_body import NoTools, add_options
-from wieldy.wire.cost import estimate, stable_json
+from wieldy.models.token_estimate import check_length
 from wieldy.wire.openai import StreamReader, provider_name
 from wieldy.wire.stream_events import (
     ArgumentsDelta,
@@ -154,7 +153,7 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Give the next answer's events, and the `Reply` last."""
         recorded = RecordedRequest(request, self.render(request))
-        self._check_length(recorded)
+        check_length(self.name, recorded.body, self.context_window)
         self._record(recorded)
         answer = await self._next_answer(recorded)
         if isinstance(answer, list) and answer and all(map(_is_event, answer)):
@@ -172,13 +171,6 @@ class ScriptedModel:
             self._waiting.append((count, loop, future))
             await future
         return self.requests[count - 1]
-
-    def _check_length(self, recorded: RecordedRequest) -> None:
-        if self.context_window is None:
-            return
-        tokens = estimate(stable_json(recorded.body))
-        if tokens > self.context_window:
-            raise ContextTooLong(self.name, tokens, self.context_window)
 
     def _record(self, recorded: RecordedRequest) -> None:
         self.requests.append(recorded)

@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from wieldy.core.model_errors import ContextTooLong, ModelAnswerTooLarge, ModelUnavailable
+from wieldy.core.model_errors import ModelAnswerTooLarge, ModelUnavailable
 from wieldy.models.model import Model, ModelEvent, ModelRequest, Reply
+from wieldy.models.token_estimate import check_length
 from wieldy.wire.stream_events import ArgumentsDelta, CallCompleted, TextDelta, ThinkingDelta
-
-from .token_estimate import estimate_tokens
 
 MAX_ANSWER = 4_000_000
 MAX_SILENCE = 120.0
@@ -22,8 +21,8 @@ async def watch_answer(model: Model, request: ModelRequest) -> AsyncGenerator[Mo
     limits itself says so with `keeps_limits`: it knows what it waits for.
     """
     guarded = not getattr(model, "keeps_limits", False)
-    if guarded:
-        check_length(model, request)
+    if guarded and model.context_window is not None:
+        check_length(model.name, model.render(request), model.context_window)
     heard = _Heard()
     silence = MAX_SILENCE if guarded else None
     async with aclosing(_closable(model.stream(request))) as events:
@@ -35,16 +34,6 @@ async def watch_answer(model: Model, request: ModelRequest) -> AsyncGenerator[Mo
             if isinstance(event, Reply):
                 return
     yield heard.reply()
-
-
-def check_length(model: Model, request: ModelRequest) -> None:
-    """Raise `ContextTooLong` if the request has more tokens than the model takes."""
-    window = model.context_window
-    if window is None:
-        return
-    tokens = estimate_tokens(model.render(request))
-    if tokens > window:
-        raise ContextTooLong(model.name, tokens, window)
 
 
 async def _next_event(model: Model, events: Any, silence: float | None) -> ModelEvent | None:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wieldy.models.model import Model, ModelRequest
-
-from .token_estimate import estimate_tokens
+from wieldy.models.token_estimate import estimate_tokens
 
 
 class Explanation:

@@ -6,8 +6,7 @@ from typing import Any
 
 from wieldy.core.channel import Channel, streamed
 from wieldy.core.crossing import cross
-from wieldy.core.model_errors import ContextTooLong, ModelRefused
-from wieldy.wire.cost import estimate, stable_json
+from wieldy.core.model_errors import ModelRefused
 from wieldy.wire.stream_events import Event
 
 from .api import Api
@@ -16,6 +15,7 @@ from .exchange import Exchange
 from .model import ModelEvent, ModelRequest, Reply
 from .request_body import NoTools
 from .settings import ModelSettings, same_server
+from .token_estimate import check_length
 
 
 class RemoteModel:
@@ -80,9 +80,7 @@ class RemoteModel:
             yield item
 
     def _check(self, body: dict[str, Any]) -> None:
-        window = self.context_window
-        if window is not None and (tokens := estimate(stable_json(body))) > window:
-            raise ContextTooLong(self.name, tokens, window)
+        check_length(self.name, body, self.context_window)
         settings = self._settings
         if settings.api_key is None and self._official and not settings.headers:
             variable = self._api.key_variables[0]

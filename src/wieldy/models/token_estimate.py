@@ -1,8 +1,9 @@
-"""How many tokens a request takes, estimated."""
+"""How many tokens a request takes, estimated, and whether they fit."""
 
 import re
 from typing import Any
 
+from wieldy.core.model_errors import ContextTooLong
 from wieldy.wire.cost import estimate, stable_json
 
 # A picture or a file costs by what is on it, not by the letters that it is sent in.
@@ -14,3 +15,12 @@ def estimate_tokens(body: Any) -> int:
     """Tokens of a request's body by rule of thumb; a file or a picture counts as a thousand."""
     rest, count = _MEDIA.subn("", stable_json(body))
     return estimate(rest) + count * _MEDIA_TOKENS
+
+
+def check_length(model: str, body: Any, window: int | None) -> None:
+    """Raise `ContextTooLong` if a request has more tokens than a model takes, where that is known.
+
+    `model` is its name, which the error gives.
+    """
+    if window is not None and (tokens := estimate_tokens(body)) > window:
+        raise ContextTooLong(model, tokens, window)
