@@ -39,6 +39,7 @@ class Reply:
     """
 
     __slots__ = ("calls", "finish_reason", "provider", "raw", "text", "thinking", "usage")
+    type: Literal["reply"] = "reply"
 
     def __init__(
         self,
