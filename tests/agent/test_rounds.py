@@ -297,13 +297,16 @@ def test_rules_hold_for_an_agent(strategy: str) -> None:
     assert "denied" in response.full_result_data["extra"]["tool_logs"][0]["result"]
 
 
-def test_max_rounds_of_zero_asks_once_and_runs_nothing(make_agent: MakeAgent) -> None:
+@BOTH
+def test_max_rounds_of_zero_asks_once_and_runs_nothing(
+    make_agent: MakeAgent, strategy: str
+) -> None:
     ran: list[int] = []
-    agent, model = make_agent(
-        calling("native", ("count", {"n": 1}), text="No."), tool_strategy="native", max_rounds=0
-    )
+    answer = calling(strategy, ("count", {"n": 1}), text="No.")
+    agent, model = make_agent(answer, tool_strategy=strategy, max_rounds=0)
     agent.use_tools(Tool(ran.append, name="count", input_schema={"type": "object"}))
 
     assert agent.input("hi").start() == "No."
     assert ran == []
     assert len(model.requests) == 1
+    assert "limit of 0 rounds" in model.requests[0].last

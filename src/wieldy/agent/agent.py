@@ -336,7 +336,7 @@ class BaseAgent:
         options = dict(request.prompt.get("options") or {})
         strategy = request.strategy
         turns = make_turns(request.prompt.values(), request.form, strategy.system_text())
-        schema = request.form.schema if strategy.holds_output else None
+        schema = None if strategy.has_rounds else request.form.schema
         shown = [ModelRequest(turns, strategy.offered, options, schema)]
         if isinstance(strategy, Judge) and len(request.view):
             return [strategy.make_question(request.prompt, options), *shown]

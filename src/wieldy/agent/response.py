@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
 
@@ -22,6 +23,7 @@ from .run_loop import RunLoop
 from .run_state import Step
 
 T = TypeVar("T")
+_END = object()
 DataType = Literal["parsed", "original", "all"]
 
 # The response whose `finally` handlers run: they read it while others still wait for them.
@@ -230,12 +232,9 @@ class Response:
 
     async def _follow(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
         self._start()
-        while True:
-            try:
-                item = await self._guarded(lambda: anext(view))
-            except StopAsyncIteration:
-                break
-            yield item
+        async with aclosing(view):
+            while (item := await self._guarded(lambda: anext(view, _END))) is not _END:
+                yield item
         await self._wait_end()
 
     async def _guarded(self, wait: Callable[[], Any]) -> Any:

@@ -84,7 +84,7 @@ class RunLoop:
             await self._tell_log(log)
         for handler in request.handlers.get("broadcast_prefixes"):
             await self._join(handler, self.result, request.settings)
-        if request.max_rounds == 0 and request.strategy.offered is not None:
+        if request.max_rounds == 0 and request.strategy.has_rounds:
             self._tell_limit()
         return Step.ASK
 
@@ -216,7 +216,8 @@ class RunLoop:
 
     def _make_request(self) -> ModelRequest:
         strategy = self.request.strategy
-        schema = self.request.form.schema if strategy.holds_output else None
+        # A provider that held every answer to the schema would leave no room for calls.
+        schema = None if strategy.has_rounds else self.request.form.schema
         return ModelRequest(self.state.turns, strategy.offered, self.options, schema)
 
     def _tell_limit(self) -> None:

@@ -19,6 +19,10 @@ class Native(Strategy):
         self._view = view
 
     @property
+    def has_rounds(self) -> bool:
+        return len(self._view) > 0
+
+    @property
     def offered(self) -> View | None:
         return self._view if len(self._view) else None
 

@@ -42,9 +42,9 @@ class Strategy:
         return None
 
     @property
-    def holds_output(self) -> bool:
-        """Whether the provider may hold every answer to the schema of the output."""
-        return self.offered is None
+    def has_rounds(self) -> bool:
+        """Whether an answer may be calls instead of the output that was asked for."""
+        return False
 
     def system_text(self) -> str:
         """What the system message says about tools."""

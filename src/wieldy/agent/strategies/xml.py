@@ -40,9 +40,8 @@ class Xml(Strategy):
         self._view = view
 
     @property
-    def holds_output(self) -> bool:
-        # A call in the text would be no answer of that schema.
-        return not len(self._view)
+    def has_rounds(self) -> bool:
+        return len(self._view) > 0
 
     def system_text(self) -> str:
         return tool_instructions(self._view) if len(self._view) else ""
