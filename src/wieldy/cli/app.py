@@ -15,6 +15,7 @@ from .demo import run_demo
 from .listing import run_describe, run_list
 from .lock import run_diff, run_lock, run_verify
 from .log import Filter, run_follow, run_log
+from .manual import run_docs
 from .options import (
     Agent,
     Arguments,
@@ -27,6 +28,7 @@ from .options import (
     MoreSources,
     Name,
     Output,
+    PageName,
     Provider,
     Providers,
     Session,
@@ -81,6 +83,12 @@ def demo() -> None:
     On a terminal it waits for you between the steps. Elsewhere it answers for itself.
     """
     raise typer.Exit(run_demo())
+
+
+@app.command("docs")
+def show_docs(page: PageName = None, as_json: AsJson = False) -> None:
+    """List the pages of the documentation, or show one of them."""
+    raise typer.Exit(run_docs(page, as_json))
 
 
 @app.command("list")

@@ -13,11 +13,13 @@ from typing import TypeVar
 
 import typer
 
+from wieldy.core.errors import WieldyError
 from wieldy.store.rows import STATES
 from wieldy.toolbox import Toolbox
 from wieldy.wire.target import PROVIDERS
 
 from . import environment, screen
+from .manual import read_pages
 from .source import Own, load
 from .store_choice import StoreChoice
 
@@ -35,6 +37,14 @@ def statuses(incomplete: str) -> list[str]:
 def providers(incomplete: str) -> list[str]:
     """The providers that tools can be described for."""
     return _fitting(PROVIDERS, incomplete)
+
+
+def doc_pages(incomplete: str) -> list[str]:
+    """The pages of the documentation."""
+    try:
+        return _fitting((page.name for page in read_pages()), incomplete)
+    except WieldyError:
+        return []
 
 
 def tools(context: typer.Context, incomplete: str) -> list[str]:

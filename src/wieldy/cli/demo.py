@@ -332,7 +332,8 @@ def _farewell(stage: _Stage) -> None:
         'print(box.call_sync("add", {"a": 1, "b": "2"}).value)'
     )
     stage.show(Line(program, style="cyan"))
-    stage.say("Then read docs/first-tool.md, docs/build-an-agent.md and docs/permissions.md.")
+    stage.say("Then read on: `wieldy docs` lists the pages, among them first-tool,")
+    stage.say("build-an-agent and permissions; `wieldy docs first-tool` shows the first.")
 
 
 def _first_line(tool: Tool) -> str:

@@ -34,6 +34,15 @@ ToolSources = Annotated[
         autocompletion=completion.source_files,
     ),
 ]
+PageName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PAGE",
+        help="The page to show, such as first-tool.",
+        show_default=False,
+        autocompletion=completion.doc_pages,
+    ),
+]
 Name = Annotated[
     str,
     typer.Argument(
