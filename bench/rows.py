@@ -1,5 +1,6 @@
 """All that `make bench` measures, by subject."""
 
+from .agents import agents
 from .blocking import blocking
 from .calls import calls, crowd
 from .catalog import catalog
@@ -33,6 +34,7 @@ ROWS: dict[str, Subject] = {
     "structured": structured,
     "text": text,
     "passage": passage,
+    "agent": agents,
     "serve": serving,
     "mcp": mcp_calls,
 }

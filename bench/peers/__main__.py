@@ -23,6 +23,7 @@ COLUMNS = {
     "sync": "sync call",
     "concurrent": "1,000 at once",
     "blocking": "200 blocking",
+    "round": "agent round, µs",
 }
 
 
@@ -84,7 +85,8 @@ def lines_of_findings(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """The cells of all libraries under their headings."""
     lines: list[tuple[str, ...]] = [("library", "version", *COLUMNS.values())]
     for finding in findings:
-        cells = [number(finding.figures[name]) if finding.figures else "-" for name in COLUMNS]
+        figures = finding.figures
+        cells = [number(figures[name]) if name in figures else "-" for name in COLUMNS]
         failure = f" ({finding.failure})" if finding.failure else ""
         lines.append((finding.name + failure, finding.version, *cells))
     return lines

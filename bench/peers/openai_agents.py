@@ -8,7 +8,10 @@ from typing import Any
 from bench.peers.probe import Call, report
 
 # The eight-parameter function has an open dict, which strict mode does not take.
-function_tool = import_module("agents").function_tool
+_library = import_module("agents")
+_Model: Any = _library.Model
+_types = import_module("openai.types.responses")
+function_tool = _library.function_tool
 ToolContext = import_module("agents.tool_context").ToolContext
 
 
@@ -31,5 +34,34 @@ async def bind(function: Callable[..., Any]) -> Call:
     return call
 
 
+class QuickModel(_Model):  # type: ignore[misc]
+    """A model that makes one call, and then answers, without taking any time."""
+
+    async def get_response(self, *more: Any, input: Any, **named: Any) -> Any:
+        """A call, or after its outcome the answer."""
+        answered = isinstance(input, list) and input[-1].get("type") == "function_call_output"
+        if answered:
+            text = _types.ResponseOutputText(text="3", type="output_text", annotations=[])
+            said = _types.ResponseOutputMessage(
+                id="m", role="assistant", status="completed", type="message", content=[text]
+            )
+        else:
+            said = _types.ResponseFunctionToolCall(
+                id="f", call_id="1", name="add", arguments='{"a": 1, "b": 2}', type="function_call"
+            )
+        return _library.ModelResponse(output=[said], usage=_library.Usage(), response_id=None)
+
+    def stream_response(self, *given: Any, **named: Any) -> Any:
+        """Nothing here streams."""
+        raise NotImplementedError
+
+
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
 if __name__ == "__main__":
-    report(describe, bind)
+    _library.set_tracing_disabled(True)
+    agent = _library.Agent(name="x", model=QuickModel(), tools=[function_tool(add)])
+    report(describe, bind, lambda: _library.Runner.run(agent, "1 + 2?"))

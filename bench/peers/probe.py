@@ -16,16 +16,29 @@ from bench.sample import ARGUMENTS, find, find_blocking, make_eight
 Call = Callable[[dict[str, Any]], Awaitable[Any]]
 # Makes a tool of a function and gives how it is called with a dict.
 Bind = Callable[[Callable[..., Any]], Awaitable[Call]]
+Ask = Callable[[], Awaitable[Any]]
 Describe = Callable[[Callable[..., Any]], Any]
 
 _ROUNDS = 9
 _SLICES = 150
 
 
-def report(describe: Describe, bind: Bind) -> None:
-    """Measure and print what each thing costs, as a multiple of its reference."""
+def report(describe: Describe, bind: Bind, ask: Ask | None = None) -> None:
+    """Measure and print what each thing costs, as a multiple of its reference.
+
+    `ask` is one request to the library's agent, with a model that takes no time and makes
+    one call; what it costs is printed in microseconds.
+    """
     figures = {"schema": _schema(describe), **asyncio.run(_figures(bind))}
+    if ask is not None:
+        figures["round"] = asyncio.run(_agent_round(ask)) * 1e6
     print(json.dumps(figures))
+
+
+async def _agent_round(ask: Ask) -> float:
+    await ask()
+    spent = await _in_turn(_SLICES, ask)
+    return spent[0]
 
 
 def _schema(describe: Describe) -> float:

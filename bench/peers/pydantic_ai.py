@@ -33,5 +33,11 @@ async def bind(function: Callable[..., Any]) -> Call:
     return call
 
 
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
 if __name__ == "__main__":
-    report(describe, bind)
+    agent = _library.Agent(_test.TestModel(), tools=[add])
+    report(describe, bind, lambda: agent.run("1 + 2?"))

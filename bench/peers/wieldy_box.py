@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from bench.agents import make_agent
 from bench.peers.probe import Call, report
 from wieldy import Tool, Toolbox
 
@@ -22,4 +23,5 @@ async def bind(function: Callable[..., Any]) -> Call:
 
 
 if __name__ == "__main__":
-    report(describe, bind)
+    agent = make_agent()
+    report(describe, bind, lambda: agent.input("1 + 2?").async_start())

@@ -22,7 +22,7 @@ def test_library_whose_environment_can_not_be_made_is_a_finding(tmp_path: Path) 
 def test_failure_is_shown_in_the_table() -> None:
     _, line = lines_of_findings([Finding("missing", "1.0", failure="not found")])
 
-    assert line == ("missing (not found)", "1.0", *["-"] * 7)
+    assert line == ("missing (not found)", "1.0", *["-"] * 8)
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
