@@ -32,6 +32,12 @@ def fail(reason: str) -> str:
     raise ValueError(reason)
 
 
+@box.tool
+def misfit() -> int:
+    """Give something else than is said."""
+    return "three"  # type: ignore[return-value]
+
+
 @box.tool(permission="deny")
 def wipe() -> str:
     """Never run, and so never shown."""

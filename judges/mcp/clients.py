@@ -23,7 +23,7 @@ TARGETS: dict[str, dict[str, Any]] = {
 OLDER = ("langchain", "pydantic_ai")
 NEWER = ("fastmcp", "openai_agents")
 # What can never be called is not listed.
-NAMES = {"add", "repeat", "fail"}
+NAMES = {"add", "repeat", "fail", "misfit"}
 SECONDS = 90
 # Each call: whether it goes well, and what is said.
 CALLS = {
@@ -32,6 +32,7 @@ CALLS = {
     "repeat": (True, "こんにちは"),
     "fail": (False, "no such thing"),
     "refuse": (False, "denied"),
+    "misfit": (False, "does not fit its output schema"),
 }
 
 

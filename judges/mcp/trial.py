@@ -36,6 +36,7 @@ async def _try(connect: Open, target: Target) -> dict[str, Any]:
             "repeat": await session.call("repeat", {"text": "こんにちは\n<b>&", "times": 2}),
             "fail": await session.call("fail", {"reason": "no such thing"}),
             "refuse": await session.call("repeat", {"text": "x", "times": 1000}),
+            "misfit": await session.call("misfit", {}),
         }
 
 
