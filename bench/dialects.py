@@ -33,7 +33,7 @@ _TARGETS = {"agently": None, "agentscope": 1.0}
 def dialects(effort: Effort) -> list[Row]:
     """Each dialect beside the engine, and beside its original where there is one to install."""
     runs = [in_child(in_dialects, effort) for _ in range(effort.rounds(_PROCESSES))]
-    rows = [_beside_engine(name, runs) for name in _NAMES]
+    rows = [*(_beside_engine(name, runs) for name in _NAMES), _direct(runs)]
     # A test takes a small share, and installs nothing.
     return rows if effort.share < 1 else [*rows, *(_beside(name, runs) for name in _TARGETS)]
 
@@ -61,13 +61,23 @@ def _works(count: int, toolkit: AsyncWork) -> list[AsyncWork]:
     registry = MCPRegistry(validate=True)
     registry.register(_Finder())
     kit = AgentToolkit("bench")
-    kit.add_tool(_FindTool("find", "Find leaves."))
+    tool = _FindTool("find", "Find leaves.")
+    kit.add_tool(tool)
     return [
         repeated(count, manager.async_call_tool, "find", ARGUMENTS),
         toolkit,
         repeated(count, registry.acall, "find", ARGUMENTS),
         repeated(count, kit.execute_tool, "find", ARGUMENTS),
+        _direct_work(count, tool),
     ]
+
+
+def _direct_work(count: int, tool: BaseTool) -> AsyncWork:
+    async def work() -> None:
+        for _ in range(count):
+            await tool(**ARGUMENTS)
+
+    return work
 
 
 def _beside_engine(name: str, runs: list[list[float]]) -> Row:
@@ -76,6 +86,12 @@ def _beside_engine(name: str, runs: list[list[float]]) -> Row:
     start = 2 if name == "agentscope" else 0
     ours, engine = typical([run[start:] for run in runs], place - start)
     return ratio(f"{name} dialect", ours, engine, "µs", _ENGINE, 2)
+
+
+def _direct(runs: list[list[float]]) -> Row:
+    """A tool object that is called directly beside the same through its toolkit."""
+    ours, kit = typical([run[-2:] for run in runs], 1)
+    return ratio("artifactflow tool, called directly", ours, kit, "µs", "the toolkit's call", 1)
 
 
 def _beside(name: str, runs: list[list[float]]) -> Row:

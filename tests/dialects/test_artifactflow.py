@@ -1,8 +1,10 @@
 """The contract of document 004, point by point."""
 
 import asyncio
+import copy
 import inspect
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import fields
 from pathlib import Path
@@ -464,6 +466,137 @@ async def test_004_3_a_pause_survives_a_restart(tmp_path: Path) -> None:
         assert len(tool.ran) == 1
 
 
+async def test_004_3_resume_runs_the_toolkits_own_object() -> None:
+    registry = ToolRegistry()
+    mine, others = WebSearchTool(ToolPermission.CONFIRM), WebSearchTool(ToolPermission.CONFIRM)
+    registry.register_tool_to_library(mine)
+    toolkit = registry.create_agent_toolkit("lead", ["web_search"])
+    paused = await toolkit.execute_tool("web_search", {"query": "x"})
+    registry.create_agent_toolkit("other").add_tool(others)
+
+    result = await toolkit.resume(paused.metadata["pending"], {"approved": True})
+
+    assert result.success
+    assert (len(mine.ran), len(others.ran)) == (1, 0)
+
+
+async def test_004_3_the_own_object_runs_also_where_the_name_changes_hands_meanwhile(
+    tmp_path: Path,
+) -> None:
+    others = WebSearchTool(ToolPermission.CONFIRM)
+
+    async with Toolbox(store=f"sqlite:///{tmp_path}/store.db") as box:
+        other = AgentToolkit("other", box)
+        mine = WebSearchTool(ToolPermission.CONFIRM)
+        toolkit, _ = toolkit_of(mine, box)
+        paused = await toolkit.execute_tool("web_search", {"query": "x"})
+        approving = asyncio.create_task(
+            toolkit.resume(paused.metadata["pending"], {"approved": True})
+        )
+        while not approving.done():
+            other.add_tool(others)
+            await asyncio.sleep(0)
+        assert (await approving).success
+    assert (len(mine.ran), len(others.ran)) == (1, 0)
+
+
+class Renamed(WebSearchTool):
+    """The same tool, described in another way."""
+
+    def __init__(self, permission: ToolPermission = ToolPermission.CONFIRM) -> None:
+        super().__init__(permission)
+        self.description = "Search everything."
+
+
+@pytest.mark.parametrize("change", ["in place", "another object"])
+async def test_004_3_a_tool_that_has_changed_is_asked_about_again(change: str) -> None:
+    tool = WebSearchTool(ToolPermission.CONFIRM)
+    toolkit, heard = toolkit_of(tool)
+    params = {"query": "x", "max_results": 1}
+    paused = await toolkit.execute_tool("web_search", params)
+    if change == "in place":
+        tool.description = "Search everything."
+    else:
+        tool = Renamed()
+        toolkit.add_tool(tool)
+
+    again = await toolkit.resume(paused.metadata["pending"], {"approved": True})
+
+    assert not again.success
+    assert tool.ran == []
+    assert again.metadata["pending"] != paused.metadata["pending"]
+    assert again.metadata["interrupt"] == paused.metadata["interrupt"]
+    assert named(heard) == ["permission_request", "permission_request"]
+    with pytest.raises(AlreadyDecided):
+        await toolkit.resume(paused.metadata["pending"], {"approved": True})
+    result = await toolkit.resume(again.metadata["pending"], {"approved": True})
+    assert result.data == ["x"]
+    assert len(tool.ran) == 1
+
+
+async def test_004_3_a_call_approved_elsewhere_runs_here_when_it_is_resumed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with Toolbox(store=url) as box, Toolbox(store=url) as elsewhere:
+        tool = WebSearchTool(ToolPermission.CONFIRM)
+        toolkit, _ = toolkit_of(tool, box)
+        paused = await toolkit.execute_tool("web_search", {"query": "x", "max_results": 1})
+        call_id = paused.metadata["pending"]
+        await elsewhere.approve(call_id, by="ann")
+        AgentToolkit("other", box).add_tool(WebSearchTool(ToolPermission.CONFIRM))
+
+        result = await toolkit.resume(call_id, {"approved": True})
+
+    assert result == ToolResult(True, data=["x"], metadata={"cost": 1})
+    assert len(tool.ran) == 1
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async", "cancelled"])
+async def test_004_3_a_listener_that_raises_stops_no_tool(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail_later(event: str, data: dict[str, Any]) -> None:
+        await asyncio.sleep(0)
+        raise ValueError("deaf")
+
+    def fail(event: str, data: dict[str, Any]) -> None:
+        raise asyncio.CancelledError if kind == "cancelled" else ValueError("deaf")
+
+    tool = WebSearchTool(ToolPermission.CONFIRM)
+    toolkit = AgentToolkit("lead")
+    toolkit.add_tool(tool)
+    toolkit.on_event(fail_later if kind == "async" else fail)
+    heard: Events = []
+    toolkit.on_event(lambda event, data: heard.append((event, data)))
+
+    paused = await toolkit.execute_tool("web_search", {"query": "x", "max_results": 1})
+    result = await toolkit.resume(paused.metadata["pending"], {"approved": True})
+    refused = await toolkit.execute_tool("web_search", {"query": "y"})
+    await toolkit.resume(refused.metadata["pending"], {"approved": False})
+
+    assert result == ToolResult(True, data=["x"], metadata={"cost": 1})
+    assert named(heard) == [
+        "permission_request", "permission_result", "tool_start", "tool_complete",
+        "permission_request", "permission_result",
+    ]  # fmt: skip
+    assert caplog.text.count("A listener failed") == 6
+
+
+async def test_004_3_a_cancellation_while_a_listener_is_told_goes_on() -> None:
+    toolkit, _ = toolkit_of(WebSearchTool())
+    told = asyncio.Event()
+
+    @toolkit.on_event
+    async def hang(event: str, data: dict[str, Any]) -> None:
+        told.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(toolkit.execute_tool("web_search", {"query": "x"}))
+    await told.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
 # 004.4
 
 CALL = """<tool_call>
@@ -517,6 +650,88 @@ def test_004_4_the_declared_schema_wins() -> None:
     )
     (call,) = parse_tool_calls(text, [Typed()])
     assert call.params == {"query": "123", "tags": ["a", "b"], "where": {"lang": "en"}}
+
+
+class Noted(BaseTool):
+    """Takes a value of each kind."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__("note", "Note it.")
+        self.kinds = kinds
+
+    def get_parameters(self) -> list[ToolParameter]:
+        return [ToolParameter(f"v{n}", kind, "") for n, kind in enumerate(self.kinds)]
+
+    async def execute(self, *args: Any, **params: Any) -> ToolResult:
+        return ToolResult(True, data=params)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "given"),
+    [
+        ("string", "2024", "2024"),
+        ("string", "3.10", "3.10"),
+        ("string", "true", "true"),
+        ("string", "False", "False"),
+        ("string", "1e3", "1e3"),
+        ("string", "-0", "-0"),
+        ("string", "<![CDATA[2024]]>", "2024"),
+        ("string", "<![CDATA[ 1.50 ]]>", " 1.50 "),
+        ("string", "text", "text"),
+        ("integer", "2024", 2024),
+        ("integer", "007", 7),
+        ("number", "3.10", 3.1),
+        ("boolean", "true", True),
+        ("array", "<item>a</item><item>b</item>", ["a", "b"]),
+        ("array", "<item>a</item>", ["a"]),
+        ("object", "<lang>en</lang>", {"lang": "en"}),
+    ],
+)
+async def test_004_4_what_was_read_without_tools_has_the_declared_types_when_it_runs(
+    kind: str, written: str, given: Any
+) -> None:
+    toolkit, _ = toolkit_of(Noted(kind))
+    text = f"<tool_call><name>note</name><params><v0>{written}</v0></params></tool_call>"
+    (call,) = parse_tool_calls(f"So: {text} and on")
+
+    for params in (call.params, call.params.copy(), copy.deepcopy(call.params)):
+        result = await toolkit.execute_tool(call.name, params)
+        assert result.data == {"v0": given}
+        assert type(result.data["v0"]) is type(given)
+    typed = parse_tool_calls(text, [Noted(kind)])[0].params
+    assert (await toolkit.execute_tool("note", typed)).data == {"v0": given}
+
+
+async def test_004_4_what_a_program_changes_in_the_parameters_counts() -> None:
+    toolkit, _ = toolkit_of(Noted("string", "string", "integer"))
+    (call,) = parse_tool_calls(
+        "<tool_call><name>note</name><params><v0>1.0</v0><v1>2.0</v1><v2>3</v2></params></tool_call>"
+    )
+    assert call.params == {"v0": 1.0, "v1": 2.0, "v2": 3}
+    call.params["v1"] = "changed"
+    call.params["v2"] = 4
+
+    result = await toolkit.execute_tool(call.name, call.params)
+
+    assert result.data == {"v0": "1.0", "v1": "changed", "v2": 4}
+    del call.params["v2"]
+    missing = await toolkit.execute_tool(call.name, call.params)
+    assert missing.error == "Missing required parameter: v2"
+
+
+async def test_004_4_the_types_of_other_tools_of_the_toolbox_count_too() -> None:
+    box = Toolbox()
+
+    @box.tool
+    def note(years: list[str], label: str) -> list[str]:
+        return [*years, label]
+
+    toolkit = ToolRegistry(box).create_agent_toolkit("lead", ["note"])
+    (call,) = parse_tool_calls(
+        "<tool_call><name>note</name><params><years><item>2024</item><item>1.10</item></years>"
+        "<label>007</label></params></tool_call>"
+    )
+    assert (await toolkit.execute_tool(call.name, call.params)).data == ["2024", "1.10", "007"]
 
 
 @pytest.mark.parametrize(
@@ -683,6 +898,44 @@ async def test_004_8_sessions_are_apart_and_a_manager_needs_no_store() -> None:
     manager.set_session("c")
     assert not (await read(id="x")).success
     await manager.close()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_004_8_sessions_are_per_task(tmp_path: Path, stored: bool) -> None:
+    manager = ArtifactManager(f"sqlite:///{tmp_path}/artifacts.db" if stored else None)
+    other = ArtifactManager(f"sqlite:///{tmp_path}/other.db" if stored else None)
+    toolkit = AgentToolkit("lead")
+    toolkit.add_tools(create_artifact_tools(manager))
+    manager.set_session("outer")
+    other.set_session("another manager's")
+    ready = asyncio.Barrier(3)
+
+    async def write(session: str | None) -> tuple[Any, Any]:
+        if session is not None:
+            manager.set_session(session)
+        await ready.wait()
+        created = {"id": "x", "title": "", "content": f"by {session}"}
+        assert (await toolkit.execute_tool("create_artifact", created)).success
+        await ready.wait()
+        read = await toolkit.execute_tool("read_artifact", {"id": "x"})
+        return manager.session, read.data["content"]
+
+    read = await asyncio.gather(write("a"), write("b"), write(None))
+    assert list(read) == [("a", "by a"), ("b", "by b"), ("outer", "by None")]
+    assert (manager.session, other.session) == ("outer", "another manager's")
+    await manager.close()
+    await other.close()
+
+
+def test_004_8_a_thread_of_its_own_has_no_session() -> None:
+    manager = ArtifactManager()
+    manager.set_session("a")
+    seen: list[str | None] = []
+    thread = threading.Thread(target=lambda: seen.append(manager.session))
+    thread.start()
+    thread.join()
+    assert seen == [None]
+    asyncio.run(manager.close())
 
 
 async def test_004_8_concurrent_writers_lose_nothing(documents: AgentToolkit) -> None:

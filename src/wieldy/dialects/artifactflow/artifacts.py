@@ -1,6 +1,9 @@
 """Versioned documents of a session, and the tools that change them."""
 
+import itertools
 import tempfile
+from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +17,20 @@ if TYPE_CHECKING:
     from wieldy.store.artifacts import Artifacts
 
 
+# The session that a task works in, by the number of the manager.
+_sessions: ContextVar[Mapping[int, str | None]] = ContextVar("wieldy_artifacts")
+_numbers = itertools.count()
+
+
 class ArtifactManager:
-    """The artifacts of one session at a time.
+    """The artifacts of one session at a time, in each task.
 
     `store` is the address of a database, or a toolbox that has one. Without it they
     are kept in a temporary file that goes away with the manager.
     """
 
     def __init__(self, store: str | Toolbox | None = None) -> None:
-        self.session: str | None = None
+        self._number = next(_numbers)
         self._folder = None
         if store is None:
             self._folder = tempfile.TemporaryDirectory(prefix="wieldy-artifacts-")
@@ -35,9 +43,18 @@ class ArtifactManager:
         """All artifacts of the store, of every session."""
         return self._artifacts
 
+    @property
+    def session(self) -> str | None:
+        """The session that this task works in."""
+        return _sessions.get({}).get(self._number)
+
     def set_session(self, session_id: str | None) -> None:
-        """Work on the artifacts of this session from now on."""
-        self.session = session_id
+        """Work on the artifacts of this session from now on, in this task.
+
+        Tasks that are started afterwards begin with the same session. Other tasks, such as
+        those that serve other users at the same time, keep theirs.
+        """
+        _sessions.set({**_sessions.get({}), self._number: session_id})
 
     async def close(self) -> None:
         """Let go of the database, if it is the manager's own."""

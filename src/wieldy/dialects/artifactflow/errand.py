@@ -1,18 +1,25 @@
 """What a toolkit knows of a call that it has sent into the engine."""
 
+import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .tool import ToolResult
+    from .tool import BaseTool, ToolResult
 
+_log = logging.getLogger("wieldy")
 Callback = Callable[[str, dict[str, Any]], Any]
 
 
 class Errand:
-    """One call under way: who hears of it, and the result as the tool gave it."""
+    """One call under way: who hears of it, and the result as the tool gave it.
+
+    `own` is the toolkit's tool object. It runs, also where another toolkit has put its
+    own object of the same name into the toolbox meanwhile.
+    """
 
     # Made for every call: most of it is seldom set.
     started = False
@@ -22,9 +29,15 @@ class Errand:
     _told = False
 
     def __init__(
-        self, tool: str, callbacks: list[Callback], params: Mapping[str, Any], granted: bool
+        self,
+        tool: str,
+        own: "BaseTool | None",
+        callbacks: list[Callback],
+        params: Mapping[str, Any],
+        granted: bool,
     ) -> None:
         self.tool = tool
+        self.own = own
         self.callbacks = callbacks
         self._params = params
         self._granted = granted
@@ -42,9 +55,23 @@ class Errand:
     async def tell(self, event: str, data: dict[str, Any]) -> None:
         """Tell everybody who listens."""
         for callback in tuple(self.callbacks):
-            heard = callback(event, data)
-            if inspect.isawaitable(heard):
-                await heard
+            try:
+                heard = callback(event, data)
+                if inspect.isawaitable(heard):
+                    await heard
+            except Exception:
+                # A listener is other people's code and can't stop a tool.
+                _log.exception("A listener failed on %s of %s", event, self.tool)
+            except asyncio.CancelledError:
+                if _is_cancelled():
+                    raise
+                _log.exception("A listener failed on %s of %s", event, self.tool)
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody asked the running task to stop."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 current_errand: ContextVar[Errand | None] = ContextVar("wieldy_artifactflow", default=None)

@@ -1,6 +1,5 @@
 """A tool as a class: its parameters, and what it gives."""
 
-import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from wieldy.core.arguments import Intake
 from wieldy.core.call import Call
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.run import Run
+from wieldy.core.schema_defaults import Defaults, read_defaults
 from wieldy.core.tool import Tool
 
 from .errand import current_errand
@@ -126,7 +126,7 @@ class BaseTool(ABC):
         if wrong is not None:
             return ToolResult(False, error=wrong)
         try:
-            accepted = _accepted(engine_tool(self), filled)
+            accepted = self._accepted(filled)
         except InvalidArguments as error:
             return ToolResult(False, error="; ".join(error.problems))
         try:
@@ -148,12 +148,38 @@ class BaseTool(ABC):
         return {parameter.name: parameter for parameter in self.get_parameters()}
 
     @cached_property
-    def _defaults(self) -> dict[str, Any]:
-        declared = self._declared.items()
-        return {name: each.default for name, each in declared if each.default is not None}
+    def _defaults(self) -> Defaults | None:
+        return read_defaults(schema_of(self))
 
     def _with_defaults(self, params: dict[str, Any]) -> dict[str, Any]:
-        return {**copy.deepcopy(self._defaults), **params} if self._defaults else params
+        filled: dict[str, Any] = params if self._defaults is None else self._defaults.fill(params)
+        return filled
+
+    @cached_property
+    def _checked_tool(self) -> tuple[Tool, Intake]:
+        tool = engine_tool(self)
+        return tool, Intake(tool)
+
+    def _accepted(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with their declared types, or raise `InvalidArguments`."""
+        tool, intake = self._checked_tool
+        try:
+            return intake.values(params)[1]
+        except ValueError:
+            run = Run(Call(tool.name, params), None)
+            run.tool = tool
+            return intake.accept(run)
+
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """What the engine calls, with parameters that it has checked."""
+        kind = type(self)
+        if kind.__call__ is not BaseTool.__call__:
+            # One that is called in a way of its own is called that way here too.
+            return self.__call__
+        if self._defaults or kind.validate_params is not BaseTool.validate_params:
+            return self._checked
+        return self.execute
 
 
 def need_tool(tool: Any) -> None:
@@ -164,18 +190,18 @@ def need_tool(tool: Any) -> None:
 
 def engine_tool(tool: BaseTool) -> Tool:
     """The tool as the engine runs it: an unsuccessful result is an error there."""
-    name, body = tool.name, _body(tool)
+    name, registered = tool.name, tool
 
     async def execute(**params: Any) -> Any:
         errand = current_errand.get()
         if errand is None or errand.running or errand.tool != name:
-            result = as_result(await _awaited(body(**params)))
+            result = as_result(await _awaited(registered.body(**params)))
         else:
             errand.started = errand.running = True
             try:
                 if errand.callbacks:
                     await errand.start()
-                given = body(**params)
+                given = (errand.own or registered).body(**params)
                 # What it nearly always is needs no further look.
                 given = await given if type(given) is CoroutineType else await _awaited(given)
                 result = given if type(given) is ToolResult else as_result(given)
@@ -216,17 +242,6 @@ def renewed(known: Tool | None, tool: BaseTool) -> Tool | None:
     return known.replace(permission=tool.permission.value, description=tool.description)
 
 
-def _body(tool: BaseTool) -> Callable[..., Any]:
-    """What the engine calls, with parameters that it has checked."""
-    kind = type(tool)
-    if kind.__call__ is not BaseTool.__call__:
-        # One that is called in a way of its own is called that way here too.
-        return tool.__call__
-    if tool._defaults or kind.validate_params is not BaseTool.validate_params:
-        return tool._checked
-    return tool.execute
-
-
 async def _awaited(given: Any) -> Any:
     return await given if inspect.isawaitable(given) else given
 
@@ -256,10 +271,3 @@ def _property(parameter: ToolParameter) -> dict[str, Any]:
     if parameter.default is not None:
         found["default"] = parameter.default
     return found
-
-
-def _accepted(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with their declared types, or raise `InvalidArguments`."""
-    run = Run(Call(tool.name, params), None)
-    run.tool = tool
-    return Intake(tool).accept(run)

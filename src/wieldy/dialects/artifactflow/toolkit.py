@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.approvals import Parked
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
 from wieldy.core.tool import Permission, Tool
@@ -18,6 +19,7 @@ from .tool import (
     need_tool,
     renewed,
 )
+from .xml import ReadParams
 
 _OK = Status.OK
 
@@ -64,11 +66,13 @@ class AgentToolkit:
         if tool is None:
             missing = f"Tool '{name}' not available in {self.agent_name}'s toolkit"
             return ToolResult(False, error=missing)
-        says = (self.toolbox.get(name), tool, tool.permission, tool.description)
-        if self._told.get(name) != says:
-            self._register(tool)
+        known = self.toolbox.get(name)
+        if self._told.get(name) != (known, tool, tool.permission, tool.description):
+            known = self._register(tool)
         sent = {} if params is None else params
-        errand = Errand(name, self._callbacks, sent, False)
+        if type(sent) is ReadParams and known is not None:
+            sent = sent.typed_for(known)
+        errand = Errand(name, tool, self._callbacks, sent, False)
         before = current_errand.set(errand)
         try:
             outcome = await self._view.call(name, sent)
@@ -88,24 +92,38 @@ class AgentToolkit:
         told = answer if isinstance(answer, Mapping) else {}
         by = told.get("by")
         parked = next((p for p in await self.toolbox.pending() if p.id == call_id), None)
-        name, sent = ("", {}) if parked is None else (parked.tool, dict(parked.shown))
-        errand = Errand(name, self._callbacks, sent, True)
+        if parked is None:
+            # It was decided before, and may still wait for somebody who has its tool.
+            name, sent = (await self.toolbox.outcome(call_id)).call.tool, {}
+        else:
+            name, sent = parked.tool, dict(parked.shown)
+        tool = self.tools.get(name)
+        known = None if tool is None else self._register(tool)
+        errand = Errand(name, tool, self._callbacks, sent, True)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
             return _result(outcome)
+        if parked is not None and known is not None and known.fingerprint != parked.fingerprint:
+            return await self._ask_again(parked)
         before = current_errand.set(errand)
         try:
             outcome = await self.toolbox.approve(call_id, by=by)
         finally:
             current_errand.reset(before)
         if outcome.status is Status.PENDING:
-            return ToolResult(False, error=outcome.text, metadata={"pending": call_id})
+            return await self._interrupted(errand, outcome)
         if parked is None and not errand.started:
             return _result(outcome)
-        result = _result(outcome, self.tools.get(outcome.call.tool), errand.result)
+        result = _result(outcome, tool, errand.result)
         await _completed(errand, outcome, result)
         return result
+
+    async def _ask_again(self, parked: Parked) -> ToolResult:
+        """Make the call anew of a tool that has changed: what was agreed to is not what it does."""
+        reason = "the tool has changed since; the call is asked about again"
+        await self.toolbox.deny(parked.id, reason=reason)
+        return await self.execute_tool(parked.tool, parked.arguments)
 
     async def _interrupted(self, errand: Errand, outcome: Outcome) -> ToolResult:
         """The result of a call that waits, with what a person should be asked."""
@@ -125,10 +143,10 @@ class AgentToolkit:
             False, error=outcome.text, metadata={"pending": call.id, "interrupt": payload}
         )
 
-    def _register(self, tool: BaseTool) -> None:
-        """Put the tool into the toolbox as it is now: it may have changed since."""
+    def _register(self, tool: BaseTool) -> Tool | None:
+        """Put the tool into the toolbox as it is now; it, or its name's owner, may have changed."""
         if isinstance(tool, BoxTool):
-            return
+            return self.toolbox.get(tool.name)
         found = (each for each in self.toolbox.all_tools() if each.name == tool.name)
         known = self.toolbox.get(tool.name) or next(found, None)
         changed = renewed(known, tool)
@@ -136,6 +154,7 @@ class AgentToolkit:
             self.toolbox.add(changed, on_conflict="override")
         shown = self.toolbox.get(tool.name)
         self._told[tool.name] = (shown, tool, tool.permission, tool.description)
+        return shown
 
 
 class BoxTool(BaseTool):

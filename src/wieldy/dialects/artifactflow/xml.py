@@ -1,9 +1,11 @@
 """Tool calls that a model writes as XML."""
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wieldy.core.call import Call
 from wieldy.core.tool import Tool
 from wieldy.wire.text import TextCallParser
 
@@ -19,6 +21,35 @@ class ToolCall:
     raw_text: str = ""
 
 
+class ReadParams(dict[str, Any]):
+    """Parameters as they were read, which know the text that they were read from."""
+
+    def __init__(self, params: Mapping[str, Any], raw_text: str) -> None:
+        super().__init__(params)
+        self.raw_text = raw_text
+        self._read = copy.deepcopy(dict(params))
+
+    def copy(self) -> "ReadParams":
+        """The same, with the same text."""
+        return copy.copy(self)
+
+    def typed_for(self, tool: Tool) -> dict[str, Any]:
+        """The parameters with the types that a tool declares; what was changed since stays.
+
+        Text such as `3.10` is read as a number as long as nobody knows that it is meant
+        as text, and the number does not tell how it was written.
+        """
+        calls = TextCallParser("xml", [tool]).parse(self.raw_text)
+        typed = next((_params(call.arguments) for call in calls if call.tool == tool.name), {})
+        return {
+            name: typed[name] if name in typed and self._is_as_read(name) else value
+            for name, value in self.items()
+        }
+
+    def _is_as_read(self, name: str) -> bool:
+        return name in self._read and self[name] == self._read[name]
+
+
 class XMLToolCallParser:
     """Reads `<tool_call>` blocks."""
 
@@ -29,7 +60,7 @@ class XMLToolCallParser:
         """The calls in a text; with tools, their declared types win."""
         known = None if tools is None else engine_tools(tools)
         return [
-            ToolCall(event.call.tool, _params(event.call.arguments), event.raw_text)
+            _read_call(event.call, event.raw_text)
             for event in TextCallParser("xml", known).events(text)
             if event.call is not None
         ]
@@ -38,6 +69,10 @@ class XMLToolCallParser:
 def parse_tool_calls(text: str, tools: Iterable[BaseTool | Tool] | None = None) -> list[ToolCall]:
     """The calls in a text; with tools, their declared types win."""
     return XMLToolCallParser.parse_tool_calls(text, tools)
+
+
+def _read_call(call: Call, raw_text: str) -> ToolCall:
+    return ToolCall(call.tool, ReadParams(_params(call.arguments), raw_text), raw_text)
 
 
 def engine_tools(tools: Iterable[BaseTool | Tool]) -> list[Tool]:
