@@ -88,6 +88,14 @@ async def test_the_body_is_the_one_that_was_rendered_and_the_key_is_in_its_heade
     assert KEY in asked.headers[voice.key_header]
 
 
+async def test_half_a_character_does_not_keep_a_request_from_being_sent(
+    server: ModelServer, voice: Voice, make: Make
+) -> None:
+    server.play(whole(voice))
+    await reply_of(make(), ask("half: \ud83c"))
+    assert "half: \ufffd" in json.dumps(server.asked[0].body, ensure_ascii=False)
+
+
 async def test_a_model_s_message_goes_back_as_it_came(
     server: ModelServer, voice: Voice, make: Make, box: Toolbox
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from wieldy.core.channel import Channel, streamed
 from wieldy.core.crossing import cross
 from wieldy.core.model_errors import ModelRefused
+from wieldy.wire.answers import encodable
 from wieldy.wire.stream_events import Event
 
 from .api import Api
@@ -48,9 +49,12 @@ class RemoteModel:
         options = {**self._settings.options, **request.options}
         whole = ModelRequest(request.turns, request.tools, options, request.output_schema)
         try:
-            return self._api.write(self._model, whole, self._official)
+            body = self._api.write(self._model, whole, self._official)
         except ValueError as error:
             raise ModelRefused(self.name, str(error)) from error
+        # Half a character in a text could not be sent at all.
+        sent: dict[str, Any] = encodable(body)
+        return sent
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Send the request and give what happens; the last item is the `Reply`.

@@ -8,12 +8,13 @@ from wieldy.core.call import Call, Outcome
 from wieldy.core.conversion import parse_json
 from wieldy.core.names import provider_name
 
-from .answers import as_image, blocks, failed, in_order, in_words
+from .answers import as_image, blocks, encodable, failed, in_order, in_words
 from .assembly import Assembly
 from .assistant_message import Pieces, add_counts, plain_copy, read_counts
 from .foreign import field, listed, number, text
 from .incoming import Tools, find_name, make_call
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+from .text_seam import TextSeam
 
 __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
@@ -61,6 +62,7 @@ class StreamReader:
         self._blocks: list[_Block] = []
         self._by_index: dict[int, _Block] = {}
         self._used: dict[str, Any] = {}
+        self._seams = {kind: TextSeam() for kind in _SHOWN}
         self.usage: Usage | None = None
 
     @property
@@ -124,7 +126,7 @@ class StreamReader:
         block.add(kind, delta)
         if kind in ("text_delta", "thinking_delta"):
             name = kind.removesuffix("_delta")
-            more = text(field(delta, name))
+            more = self._seams[name].join(text(field(delta, name)))
             return [_SHOWN[name](more)] if more else []
         if kind != "input_json_delta":
             return []
@@ -189,7 +191,7 @@ class _Block:
         if self._citations:
             whole["citations"] = [*(whole.get("citations") or ()), *self._citations]
         if any(self._input):
-            whole["input"] = _read_input("".join(self._input))
+            whole["input"] = _read_input(encodable("".join(self._input)))
         return whole
 
 

@@ -8,18 +8,20 @@ from wieldy.core.conversion import parse_json
 
 from .incoming import Tools, find_name, make_call
 from .stream_events import ArgumentsDelta, CallCompleted, CallStarted, Event
+from .text_seam import TextSeam
 
 
 class Growing:
     """A call that is still being sent."""
 
-    __slots__ = ("call", "index", "name", "pieces", "provider_id", "sent", "told")
+    __slots__ = ("call", "index", "name", "pieces", "provider_id", "seam", "sent", "told")
 
     def __init__(self, index: int, name: str, provider_id: str) -> None:
         self.index = index
         self.name = name
         self.provider_id = provider_id
         self.pieces: list[str] = []
+        self.seam = TextSeam()
         self.told = False
         self.call: Call | None = None
         # Arguments that came piece by piece and not as text.
@@ -77,7 +79,8 @@ class Assembly:
 
     def grow(self, growing: Growing, delta: str) -> list[Event]:
         """Add a piece of arguments."""
-        if not delta or growing.call is not None:
+        delta = "" if growing.call is not None else growing.seam.join(delta)
+        if not delta:
             return []
         growing.pieces.append(delta)
         return [ArgumentsDelta(growing.index, delta, growing.pieces)]

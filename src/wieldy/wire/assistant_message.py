@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from .answers import encodable
 from .foreign import field, number
 
 # What names a piece is said once or again; all other text is a part of something longer.
@@ -72,7 +73,7 @@ class Pieces:
         whole = dict(self._others)
         for name, texts in self._texts.items():
             # A field that was null at first and text later is text.
-            whole[name] = "".join(texts)
+            whole[name] = encodable("".join(texts))
         for name, part in self._parts.items():
             whole[name] = part.value()
         for name, items in self._lists.items():

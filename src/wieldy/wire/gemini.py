@@ -18,6 +18,7 @@ from .incoming import Tools, find_name, make_call
 from .partial import PartialArguments
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
 from .target import gemini_name
+from .text_seam import TextSeam
 
 __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
@@ -64,6 +65,7 @@ class StreamReader:
         self._open: Growing | None = None
         self._count = 0
         self._parts: list[_Part] = []
+        self._content, self._thought = TextSeam(), TextSeam()
         self.usage: Usage | None = None
 
     @property
@@ -94,9 +96,11 @@ class StreamReader:
         if call is not None:
             return self._call(call, part)
         self._keep(part)
+        thinks = field(part, "thought") is True
+        words = (self._thought if thinks else self._content).join(words)
         if not words:
             return []
-        return [ThinkingDelta(words) if field(part, "thought") is True else TextDelta(words)]
+        return [ThinkingDelta(words) if thinks else TextDelta(words)]
 
     def _keep(self, part: Any) -> None:
         """Keep a part for the message; text that only goes on is joined to what it goes on from."""
@@ -177,7 +181,7 @@ class _Part:
     def value(self) -> dict[str, Any]:
         """The part as it goes back."""
         if len(self._texts) > 1:
-            return {**self._sent, "text": "".join(self._texts)}
+            return {**self._sent, "text": encodable("".join(self._texts))}
         call = None if self._growing is None else self._growing.sent
         if call is None:
             return self._sent

@@ -14,6 +14,7 @@ from .assistant_message import Pieces, plain_copy, read_counts
 from .foreign import field, listed, number, text
 from .incoming import Tools, find_name, make_call
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+from .text_seam import TextSeam
 
 __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
@@ -69,6 +70,7 @@ class StreamReader:
         self._calls = Assembly(box)
         self._message = Pieces()
         self._items: dict[int, tuple[Growing, Pieces]] = {}
+        self._content, self._thought = TextSeam(), TextSeam()
         self.usage: Usage | None = None
 
     @property
@@ -113,8 +115,8 @@ class StreamReader:
         sent.pop("tool_calls", None)
         self._message.add(sent)
         # Servers that show the thinking do so under one of these names, or under both.
-        thought = text(field(delta, "reasoning_content", "reasoning"))
-        content = text(field(delta, "content"))
+        thought = self._thought.join(text(field(delta, "reasoning_content", "reasoning")))
+        content = self._content.join(text(field(delta, "content")))
         events: list[Event] = [ThinkingDelta(thought)] if thought else []
         return [*events, TextDelta(content)] if content else events
 

@@ -13,6 +13,7 @@ from .assistant_message import plain_copy, read_counts
 from .foreign import field, listed, number, text
 from .incoming import Tools, find_name, make_call
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
+from .text_seam import TextSeam
 
 __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
 
@@ -64,6 +65,7 @@ class StreamReader:
         self._calls = Assembly(box)
         self._ended: set[int] = set()
         self._items: list[Item] = []
+        self._seams = {kind: TextSeam() for kind in _SHOWN}
         self.usage: Usage | None = None
 
     @property
@@ -83,7 +85,7 @@ class StreamReader:
         """What one event says. Events of other kinds, or of another shape, say nothing."""
         kind = text(field(event, "type"))
         if kind in _SHOWN:
-            delta = text(field(event, "delta"))
+            delta = self._seams[kind].join(text(field(event, "delta")))
             return [_SHOWN[kind](delta)] if delta else []
         if kind == "response.output_item.added":
             return self._added(event)
