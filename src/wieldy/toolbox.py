@@ -1,8 +1,8 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
+import weakref
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -23,6 +23,7 @@ from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError, WieldyError
 from wieldy.core.hold import Review
+from wieldy.core.holdings import Holdings, calling_place
 from wieldy.core.limits import Limits
 from wieldy.core.option_check import check_options
 from wieldy.core.options import (
@@ -89,16 +90,12 @@ class Toolbox(View):
         capture_content: bool = False,
         threads: int = 40,
     ) -> None:
-        if validation not in VALIDATIONS:
-            raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
-        if approval_ttl is not None and not approval_ttl > 0:
-            raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
-        if retention is not None and not isinstance(retention, Retention):
-            raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
-        if threads < 1:
-            raise ValueError(f"threads must be 1 or more, not {threads!r}")
+        _check_settings(validation, approval_ttl, retention, threads)
         registry = Registry(_review(lock, on_change))
+        self._holdings = Holdings(calling_place())
         kept = None if store is None else _store(store, registry, durability, retention)
+        if kept is not None:
+            kept.held_by(self._holdings)
         self._store = kept
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
@@ -113,8 +110,9 @@ class Toolbox(View):
             ttl=approval_ttl,
             stored=None if kept is None else kept.standing,
         )
-        self._executors: dict[str, Executor] = {"thread": Threads(threads)}
-        self._closers: list[Callable[[], Awaitable[None]]] = []
+        workers = Threads(threads)
+        self._holdings.add(workers)
+        self._executors: dict[str, Executor] = {"thread": workers}
         planner = Planner(
             registry,
             permits,
@@ -127,8 +125,10 @@ class Toolbox(View):
         )
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
-        permits.overdue = desk.overdue
+        permits.overdue = _weakly(desk)
         self._servers: Servers | None = None
+        # Not with this object: a call that runs, and a view, have the engine without it.
+        self._holdings.give_back_after(engine)
         super().__init__(registry, engine, desk, Index(registry))
 
     def add(
@@ -215,7 +215,7 @@ class Toolbox(View):
 
         check_options(Toolbox.add_openapi, options, OpenAPIOptions.__annotations__)
         tools, client = await read_tools(source, base_url, tags, allow, deny, options)
-        self._closers.append(client.close)
+        self._holdings.add(client)
         return self._registry.add_all(tools, options.get("on_conflict", "raise"))
 
     async def add_mcp(
@@ -279,6 +279,7 @@ class Toolbox(View):
             from wieldy.mcp.servers import Servers  # noqa: PLC0415
 
             self._servers = Servers(self._registry)
+            self._holdings.add(self._servers)
         return self._servers
 
     @property
@@ -438,15 +439,12 @@ class Toolbox(View):
         return self._engine.interrupt(call_id)
 
     async def close(self) -> None:
-        """Let go of connections, of workers and of the store."""
-        if self._servers is not None:
-            await self._servers.close()
-        for close in self._closers:
-            await close()
-        for executor in self._executors.values():
-            executor.close()
-        if self._store is not None:
-            await self._store.close()
+        """Let go of connections, of workers and of the store.
+
+        A toolbox that is dropped without it lets go too, with a `ResourceWarning` where it
+        held a store, servers or connections.
+        """
+        await self._holdings.close()
 
     def _kept(self) -> "Store":
         if self._store is None:
@@ -465,6 +463,38 @@ class Toolbox(View):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _check_settings(
+    validation: str, approval_ttl: float | None, retention: Retention | None, threads: int
+) -> None:
+    if validation not in VALIDATIONS:
+        raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
+    if approval_ttl is not None and not approval_ttl > 0:
+        raise ValueError(f"approval_ttl must be seconds above 0, not {approval_ttl!r}")
+    if retention is not None and not isinstance(retention, Retention):
+        raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
+    if threads < 1:
+        raise ValueError(f"threads must be 1 or more, not {threads!r}")
+
+
+def own_box(*, store: str | None = None, validation: str = "repair") -> Toolbox:
+    """A toolbox that an object makes for itself: dropped with it, it is closed without a word."""
+    box = Toolbox(store=store, validation=validation)
+    box._holdings.made_at = None
+    return box
+
+
+def _weakly(desk: Desk) -> Callable[[Parked], None]:
+    """What ends an overdue call, as long as there is a desk; a timer must not keep it."""
+    found = weakref.ref(desk)
+
+    def overdue(parked: Parked) -> None:
+        there = found()
+        if there is not None:
+            there.overdue(parked)
+
+    return overdue
 
 
 def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:

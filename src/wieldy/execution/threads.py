@@ -23,6 +23,9 @@ class Threads:
     can't use up the workers they themselves hold.
     """
 
+    # Idle threads end by themselves after a while.
+    kind = None
+
     def __init__(self, most: int = 40) -> None:
         self._most = most
         self._closed = False
@@ -49,6 +52,11 @@ class Threads:
         finally:
             if task.left:
                 self._abandon(task)
+
+    @property
+    def held(self) -> bool:
+        """Whether there are idle workers."""
+        return bool(self._idle)
 
     def close(self) -> None:
         """End the idle workers; busy ones end after their function."""

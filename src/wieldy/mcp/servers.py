@@ -82,9 +82,13 @@ class Settings:
 class Servers(Mapping[str, Server]):
     """Name to server. Connections live on a loop of their own, on which no tool runs."""
 
+    kind = "MCP servers"
+
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        # The toolbox that was dropped is not kept by what closes its servers.
+        self._home = weakref.ref(registry)
         self._lock = threading.Lock()
+        self._open = False
         self._servers: dict[str, Server] = {}
         self._renew()
         _pools.add(self)
@@ -121,8 +125,21 @@ class Servers(Mapping[str, Server]):
         server.empty()
         await server.close()
 
+    @property
+    def _registry(self) -> Registry:
+        registry = self._home()
+        if registry is None:
+            raise ServerUnavailable("the toolbox", "it was dropped")
+        return registry
+
+    @property
+    def held(self) -> bool:
+        """Whether there may be connections."""
+        return self._open
+
     async def close(self) -> None:
         """Close all connections, and the threads they lived on."""
+        self._open = False
         await asyncio.gather(*(server.close() for server in list(self._servers.values())))
         await wind_down(self._thread, _WIND_DOWN_SECONDS)
         await wind_down(self._answers, _ANSWERS_SECONDS)
@@ -199,6 +216,7 @@ class Servers(Mapping[str, Server]):
         """A server with a first session, under the name given or the one it reports."""
         if name is not None:
             self._check_free(name)
+        self._open = True
         own = isinstance(source, Inside)
         # Other people's code runs there: it gets a loop of its own and holds up nobody.
         thread = LoopThread("wieldy-mcp-inside") if own else self._thread

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -71,13 +72,21 @@ class Shelf:
     def __init__(self, server: str, asks: Asks, registry: Registry, terms: Terms) -> None:
         self._server = server
         self._asks = asks
-        self._registry = registry
+        # The connection's thread must not keep a toolbox that was dropped.
+        self._home = weakref.ref(registry)
         self._terms = terms
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[types.Tool, Tool]] = {}
         self._open = True
         # Why tools are not in the toolbox that the server lists, by their names there.
         self.refused: dict[str, str] = {}
+
+    @property
+    def _registry(self) -> Registry:
+        registry = self._home()
+        if registry is None:
+            raise LookupError("the toolbox is gone")
+        return registry
 
     @property
     def tools(self) -> list[Tool]:
@@ -88,14 +97,14 @@ class Shelf:
     def fill(self, listed: Sequence[types.Tool]) -> None:
         """Take what the server lists now."""
         with self._lock:
-            if self._open:
+            if self._open and self._home() is not None:
                 self._put(listed)
 
     def clear(self) -> None:
         """Take all of them out, for good."""
         with self._lock:
             self._open = False
-            for name in list(self._kept):
+            for name in list(self._kept) if self._home() is not None else ():
                 self._take_out(name)
 
     def _put(self, listed: Sequence[types.Tool]) -> None:

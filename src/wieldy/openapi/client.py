@@ -71,6 +71,8 @@ class Response:
 class Client:
     """A pool of connections that callers on any loop share."""
 
+    kind = "HTTP connections"
+
     def __init__(
         self,
         seconds: float | None = None,
@@ -117,6 +119,11 @@ class Client:
                 f"{response.status} {response.reason}".strip(), status=response.status
             )
         return response
+
+    @property
+    def held(self) -> bool:
+        """Whether there may be connections."""
+        return self._pool is not None
 
     async def close(self) -> None:
         """Let go of the connections; they are opened again when needed again."""

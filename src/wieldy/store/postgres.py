@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
@@ -73,7 +74,8 @@ class Postgres:
 
     def _start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         answer: Future[T] = Future()
-        self._loop.submit(work, answer)
+        # In no call's context: a connection keeps the one that it was opened in.
+        Context().run(self._loop.submit, work, answer)
         return answer
 
     async def _read(self, operation: Operation[T]) -> T:
@@ -107,6 +109,8 @@ class Postgres:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
             await self._commit([job for job in batch if job is not None])
+            # What was written is not kept while nothing comes.
+            del batch
         # A loop that stops takes nobody's answer with it.
         beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
         await asyncio.gather(*beside, return_exceptions=True)

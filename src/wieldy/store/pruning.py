@@ -1,5 +1,6 @@
 """Remove what a store need not keep, in small steps, and all that belongs to one session."""
 
+import weakref
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, and_, delete, func, or_, select, update
@@ -33,7 +34,8 @@ class Pruning:
 
     def __init__(self, retention: Retention, registry: Registry) -> None:
         self._retention = retention
-        self._registry = registry
+        # The thread that prunes must not keep a toolbox that was dropped.
+        self._registry = weakref.ref(registry)
 
     @property
     def due_by_itself(self) -> bool:
@@ -43,7 +45,7 @@ class Pruning:
     def steps(self) -> list[Step]:
         """What is to be removed, and an operation that removes some of it and says how much."""
         kept = self._retention
-        found: list[Step] = [("rules", lambda c: _rules(c, self._registry))]
+        found: list[Step] = [("rules", self._end_rules)]
         if kept.days is not None:
             seconds = kept.days * _DAY
             found.append(("calls", lambda c: _old_calls(c, seconds)))
@@ -54,6 +56,13 @@ class Pruning:
             most = kept.messages
             found.append(("messages", lambda c: _surplus_messages(c, most)))
         return [*found, *_artifact_steps(kept)]
+
+    def _end_rules(self, connection: Connection) -> int:
+        registry, now = self._registry(), clock(connection)
+        if registry is None:
+            return 0
+        over = [row.id for row in connection.execute(select(rules)) if is_over(row, now, registry)]
+        return _removed(connection, rules, rules.c.id.in_(over)) if over else 0
 
 
 def _artifact_steps(kept: Retention) -> list[Step]:
@@ -111,12 +120,6 @@ def _artifacts() -> _Artifacts | None:
     versions = metadata.tables.get("wieldy_artifact_versions")
     artifacts = metadata.tables.get("wieldy_artifacts")
     return None if versions is None or artifacts is None else _Artifacts(versions, artifacts)
-
-
-def _rules(connection: Connection, registry: Registry) -> int:
-    now = clock(connection)
-    over = [row.id for row in connection.execute(select(rules)) if is_over(row, now, registry)]
-    return _removed(connection, rules, rules.c.id.in_(over)) if over else 0
 
 
 def _old_calls(connection: Connection, seconds: float) -> int:

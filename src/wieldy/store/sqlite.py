@@ -189,6 +189,8 @@ class Sqlite:
             with self._entrance.passed(), self._turn:
                 self._write(batch)
             deliver(batch)
+            # What was written is not kept while nothing comes.
+            del batch
         with self._turn:
             self._drop()
 

@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -13,12 +11,14 @@ from wieldy.core.call import Outcome
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CallNotFound, StoreUnavailable
+from wieldy.core.holdings import Holdings
 from wieldy.core.registry import Registry
 
 from . import states
 from .approvals import StoredApprovals
 from .artifacts import Artifacts
 from .database import Operation, parse_address, shown_address
+from .doorway import Doorway
 from .entry import Entry, read_entry, read_shown
 from .ledger import Ledger
 from .opened import Opened, StoreClosed
@@ -29,7 +29,7 @@ from .retention import Retention
 from .sessions import Sessions
 from .standing import Standing
 from .transitions import find
-from .waiting import Bell, shared
+from .waiting import Bell
 
 T = TypeVar("T")
 _LOOK_FOR_DEAD = 0.2
@@ -53,9 +53,9 @@ class Store:
         self.sessions = Sessions(self)
         self.standing = Standing(self, registry)
         self._pruning = Pruning(retention, registry)
-        # The opened store, while it is.
-        self.in_use: Opened | None = None
-        self.renew()
+        self._doorway = Doorway(self._url, durability, self._pruning)
+        self._holdings: Holdings | None = None
+        self.bell = Bell()
         _stores.add(self)
 
     def is_at(self, url: str) -> bool:
@@ -68,28 +68,26 @@ class Store:
         return shown_address(self._url)
 
     def renew(self) -> None:
-        """Start anew; a forked child has none of its parent's threads and must not use its files.
-
-        It must not close them either, so what it inherited is kept and never touched.
-        """
-        if self.in_use is not None:
-            _inherited.append(self.in_use)
+        """Start anew in a forked child, which has none of its parent's threads."""
         self.bell = Bell()
-        self._lock = threading.Lock()
-        self._opening: Future[Opened] | None = None
-        self.in_use = None
+        self._doorway.renew()
+
+    @property
+    def in_use(self) -> Opened | None:
+        """The opened store, while it is."""
+        return self._doorway.in_use
+
+    def held_by(self, holdings: Holdings) -> None:
+        """Be closed with all that a toolbox holds."""
+        self._holdings = holdings
+        holdings.add(self._doorway)
 
     async def opened(self) -> Opened:
         """The opened store; the first who asks opens it."""
-        opened = self.in_use
-        if opened is not None:
-            return opened
-        with self._lock:
-            if self._opening is None:
-                self._opening = shared()
-                threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
-            opening = self._opening
-        return await asyncio.wrap_future(opening)
+        if self.in_use is None and self._holdings is not None and self._holdings.dropped:
+            # Somebody kept the ledger, say, and not the toolbox.
+            self._holdings.give_back_after(self)
+        return await self._doorway.opened()
 
     async def write(self, operation: Operation[T]) -> T:
         """Run an operation and give its result when it is durable."""
@@ -211,39 +209,15 @@ class Store:
 
     async def close(self) -> None:
         """Let go of the database; the next call opens it again."""
-        with self._lock:
-            opening, self.in_use, self._opening = self._opening, None, None
-        opened = None
-        if opening is not None:
-            with suppress(Exception):
-                # Why it could not be opened is said to those who asked for it.
-                opened = await asyncio.wrap_future(opening)
-        if opened is not None:
-            await asyncio.to_thread(opened.close)
+        await self._doorway.close()
 
     def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:
         from .glance import glance  # noqa: PLC0415 - hardly ever needed
 
         return glance(self._url, operation, why)
 
-    def _open(self, opening: "Future[Opened]") -> None:
-        try:
-            opened = Opened(self._url, self._durability, self._pruning)
-        except BaseException as error:
-            with self._lock:
-                if self._opening is opening:
-                    self._opening = None
-            error.add_note(f"The store in use is {self.address}.")
-            opening.set_exception(error)
-            return
-        with self._lock:
-            if self._opening is opening:
-                self.in_use = opened
-        opening.set_result(opened)
-
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
-_inherited: list[Opened] = []
 
 
 def _renew_stores() -> None:

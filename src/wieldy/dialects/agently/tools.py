@@ -14,7 +14,7 @@ from wieldy.core.names import listed_names
 from wieldy.core.signature import bound_keywords, unwrap_partial
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool, own_name
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .shifter import FunctionShifter
 
@@ -33,7 +33,7 @@ class AgentlyToolManager:
     """
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox = own_box() if toolbox is None else toolbox
         # As registered here: the tool, to know whether its name has changed hands since.
         self._known: dict[str, tuple[Tool, Info]] = {}
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from wieldy.core.limits import Limits
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .mcp_function import MCPToolFunction
 
@@ -67,7 +67,7 @@ class MCPClientBase(ABC):
 
     async def _opened(self) -> Toolbox:
         # The server holds its own arguments to their schema; a toolkit does so before.
-        box = Toolbox(validation="describe")
+        box = own_box(validation="describe")
         try:
             await self._add_to(box)
         except BaseException:

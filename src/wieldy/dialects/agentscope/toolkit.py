@@ -15,7 +15,7 @@ from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .background_tasks import BackgroundTasks
 from .function_tools import make_tool, name_bound
@@ -36,7 +36,7 @@ class Toolkit:
     """Registers functions, describes them to a model, and calls them."""
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox = own_box() if toolbox is None else toolbox
         self._known = Registrations(self.toolbox, self.call_tool_function)
         self._middlewares: list[Middleware] = []
         self._tasks = BackgroundTasks()

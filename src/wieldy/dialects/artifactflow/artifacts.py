@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .tool import BaseTool, ToolParameter, ToolResult
 
@@ -35,7 +35,7 @@ class ArtifactManager:
         if store is None:
             self._folder = tempfile.TemporaryDirectory(prefix="wieldy-artifacts-")
             store = f"sqlite:///{Path(self._folder.name) / 'artifacts.db'}"
-        self._own = None if isinstance(store, Toolbox) else Toolbox(store=store)
+        self._own = None if isinstance(store, Toolbox) else own_box(store=store)
         self._artifacts = (store if isinstance(store, Toolbox) else self._owned()).artifacts
 
     @property

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 
 from wieldy.core.names import listed_names
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .tool import BaseTool, engine_tool, need_tool
 from .toolkit import AgentToolkit, BoxTool
@@ -16,7 +16,7 @@ class ToolRegistry:
     """A library of tools, from which each agent gets its toolkit."""
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox = own_box() if toolbox is None else toolbox
         self.tool_library: dict[str, BaseTool] = {}
         self.agent_toolkits: dict[str, AgentToolkit] = {}
 

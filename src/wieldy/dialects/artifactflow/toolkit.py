@@ -7,7 +7,7 @@ from wieldy.core.approvals import Parked
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
 from wieldy.core.tool import Permission, Tool
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .errand import Callback, Errand, current_errand
 from .tool import (
@@ -30,7 +30,7 @@ class AgentToolkit:
     def __init__(self, agent_name: str, toolbox: Toolbox | None = None) -> None:
         self.agent_name = agent_name
         self.tools: dict[str, BaseTool] = {}
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox = own_box() if toolbox is None else toolbox
         self._view = self.toolbox.view(agent=agent_name)
         self._callbacks: list[Callback] = []
         # What the toolbox was told of each tool, and what it had made of that.

@@ -18,7 +18,7 @@ from wieldy.core.limits import Limits
 from wieldy.core.names import listed_names
 from wieldy.core.schema_defaults import read_defaults, without_required_defaults
 from wieldy.core.tool import Tool
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 from .handed_out import expect_generator, forget_generator, put_in, taken_out
 from .turns import Turns
@@ -51,7 +51,7 @@ class MCPRegistry:
         max_queue: int | None = None,
         toolbox: Toolbox | None = None,
     ) -> None:
-        self.toolbox = Toolbox() if toolbox is None else toolbox
+        self.toolbox = own_box() if toolbox is None else toolbox
         self.records: list[dict[str, Any]] = []
         self._validate = validate
         self._limits = (timeout, retries)

@@ -7,7 +7,7 @@ from typing import Any
 from wieldy.core.call import Outcome
 from wieldy.core.errors import ToolFailed, WieldyError
 from wieldy.core.sync import border
-from wieldy.toolbox import Toolbox
+from wieldy.toolbox import Toolbox, own_box
 
 
 class RemoteMCPAdapter:
@@ -59,7 +59,7 @@ class RemoteMCPAdapter:
 
     async def _opened(self) -> Toolbox:
         # The registry holds arguments to the schema where it is asked to; the server always does.
-        box = Toolbox(validation="describe")
+        box = own_box(validation="describe")
         try:
             await box.add_mcp(self._source, allow=[self.name])
         except BaseException:

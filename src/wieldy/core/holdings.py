@@ -1,0 +1,90 @@
+"""What a toolbox holds beside memory, and how it is given back when nobody else does it."""
+
+import _thread
+import asyncio
+import inspect
+import logging
+import sys
+import warnings
+import weakref
+from collections.abc import Awaitable
+from typing import Protocol
+
+_log = logging.getLogger("wieldy")
+
+
+class Holding(Protocol):
+    """Something with threads, files or connections."""
+
+    @property
+    def kind(self) -> str | None:
+        """What they are; None for what nobody need care about, such as idle threads."""
+
+    @property
+    def held(self) -> bool:
+        """Whether it has any now. It is asked under any lock, and takes none."""
+
+    def close(self) -> Awaitable[None] | None:
+        """Give it back."""
+
+
+class Holdings:
+    """The holdings of one toolbox, in the order in which they came.
+
+    They are known apart from the toolbox, so that they can still be given back when it is
+    gone: nothing that is added may lead to the toolbox, its tools or its registry. `made_at`
+    is the file and line that made the toolbox; without one, nobody is warned.
+    """
+
+    def __init__(self, made_at: tuple[str, int] | None) -> None:
+        self.made_at = made_at
+        # Whether whatever would have closed it is gone.
+        self.dropped = False
+        self._each: list[Holding] = []
+
+    def add(self, holding: Holding) -> None:
+        """Give this back too."""
+        self._each.append(holding)
+
+    def give_back_after(self, owner: object) -> None:
+        """Close what is held when an object is gone, and warn that somebody forgot to."""
+        # At the end of the process the system takes everything back.
+        weakref.finalize(owner, self._give_back).atexit = False
+
+    async def close(self) -> None:
+        """Close all, what came last first."""
+        for each in reversed(self._each):
+            closing = each.close()
+            if inspect.isawaitable(closing):
+                await closing
+
+    def _give_back(self) -> None:
+        # This may run on any thread, inside the garbage collector and under any lock, so it
+        # takes none and waits for nothing. A `threading.Thread` would wait for its start.
+        self.dropped = True
+        held = [each for each in self._each if each.held]
+        if not held:
+            return
+        _thread.start_new_thread(self._close_here, ())
+        kinds = ", ".join(each.kind for each in held if each.kind is not None)
+        if kinds and self.made_at is not None:
+            warnings.warn_explicit(
+                f"A Toolbox was dropped without close() while it held {kinds}. It is closed now. "
+                "Use `async with` or `await box.close()`.",
+                ResourceWarning,
+                *self.made_at,
+            )
+
+    def _close_here(self) -> None:
+        try:
+            asyncio.run(self.close())
+        except Exception:
+            _log.warning("A toolbox that was dropped could not be closed", exc_info=True)
+
+
+def calling_place() -> tuple[str, int]:
+    """The file and line of the code outside this package that is calling."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("wieldy."):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

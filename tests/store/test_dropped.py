@@ -1,0 +1,34 @@
+"""A store that nobody closes is closed when the toolbox is gone."""
+
+import gc
+import threading
+import warnings
+
+from tests.mcp.waiting import until
+from wieldy import Toolbox
+
+
+def store_threads() -> set[str]:
+    names = {each.name for each in threading.enumerate()}
+    return {name for name in names if name.startswith(("wieldy-store", "wieldy-pulse"))}
+
+
+async def test_a_dropped_toolbox_lets_go_of_its_database(url: str) -> None:
+    async def use() -> None:
+        box = Toolbox(store=url)
+
+        @box.tool
+        async def count() -> int:
+            return len(box)
+
+        assert (await box.call("count")).ok
+        assert len(await box.ledger.list()) == 1
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        await use()
+        await until(lambda: gc.collect() >= 0 and not store_threads())
+
+    said = [str(each.message) for each in heard if each.category is ResourceWarning]
+    assert len(said) == 1
+    assert "while it held an open store" in said[0]
