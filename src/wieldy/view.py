@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
     Callable,
     Coroutine,
     Hashable,
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
+from wieldy.core.channel import TellingSink
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.registry import Registry
@@ -107,6 +109,25 @@ class View:
         """
         made = self._made(call, arguments, session, idempotency_key)
         return self._engine.stream(made, deps, self._selection, live, check_output)
+
+    async def call_telling(
+        self,
+        call: Call,
+        tell: Callable[[Block | Progress], Awaitable[None]],
+        *,
+        check_output: bool = False,
+    ) -> Outcome:
+        """Run one call and tell a listener what it shows on the way.
+
+        It costs less than `stream` where a tool shows nothing, which most do.
+        """
+        sink = TellingSink(tell)
+        made = self._made(call, None, None)
+        outcome = await self._run(
+            made, self._selection, Extras(None, sink, check_output=check_output)
+        )
+        await sink
+        return outcome
 
     async def call_many(
         self,

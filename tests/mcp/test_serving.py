@@ -12,7 +12,7 @@ from mcp_types import ToolListChangedNotification
 
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
-from wieldy import Call, Context, Image, Outcome, Secret, Status, Text, Toolbox
+from wieldy import Call, Context, Handler, Image, Outcome, Run, Secret, Status, Text, Toolbox
 
 
 @pytest.fixture
@@ -360,3 +360,24 @@ async def test_a_view_can_be_served_and_takes_no_decisions(mode: Mode, box: Tool
 
     assert parked.id in text_of(waiting) and person.asked == []
     assert parked.scope.agent == "guest"
+
+
+async def test_a_call_that_shows_nothing_runs_in_the_task_of_its_request() -> None:
+    found: list[str] = []
+
+    async def note_task(run: Run, proceed: Handler) -> Outcome:
+        found.append(getattr(run.task.get_coro(), "__qualname__", ""))
+        return await proceed(run)
+
+    box = Toolbox(middleware=[note_task])
+
+    @box.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async with Client(wieldy.mcp.server(box)) as client:
+        result = await client.call_tool("add", {"a": 1, "b": 2})
+
+    assert result.structured_content == {"result": 3}
+    # A stream would have made a task of its own for the call.
+    assert found and found != ["Engine.run"]

@@ -1,11 +1,13 @@
 """The one place where pushed items become an async iterator."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_log = logging.getLogger("wieldy")
 # A writer waits when its reader is behind by more than either.
 _AHEAD = 64
 _AHEAD_BYTES = 4 * 1024 * 1024
@@ -82,6 +84,40 @@ def _length(item: Any) -> int:
         if isinstance(held, str | bytes):
             return len(held)
     return 0
+
+
+class TellingSink:
+    """Tells a listener what a call shows, in the call's own task.
+
+    Where nothing is shown nothing is made: no task and no queue, as a reader would need.
+    A listener that fails, such as a client that has gone, does not fail the call.
+    """
+
+    # What the call gives in the end comes with its outcome.
+    live = True
+
+    def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        self._tell = tell
+        self._items: deque[Any] = deque()
+
+    def push(self, item: Any) -> None:
+        """Take an item, to be told when the call next waits, or at its end."""
+        self._items.append(item)
+
+    def room(self) -> Awaitable[None] | None:
+        """Something to wait for while there are items that nobody was told of."""
+        return self if self._items else None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._flush().__await__()
+
+    async def _flush(self) -> None:
+        while self._items:
+            item = self._items.popleft()
+            try:
+                await self._tell(item)
+            except Exception:
+                _log.debug("A listener could not be told of %r", type(item), exc_info=True)
 
 
 async def streamed(

@@ -1,6 +1,6 @@
 """What is served: the parts of a toolbox, and of a view, that a server uses."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Protocol
 
 from wieldy.core.approvals import Parked
@@ -18,10 +18,14 @@ class Offer(Protocol):
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""
 
-    def stream(
-        self, call: Call, /, *, live: bool = False, check_output: bool = False
-    ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Run one call and give what it shows as it comes, the outcome last."""
+    async def call_telling(
+        self,
+        call: Call,
+        tell: Callable[[Block | Progress], Awaitable[None]],
+        *,
+        check_output: bool = False,
+    ) -> Outcome:
+        """Run one call and tell a listener what it shows on the way."""
 
 
 class Watched(Protocol):

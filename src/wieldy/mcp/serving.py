@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any, TypedDict, cast
@@ -174,14 +174,8 @@ class BoxServer(Server[Any]):
             Scope(caller, caller),
             provider_id=str(ctx.request_id),
         )
-        teller = Teller(ctx.session)
-        stream = self._offer().stream(call, live=True, check_output=self._check_output)
-        async with aclosing(cast(Any, stream)) as shown:
-            async for item in shown:
-                if isinstance(item, Outcome):
-                    return item
-                await teller.tell(item)
-        raise AssertionError("a stream ends with its outcome")
+        tell = Teller(ctx.session).tell
+        return await self._offer().call_telling(call, tell, check_output=self._check_output)
 
     def check_callers(self, names: Collection[str]) -> None:
         """Refuse views of callers who can't come: everybody else would see the whole box."""
