@@ -105,6 +105,13 @@ def steps(side: Side) -> Iterator[tuple[str, Any]]:
     yield "tools by tag", lambda: sorted(tools.get_tool_info("math"))
     yield "tools by several tags", lambda: sorted(tools.get_tool_info(["math", "none"]))
     yield "tools by an unknown tag", lambda: tools.get_tool_list("none")
+    yield (
+        "register the name again with other tags",
+        lambda: tools.register(name="add", desc="", kwargs={}, func=add, tags=["again"]),
+    )
+    yield "tools by the tag of before", lambda: sorted(tools.get_tool_info("basic"))
+    yield "tools by the tag of now", lambda: sorted(tools.get_tool_info("again"))
+    yield "what the tags are", lambda: sorted(tools.tag_mappings)
     for function in (add_later, fail, described, bounded, Search().find):
         yield f"decorate {function.__name__}", functools.partial(tools.tool_func, function)
         yield f"what {function.__name__} takes", lambda f=function: tools.tool_info[f.__name__]

@@ -108,6 +108,20 @@ def test_000_1_the_same_name_overwrites(tools: AgentlyToolManager) -> None:
     assert tools.tool_funcs["a"] is add_later
 
 
+def test_000_1_tags_accumulate_when_a_name_is_registered_again(tools: AgentlyToolManager) -> None:
+    tools.register("a", "first", None, add, tags="old")
+    tools.tag("a", "more")
+    tools.register("a", "second", None, add_later, tags=["new", "old"])
+    tools.register("a", "third", None, add)
+    assert tools.tag_mappings == {"old": {"a"}, "more": {"a"}, "new": {"a"}}
+    assert [info["desc"] for info in tools.get_tool_list("old")] == ["third"]
+
+    tools.tool_func(add)
+    tools.tag("add", "math")
+    tools.tool_func(add)
+    assert list(tools.get_tool_info("math")) == ["add"]
+
+
 def test_000_1_a_falsy_return_type_is_still_given(tools: AgentlyToolManager) -> None:
     tools.register("a", "", None, add, returns="")
     assert tools.tool_info["a"]["returns"] == ""
@@ -287,6 +301,22 @@ def test_000_5_the_shifter_by_itself() -> None:
     assert FunctionShifter.syncify(functools.partial(add_later, b=5))(1) == 6
     with pytest.raises(TypeError):
         FunctionShifter.asyncify(3)  # type: ignore[call-overload]
+
+
+async def test_000_5_a_bare_function_goes_past_permission_and_a_servers_does_not(
+    closing: AgentlyToolManager,
+) -> None:
+    closing.register("add", None, None, add)
+    await closing.async_use_mcp(tagged("one", None))
+    closing.toolbox.rules.deny("*")
+    assert "denied" in await closing.async_call_tool("add", {"a": 1})
+
+    bare, remote = closing.get_tool_func("add"), closing.get_tool_func("look")
+
+    assert bare is closing.tool_funcs["add"] is add
+    assert bare(1) == 3
+    assert remote is not None
+    assert "denied" in await remote(at="it")
 
 
 # 000.6
@@ -482,10 +512,24 @@ async def test_000_7_the_same_name_replaces_and_servers_without_tools_are_closed
     await closing.async_use_mcp(tagged("two", None))
 
     assert await closing.async_call_tool("look", {"at": "it"}) == {"result": "two: it"}
+    assert closing.tag_mappings == {"seen": {"look"}}
     assert list(closing.tool_info) == ["look"]
     assert list(closing.toolbox.mcp) == ["two"]
     await closing.toolbox.remove_mcp("two")
     assert closing.tool_info == {}
+
+
+async def test_000_7_tags_accumulate_when_a_server_is_used_again(
+    closing: AgentlyToolManager,
+) -> None:
+    meta = {"fastmcp": {"tags": ["own"]}}
+    await closing.async_use_mcp(tagged("one", meta), tags="first")
+    await closing.async_use_mcp(tagged("one", meta), tags=["second"])
+    await closing.async_use_mcp(tagged("other", None))
+
+    assert closing.tag_mappings == {tag: {"look"} for tag in ("own", "first", "second")}
+    closing.register("look", None, None, add, tags="third")
+    assert sorted(closing.tag_mappings) == ["first", "own", "second", "third"]
 
 
 async def test_000_7_a_tagged_tool_goes_with_its_server(closing: AgentlyToolManager) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from mcp.server.mcpserver import MCPServer
 
 import wieldy.dialects.agently as agently
 from wieldy.dialects.agently import Agently, AgentlyToolManager
@@ -43,6 +44,28 @@ def test_a_program_runs(main: AgentlyMain) -> None:
 
     assert agent.name == "librarian"
     assert result == {"title": "Emma", "year": 1815}
+
+
+async def test_agents_that_register_one_name_or_use_one_server_both_have_it(
+    main: AgentlyMain,
+) -> None:
+    server = MCPServer("shop")
+
+    @server.tool()
+    def price(item: str) -> int:
+        """What an item costs."""
+        return len(item)
+
+    for name in ("one", "other"):
+        agent = main.create_agent(name)
+        agent.register_tool("search", f"of {name}", {}, lambda: None)
+        await agent.async_use_mcp(server, tags="remote")
+
+    for tag in ("agent-one", "agent-other"):
+        assert sorted(main.tool.get_tool_info(tag)) == ["price", "search"]
+    assert list(main.tool.get_tool_info("remote")) == ["price"]
+    assert main.tool.tool_info["search"]["desc"] == "of other"
+    await main.tool.toolbox.close()
 
 
 def test_agents_share_the_tools_toolbox_and_see_only_their_own(main: AgentlyMain) -> None:

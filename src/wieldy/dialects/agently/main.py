@@ -8,11 +8,12 @@ from wieldy.agent.model_choice import choose_model
 from wieldy.agent.prompt import Prompt
 from wieldy.agent.response import Response
 from wieldy.agent.response_stream import StreamType
+from wieldy.core.names import listed_names
 from wieldy.core.tool import Tool
 from wieldy.models.model import Model
 
 from .settings import REQUESTER, AgentlySettings
-from .tools import AgentlyToolManager
+from .tools import AgentlyToolManager, known_tags
 
 _DEFAULT_MODEL = "gpt-4.1"
 _SPECIFIC = ("reasoning_delta", "delta", "done", "tool_calls")
@@ -97,6 +98,19 @@ class AgentlyAgent(Agent):
         """Tell no more of what actions gave."""
         self.agent_prompt.remove("action_results")
         return self
+
+    async def async_use_mcp(
+        self, transport: Any, tags: Iterable[str] | str | None = None, **options: Any
+    ) -> Self:
+        """Use the tools of an MCP server; where another agent uses it too, both have them."""
+        if options:
+            return await super().async_use_mcp(transport, tags=listed_names(tags), **options)
+        await self.tool.async_use_mcp(transport, (*listed_names(tags), self.tag))
+        return self
+
+    def _add(self, tool: Tool) -> None:
+        known = known_tags(self.toolbox, tool.name)
+        super()._add(tool.replace(tags=(*known, *tool.tags)))
 
     def _may_replace(self, tool: Tool) -> bool:
         return True

@@ -65,7 +65,7 @@ class AgentlyToolManager:
         returns: Any = None,
         tags: Names | None = None,
     ) -> None:
-        """Register a function; one of the same name is replaced."""
+        """Register a function; one of the same name is replaced, and its tags stay."""
         if not isinstance(name, str) or not name:
             raise ValueError(f"a tool needs a name, not {name!r}")
         info: Info = {"name": name, "desc": desc or "", "kwargs": dict(kwargs or {})}
@@ -76,7 +76,7 @@ class AgentlyToolManager:
             name=name,
             description=info["desc"],
             input_schema=kwargs_schema(info["kwargs"], func),
-            tags=listed_names(tags),
+            tags=(*known_tags(self.toolbox, name), *listed_names(tags)),
             validation="describe",
             source=_SOURCE,
         )
@@ -122,7 +122,11 @@ class AgentlyToolManager:
     def get_tool_func(
         self, name: str, shift: Literal["sync", "async"] | None = None
     ) -> Callable[..., Any] | None:
-        """The tool's own function, or a form of it for blocking or async code; None if missing."""
+        """The tool's own function, or a form of it for blocking or async code; None if missing.
+
+        Calling it is calling a function: rules, approval, limits and the record hold for
+        `call_tool` and `async_call_tool`. What an MCP server does is always called that way.
+        """
         if shift not in (None, "sync", "async"):
             raise ValueError(f"shift must be 'sync', 'async' or None, not {shift!r}")
         tool = self.toolbox.get(name)
@@ -142,13 +146,20 @@ class AgentlyToolManager:
         return self._told(await self.toolbox.call(name, kwargs))
 
     async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
-        """Register the tools of an MCP server, with its own tags and those given."""
+        """Register the tools of an MCP server, with its own tags and those given.
+
+        A tool of a name that was there before has the tags of that name too.
+        """
         given = listed_names(tags)
         servers = self.toolbox.mcp
         before = [server for server in servers.values() if server.tools]
         await self.toolbox.add_mcp(
             transport_source(transport),
-            tags=lambda definition: [*declared_tags(definition), *given],
+            tags=lambda definition: [
+                *known_tags(self.toolbox, definition["name"]),
+                *declared_tags(definition),
+                *given,
+            ],
             on_conflict="override",
         )
         for server in before:
@@ -177,6 +188,12 @@ class AgentlyToolManager:
         if not tool.source.startswith("mcp"):
             return tool.function
         return functools.partial(_call_remote, self, tool.name)
+
+
+def known_tags(toolbox: Toolbox, name: str) -> tuple[str, ...]:
+    """The tags that a name has, whatever tool is behind it."""
+    tool = toolbox.get(name)
+    return () if tool is None else tool.tags
 
 
 async def _call_remote(tools: AgentlyToolManager, name: str, /, **kwargs: Any) -> Any:
