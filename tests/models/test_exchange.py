@@ -265,6 +265,25 @@ async def test_an_endless_answer_ends_at_its_limit(
     assert server.left.wait(10)
 
 
+@pytest.mark.parametrize("arguments", [{}, {"text": "x" * 6_000}])
+async def test_endless_calls_end_at_the_limit_too(
+    server: ModelServer, voice: Voice, make: Make, arguments: dict[str, Any]
+) -> None:
+    calls = [("weather", arguments)] * 60
+    server.play(Scene([voice.speak(calls=calls)]))
+    with pytest.raises(ModelAnswerTooLarge):
+        await read(make(max_answer=5_000))
+
+
+async def test_an_endless_error_is_read_as_far_as_it_is_needed(
+    server: ModelServer, voice: Voice, make: Make
+) -> None:
+    server.play(Scene([b"no " * 10_000], 400, {"Content-Type": "text/html"}, then="repeat"))
+    with pytest.raises(ModelRefused, match="400"):
+        await read(make())
+    assert server.left.wait(10)
+
+
 async def test_an_endless_line_ends_at_a_limit_too(
     server: ModelServer, voice: Voice, make: Make
 ) -> None:
@@ -347,7 +366,7 @@ async def test_a_server_that_is_not_there_is_tried_again_and_named(
     model = make(retries=1)
     server.stop()
     try:
-        with pytest.raises(ModelUnavailable, match="onnect"):
+        with pytest.raises(ModelUnavailable, match=rf"onnect.*\({server.url}{voice.base}\)"):
             await read(model)
     finally:
         server.start()

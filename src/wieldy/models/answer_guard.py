@@ -17,6 +17,8 @@ _WIRE_FACTOR = 32
 _LINE_FACTOR = 8
 _LEAST_WIRE = 1_000_000
 _HEAD = 2_000
+# An answer that says what is wrong is a page at most; the rest of a longer one is not read.
+_LARGEST_ERROR = 65_536
 _DONE = b"[DONE]"
 _STREAM_TYPES = ("text/event-stream", "")
 
@@ -40,6 +42,11 @@ class AnswerGuard:
         """Whether the server answered well, and with something that is no stream."""
         fine = self.response is not None and self.response.is_success
         return fine and self.content_type not in _STREAM_TYPES
+
+    @property
+    def is_long_error(self) -> bool:
+        """Whether the server says at length what is wrong."""
+        return self._size > _LARGEST_ERROR and not (self.response and self.response.is_success)
 
     @property
     def content_type(self) -> str:
@@ -87,6 +94,8 @@ class _Watched(httpx2.AsyncByteStream):
         async for chunk in self._body:
             self._guard.take(chunk)
             yield chunk
+            if self._guard.is_long_error:
+                return
 
     async def aclose(self) -> None:
         await self._body.aclose()

@@ -16,9 +16,12 @@ from wieldy.core.model_errors import (
     ModelUnavailable,
 )
 from wieldy.core.secret import redact
+from wieldy.wire.cost import stable_json
 from wieldy.wire.incoming import Tools
 from wieldy.wire.stream_events import (
     ArgumentsDelta,
+    CallCompleted,
+    CallStarted,
     Event,
     Finished,
     TextDelta,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
+_CALL_SIZE = 100
 Push = Callable[[list[Event]], None]
 
 
@@ -100,6 +104,8 @@ class _Trial:
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._size = 0
+        # The calls whose arguments have come in pieces, which are counted.
+        self._streamed: set[int] = set()
         self._finish: str | None = None
         self.silent = False
 
@@ -158,14 +164,21 @@ class _Trial:
             self._thoughts.append(event.text)
             self._grow(event.text)
         elif isinstance(event, ArgumentsDelta):
+            self._streamed.add(event.index)
             self._grow(event.delta)
+        elif isinstance(event, CallStarted):
+            # Calls take room also where they have no arguments.
+            self._grow(event.name, _CALL_SIZE)
+        elif isinstance(event, CallCompleted) and event.index not in self._streamed:
+            self._grow(stable_json(event.call.arguments))
         elif isinstance(event, Finished):
             self._finish = event.reason
         if not isinstance(event, Usage | Finished):
             self._exchange.began = True
 
-    def _grow(self, text: str) -> None:
-        self._size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    def _grow(self, text: str, more: int = 0) -> None:
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        self._size += size + more
         limit = self._exchange.settings.max_answer
         if self._size > limit:
             raise ModelAnswerTooLarge(self._exchange.name, limit)
@@ -178,7 +191,13 @@ class _Trial:
             return ModelUnavailable(name, told, began=self._exchange.began)
         if not self._exchange.began and guard.is_page:
             return self._refuse_page(guard)
-        return explain_failure(error, name, secrets=settings.secrets, began=self._exchange.began)
+        return explain_failure(
+            error,
+            name,
+            secrets=settings.secrets,
+            began=self._exchange.began,
+            address=settings.base_url,
+        )
 
     def _check_end(self, guard: "AnswerGuard") -> None:
         """Raise if the stream ended and the answer had not."""

@@ -50,8 +50,10 @@ class ProviderFault(Exception):
         self.body = dict(body)
 
 
-def explain_failure(error: Exception, model: str, *, secrets: list[str], began: bool) -> ModelError:
-    """The error that says what to do about this one."""
+def explain_failure(
+    error: Exception, model: str, *, secrets: list[str], began: bool, address: str = ""
+) -> ModelError:
+    """The error that says what to do about this one; `address` is where the model was asked."""
     ours = _find_own(error)
     if ours is not None:
         return ours
@@ -61,7 +63,8 @@ def explain_failure(error: Exception, model: str, *, secrets: list[str], began: 
     if _TOO_LONG.search(f"{body.get('code')} {message}"):
         return _too_long(model, message)
     if found is None or found < 300:
-        return ModelUnavailable(model, message, status=found, began=began)
+        where = f" ({address})" if address and not (began or found) else ""
+        return ModelUnavailable(model, message + where, status=found, began=began)
     told = f"{found}: {message}"
     if found in _TEMPORARY and body.get("code") not in _FINAL_CODES:
         pause = _retry_after(error)
