@@ -188,9 +188,8 @@ async def test_an_error_in_mid_stream_is_not_tried_again(
 
 
 async def test_an_error_before_the_first_delta_is_tried_again(
-    server: ModelServer, voice: Voice, make: Make, monkeypatch: pytest.MonkeyPatch
+    server: ModelServer, voice: Voice, make: Make
 ) -> None:
-    monkeypatch.setattr("wieldy.models.exchange._FIRST_PAUSE", 0.0)
     server.play(Scene([voice.error]), whole(voice))
     events = await read(make(retries=1))
     assert isinstance(events[-1], Reply) and events[-1].text == "Hello there."
@@ -360,9 +359,8 @@ async def test_a_reader_who_stops_ends_the_request(
 
 
 async def test_a_server_that_is_not_there_is_tried_again_and_named(
-    server: ModelServer, voice: Voice, make: Make, monkeypatch: pytest.MonkeyPatch
+    server: ModelServer, voice: Voice, make: Make
 ) -> None:
-    monkeypatch.setattr("wieldy.models.exchange._FIRST_PAUSE", 0.0)
     model = make(retries=1)
     server.stop()
     try:

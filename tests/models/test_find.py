@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from tests.models.server import ModelServer, Scene
 from tests.models.voices import VOICES, Voice
 from wieldy import ModelRefused, Secret, UnknownModel
 from wieldy.models import Model, ModelRequest, ModelSettings, Said, close_connections, find_model
+from wieldy.models.anthropic_api import ANTHROPIC
+from wieldy.models.gemini_api import GEMINI
+from wieldy.models.model_environment import NUMBER_VARIABLES
+from wieldy.models.openai_apis import CHAT, RESPONSES
 from wieldy.testing import ScriptedModel
 
 KEY = "sk-from-the-environment"
@@ -157,6 +162,14 @@ def test_numbers_come_from_the_environment_and_arguments_go_before(
     monkeypatch.setenv("WIELDY_MODEL_RETRIES", "many")
     with pytest.raises(ValueError, match="WIELDY_MODEL_RETRIES is a number, not 'many'"):
         find_model("openai:m")
+
+
+def test_the_page_lists_every_variable() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    apis = (CHAT, RESPONSES, ANTHROPIC, GEMINI)
+    read = {name for api in apis for name in (*api.key_variables, *api.address_variables)}
+    read |= {variable for variable, _ in NUMBER_VARIABLES.values()}
+    assert {name for name in read if f"`{name}`" not in page} == set()
 
 
 def test_no_sdk_is_loaded_before_the_first_request() -> None:

@@ -11,7 +11,7 @@ from wieldy.core.secret import Secret, reveal
 from .api import Api
 from .settings import ModelSettings, check_address, same_server
 
-_NUMBERS = {
+NUMBER_VARIABLES = {
     "connect_timeout": ("WIELDY_MODEL_CONNECT_TIMEOUT", float),
     "silence": ("WIELDY_MODEL_SILENCE", float),
     "timeout": ("WIELDY_MODEL_TIMEOUT", float),
@@ -44,7 +44,7 @@ def read_settings(api: Api, given: Mapping[str, Any]) -> ModelSettings:
 
 def _read_numbers() -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, (variable, kind) in _NUMBERS.items():
+    for name, (variable, kind) in NUMBER_VARIABLES.items():
         text = os.environ.get(variable)
         if not text:
             continue
