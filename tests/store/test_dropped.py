@@ -8,9 +8,9 @@ from tests.mcp.waiting import until
 from wieldy import Toolbox
 
 
-def store_threads() -> set[str]:
-    names = {each.name for each in threading.enumerate()}
-    return {name for name in names if name.startswith(("wieldy-store", "wieldy-pulse"))}
+def store_threads() -> set[threading.Thread]:
+    ours = ("wieldy-store", "wieldy-pulse")
+    return {each for each in threading.enumerate() if each.name.startswith(ours)}
 
 
 async def test_a_dropped_toolbox_lets_go_of_its_database(url: str) -> None:
@@ -24,10 +24,11 @@ async def test_a_dropped_toolbox_lets_go_of_its_database(url: str) -> None:
         assert (await box.call("count")).ok
         assert len(await box.ledger.list()) == 1
 
+    before = store_threads()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         await use()
-        await until(lambda: gc.collect() >= 0 and not store_threads())
+        await until(lambda: gc.collect() >= 0 and store_threads() <= before)
 
     said = [str(each.message) for each in heard if each.category is ResourceWarning]
     assert len(said) == 1
