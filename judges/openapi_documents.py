@@ -1,4 +1,7 @@
-"""Import every document of two packages, describe all of it, and call some of GitHub's."""
+"""Import every document of two packages, describe all of it, and call some of GitHub's.
+
+Two more documents, which are larger or refer to themselves more, are added and described in part.
+"""
 
 import asyncio
 import json
@@ -12,10 +15,11 @@ from typing import Any
 
 import jsonschema_rs
 
-from wieldy import DocumentError, Tool, Toolbox
+from wieldy import DocumentError, Status, Tool, Toolbox
 
 PROVIDERS = ("openai", "openai-responses", "anthropic", "gemini", "mcp")
 GITHUB_OPERATIONS = 1223
+LARGE = {"stripe.com.json": 452, "microsoft.com/graph.json": 11422}
 CALLS: list[tuple[str, dict[str, Any], str, str]] = [
     ("repos_get", {"owner": "a", "repo": "b"}, "GET", "/repos/a/b"),
     (
@@ -125,6 +129,21 @@ async def judge_github(folder: Path, fail: Callable[[str], None]) -> None:
     await box.close()
 
 
+async def judge_large(folder: Path, fail: Callable[[str], None]) -> None:
+    for name, count in LARGE.items():
+        async with Toolbox() as box:
+            started = perf_counter()
+            tools = await box.add_openapi(folder / name, base_url="https://api.example.com")
+            seconds = perf_counter() - started
+            if len(tools) != count:
+                fail(f"{name}: {len(tools)} operations, not {count}")
+            for tool in tools[:: count // 50]:
+                outcome = await box.call(tool.name, {"no such argument": [{}]})
+                if outcome.status is not Status.ERROR:
+                    fail(f"{name}: {tool.name}: {outcome}")
+        print(f"{name}: {count:,} operations, added in {seconds:.1f} s")
+
+
 async def judge_calls(folder: Path, fail: Callable[[str], None]) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -140,15 +159,16 @@ async def judge_calls(folder: Path, fail: Callable[[str], None]) -> None:
     print(f"{len(CALLS)} calls of GitHub's operations over HTTP")
 
 
-async def main(modules: Path) -> int:
+async def main(modules: Path, directory: Path) -> int:
     failures: list[str] = []
     await judge_examples(modules / "@readme" / "oas-examples", failures.append)
     await judge_github(modules / "@octokit" / "openapi" / "generated", failures.append)
     await judge_calls(modules / "@octokit" / "openapi" / "generated", failures.append)
+    await judge_large(directory, failures.append)
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(Path(sys.argv[1]))))
+    sys.exit(asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2]))))
