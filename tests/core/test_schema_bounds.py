@@ -1,7 +1,7 @@
 """A schema from outside can't ask for more work than a call is worth."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -335,6 +335,65 @@ async def test_recursive_models_of_the_program_itself_keep_working() -> None:
     assert box.schemas("openai") and box.schemas("anthropic", strict=True)
     box.add(give, input_schema=Tool(plant).input_schema)
     assert (await box.call("give", {"tree": value})).status is Status.OK
+
+
+class All(BaseModel):
+    op: Literal["all", "any"]
+    parts: "list[Filter]"
+
+
+class Some(BaseModel):
+    op: Literal["some", "any"]
+    parts: "list[Filter]"
+
+
+class Is(BaseModel):
+    value: str
+
+
+Filter = All | Some | Is
+
+
+@pytest.mark.parametrize("depth", [1, 8, 11, 200])
+async def test_filter_of_models_that_contain_themselves_is_checked_or_refused_in_time(
+    depth: int,
+) -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def find(filter: Filter) -> str:
+        """Find something."""
+        return type(filter).__name__
+
+    right: Any = {"value": "a"}
+    wrong: Any = {"value": ["a", "b"]}
+    for _ in range(depth):
+        right, wrong = ({"op": "any", "parts": [each]} for each in (right, wrong))
+
+    fits, fails = [await box.call("find", {"filter": each}) for each in (right, wrong)]
+
+    if depth < 200:
+        assert fits.value == "All"
+    else:
+        assert fits.text.endswith(
+            "too deep or too large for the schema that it has to be checked with"
+        )
+    assert fails.text.startswith("Invalid arguments for find: filter")
+
+
+async def test_models_themselves_are_taken_as_arguments_at_any_depth() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def find(filter: Filter) -> str:
+        """Find something."""
+        return type(filter).__name__
+
+    value: Filter = Is(value="a")
+    for _ in range(9):
+        value = Some(op="any", parts=[value])
+
+    assert (await box.call("find", {"filter": value})).value == "Some"
 
 
 def _graph_like(count: int) -> Schema:

@@ -1,6 +1,7 @@
 """Take arguments in: parse, validate, repair, and give the function what it declared."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic_core import ValidationError
@@ -11,16 +12,22 @@ from .errors import DefinitionError, InvalidArguments
 from .misfit import find_misfits
 from .repair import Receipt, repair
 from .run import Run
-from .schema import arguments_validator
-from .schema_check import SchemaCheck
+from .schema import arguments_validator, input_schema
+from .schema_check import SchemaCheck, TooComplex
+from .schema_graph import SchemaGraph
 from .secret import reveal
 from .signature import bound_keywords
 from .tool import Tool
+from .way_count import count_ways, multiplies
 
 # From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
 Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
 Read = Callable[[Any], tuple[Any, dict[str, Any]]]
 Accept = Callable[[Run], dict[str, Any]]
+
+# Tries of a validator that take a few hundredths of a second where something is wrong, because it
+# keeps an error for each, and where all is right.
+_FEW_WAYS, _MOST_WAYS = 5_000, 500_000
 
 
 class _Refused(ValueError):
@@ -170,6 +177,13 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
     if tool.own_schema is not None:
         return _foreign_validator(tool), _no_text
     validator = arguments_validator(tool.name, tool.signature)
+    if "$defs" in tool.input_schema:
+        # The function's own arguments, which those of a derived tool are made into.
+        own = (
+            tool.input_schema if tool.shape is None else input_schema(tool.name, tool.signature, {})
+        )
+        if multiplies(SchemaGraph(own)):
+            return _bounded(validator.validate_python, own), _no_text
     return validator.validate_python, validator.validate_json
 
 
@@ -198,6 +212,38 @@ def _foreign_validator(tool: Tool) -> Validate:
         raise _Refused(problems)
 
     return validate
+
+
+def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
+    """A validator of models that contain themselves, which ends.
+
+    Where it would have to try too much, the schema is asked first: it remembers what it
+    tried, and says what is wrong without trying everything.
+    """
+    check = SchemaCheck(schema)
+
+    def bounded(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        ways = count_ways(check.graph, arguments, _MOST_WAYS)
+        if ways > _FEW_WAYS and not _fits(check, arguments):
+            raise _Refused(partial(problems, arguments))
+        if ways > _MOST_WAYS:
+            raise _Refused(lambda sent, outer: [f"arguments: {TooComplex()}"])
+        return validate(arguments)
+
+    def problems(
+        arguments: Mapping[str, Any], sent: Mapping[str, Any], outer: Mapping[str, str]
+    ) -> list[str]:
+        return problem.from_misfits(find_misfits(check, arguments), sent, schema, outer)
+
+    return bounded
+
+
+def _fits(check: SchemaCheck, arguments: Any) -> bool:
+    try:
+        return check.fits(arguments)
+    except ValueError as error:
+        # What is not JSON may be the declared model itself.
+        return not isinstance(error, TooComplex)
 
 
 def _schema_check(tool: Tool) -> SchemaCheck:

@@ -203,7 +203,7 @@ class SchemaGraph:
         """For each part, the ways that lead on from it on the same value, and the longest."""
         counts = add_up(self._branching, self.look_again)
         if ENDLESS in counts.values():
-            self.rings = _rings(self._branching, self.look_again)
+            self.rings = find_rings(self._branching, self.look_again)
             self._again.clear()
             counts = add_up(self._branching, self.look_again)
         return counts, add_up(self._branching, self.look_again, longest=True)
@@ -248,7 +248,7 @@ def add_up(
     return sums
 
 
-def _rings(starts: Iterable[Node], onward: Onward) -> dict[int, int]:
+def find_rings(starts: Iterable[Node], onward: Onward) -> dict[int, int]:
     """The parts that lead back to themselves, with the number of their ring (Tarjan's way)."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
