@@ -63,4 +63,5 @@ if __name__ == "__main__":
 # > KeyError
 # > calculator True {'exact': True}
 # > calculator False None
+# > rm_all False None
 # > translate False None

@@ -440,6 +440,7 @@ async def test_a_tool_that_cannot_be_described_keeps_nothing_from_being_pruned(u
         await box.standing.allow("wipe")
         broken = {"type": "object", "properties": {}}
         broken["properties"] = broken
-        box.add(wipe, name="wipe", input_schema=broken, on_conflict="override")
+        # A schema that is made when it is first needed is looked at only then.
+        box.add(Tool(wipe, name="wipe", input_schema=lambda: broken), on_conflict="override")
         assert (await box.store.prune())["rules"] == 0
         assert len(await box.standing.list()) == 1

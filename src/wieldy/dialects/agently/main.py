@@ -56,6 +56,7 @@ class AgentlyAgent(Agent):
     """
 
     _response_type = AgentlyResponse
+    settings: AgentlySettings
 
     def __init__(
         self, main: "AgentlyMain", name: str | None = None, model: str | Model | None = None
@@ -75,9 +76,11 @@ class AgentlyAgent(Agent):
             self._chosen = (wanted, _open_model(wanted))
         return self._chosen[1]
 
-    def set_settings(self, key: str, value: Any, **options: Any) -> Self:
+    def set_settings(
+        self, key: str, value: Any, *, auto_load_env: bool = False, raise_empty: bool = False
+    ) -> Self:
         """Change a setting of this agent."""
-        self.settings.set_settings(key, value, **options)
+        self.settings.set_settings(key, value, auto_load_env=auto_load_env, raise_empty=raise_empty)
         return self
 
     def get_result(self) -> Response:
@@ -138,9 +141,11 @@ class AgentlyMain:
         """A prompt of its own."""
         return Prompt()
 
-    def set_settings(self, key: str, value: Any, **options: Any) -> Self:
+    def set_settings(
+        self, key: str, value: Any, *, auto_load_env: bool = False, raise_empty: bool = False
+    ) -> Self:
         """Change a setting of all agents, such as the model under "OpenAICompatible"."""
-        self.settings.set_settings(key, value, **options)
+        self.settings.set_settings(key, value, auto_load_env=auto_load_env, raise_empty=raise_empty)
         return self
 
 
