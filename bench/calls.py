@@ -1,6 +1,9 @@
 """What one call of a coroutine function costs, beside awaiting it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from importlib import import_module
+from time import perf_counter
 from typing import Any
 
 from wieldy import Outcome, Toolbox
@@ -38,7 +41,62 @@ def calls(effort: Effort) -> list[Row]:
         ratio("the same from JSON text", *typical(runs, 2), "µs", RAW, 13),
         ratio("with timeout, rule and observer", *typical(runs, 3), "µs", RAW, 30),
         ratio('sync tool, isolation="inline"', *typical(runs, 4), "µs", RAW, 12),
+        *_undisturbed(effort),
     ]
+
+
+def _undisturbed(effort: Effort) -> list[Row]:
+    """What must not make a call slower: imports, and a change of rules or groups."""
+    loaded, changed = _runs(after_imports, effort), _runs(after_changes, effort)
+    before = "the call before it"
+    return [
+        ratio(
+            "async call, mcp and OpenTelemetry imported",
+            *typical(loaded, 1),
+            "µs",
+            "the call without them",
+            1.05,
+        ),
+        ratio("call right after a rule was made", *typical(changed, 1), "µs", before, 3),
+        ratio("call right after a group was changed", *typical(changed, 2), "µs", before, 3),
+    ]
+
+
+def after_imports(effort: Effort) -> list[float]:
+    """Microseconds of a call before and after the packages are loaded; nothing is configured."""
+    count, rounds = effort.count(_COUNT), effort.rounds(_ROUNDS)
+    work = repeated(count, _plain_box().call, "find", ARGUMENTS)
+    before = _microseconds(count, rounds, work)[1]
+    import_module("mcp")
+    import_module("opentelemetry.trace")
+    return [before, _microseconds(count, rounds, work)[1]]
+
+
+def after_changes(effort: Effort) -> list[float]:
+    """Microseconds of a call, of the one after a new rule, and of the one after a group."""
+    box = _plain_box()
+    box.groups.create("extra", "Tools that come and go.")
+
+    def make_rule() -> None:
+        box.rules.remove(box.rules.deny("other"))
+
+    def change_group() -> None:
+        box.groups.activate("extra")
+        box.groups.deactivate("extra")
+
+    return asyncio.run(_first_calls(box, effort, lambda: None, make_rule, change_group))
+
+
+async def _first_calls(box: Toolbox, effort: Effort, *changes: Callable[[], None]) -> list[float]:
+    """The best microseconds of the call that follows each change."""
+    best = [float("inf")] * len(changes)
+    for _ in range(effort.count(3000)):
+        for place, change in enumerate(changes):
+            change()
+            started = perf_counter()
+            await box.call("find", ARGUMENTS)
+            best[place] = min(best[place], (perf_counter() - started) * 1e6)
+    return best
 
 
 def crowd(effort: Effort) -> list[Row]:

@@ -10,8 +10,13 @@ from .row import Row, ratio
 
 
 def concurrency(effort: Effort) -> list[Row]:
-    """A thousand sleeps at once, beside a bare gather."""
-    count = effort.count(1000)
+    """A thousand and ten thousand sleeps at once, beside a bare gather."""
+    return [*sleeps_at_once(effort, 1000, 1.3), *sleeps_at_once(effort, 10_000, 1.4)]
+
+
+def sleeps_at_once(effort: Effort, most: int, target: float) -> list[Row]:
+    """So many calls in flight, all of which wait."""
+    count = effort.count(most)
     box = Toolbox()
     box.add(rest)
 
@@ -23,7 +28,7 @@ def concurrency(effort: Effort) -> list[Row]:
 
     base, spent = interleaved_async(effort.rounds(25), bare, ours)
     name = f"{count:,} sleeps of 10 ms at once"
-    return [ratio(name, spent * 1e3, base * 1e3, "ms", "a bare gather", 1.3)]
+    return [ratio(name, spent * 1e3, base * 1e3, "ms", "a bare gather", target)]
 
 
 async def rest() -> None:

@@ -27,10 +27,12 @@ _AGAINST = "the SDK's client"
 def mcp_calls(effort: Effort) -> list[Row]:
     """On a kept stdio session, many at once on it, and on a server in this process."""
     runs = [in_child(on_stdio, effort) for _ in range(effort.rounds(_PROCESSES))]
+    waited = [in_child(blocking, effort) for _ in range(effort.rounds(_PROCESSES))]
     many = [in_child(at_once, effort) for _ in range(effort.rounds(_PROCESSES))]
     inside = [in_child(in_memory, effort) for _ in range(effort.rounds(_PROCESSES))]
     return [
         ratio("MCP call, kept stdio session", *typical(runs, 1), "µs", _AGAINST, 1.3),
+        ratio("MCP call, blocking caller", *typical(waited, 1), "µs", _AGAINST, 1.3),
         ratio("50 MCP calls at once, stdio", *typical(many, 1), "µs", _AGAINST, 1.3),
         ratio("MCP call, server object", *typical(inside, 1), "µs", _AGAINST, 2.5),
     ]
@@ -40,6 +42,37 @@ def on_stdio(effort: Effort) -> list[float]:
     """Microseconds per call by the client and by a box, each with its own process."""
     server = StdioServerParameters(command=sys.executable, args=[_SCRIPT])
     return asyncio.run(_measured(server, effort, 1))
+
+
+def blocking(effort: Effort) -> list[float]:
+    """Microseconds per call by the client on a loop, and by a box that blocks its thread."""
+    server = StdioServerParameters(command=sys.executable, args=[_SCRIPT])
+    count = effort.count(1000)
+    return [asyncio.run(_by_client(server, count)), _by_blocking(server, count)]
+
+
+async def _by_client(server: Any, count: int) -> float:
+    best = float("inf")
+    async with Client(server) as client:
+        await client.list_tools()
+        for _ in range(count):
+            started = perf_counter()
+            await client.call_tool("find", _ARGUMENTS)
+            best = min(best, perf_counter() - started)
+    return best * 1e6
+
+
+def _by_blocking(server: Any, count: int) -> float:
+    best = float("inf")
+    box = Toolbox()
+    asyncio.run(box.add_mcp(server))
+    for _ in range(count):
+        started = perf_counter()
+        outcome = box.call_sync("find", _ARGUMENTS)
+        best = min(best, perf_counter() - started)
+        assert outcome.ok
+    asyncio.run(box.close())
+    return best * 1e6
 
 
 def at_once(effort: Effort) -> list[float]:

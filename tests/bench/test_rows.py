@@ -51,7 +51,7 @@ def test_table_is_printed_with_a_count_of_missed_targets(
 
     shown = capsys.readouterr().out
     assert "a bare gather" in shown
-    assert "of 1 targets missed" in shown
+    assert "of 2 targets missed" in shown
 
 
 def test_json_has_one_object_per_row(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ def test_json_has_one_object_per_row(capsys: pytest.CaptureFixture[str]) -> None
     rows = json.loads(capsys.readouterr().out)
     assert [set(row) for row in rows] == [
         {"name", "ours", "reference", "unit", "against", "figure", "sign", "target", "met"}
-    ] * 3
+    ] * 4
 
 
 def test_unknown_row_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
