@@ -48,6 +48,9 @@ class ModelServer:
         self.scenes: deque[Scene | Choose] = deque()
         self.asked: list[Asked] = []
         self.connections = 0
+        # Those that have not ended.
+        self.open = 0
+        self._change = threading.Condition()
         # Set when a client goes away in the middle of an answer.
         self.left = threading.Event()
         # Set when all pieces of some answer are sent.
@@ -59,6 +62,11 @@ class ModelServer:
     def play(self, *scenes: Scene | Choose) -> None:
         """Answer so from now on."""
         self.scenes = deque(scenes)
+
+    def wait_until_open(self, most: int) -> bool:
+        """Wait until no more connections than so many are open."""
+        with self._change:
+            return self._change.wait_for(lambda: self.open <= most, 10)
 
     def start(self) -> None:
         """Listen on a free port."""
@@ -91,9 +99,14 @@ class ModelServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        with self._change:
+            self.open += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while await self._answer(reader, writer):
                 pass
+        with self._change:
+            self.open -= 1
+            self._change.notify_all()
         writer.close()
         with suppress(ConnectionError, asyncio.CancelledError):
             await writer.wait_closed()

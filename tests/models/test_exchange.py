@@ -10,7 +10,7 @@ import pytest
 
 from tests.models.conftest import KEY, Make
 from tests.models.server import ModelServer, Scene
-from tests.models.voices import Calls, Voice, pieces_of
+from tests.models.voices import VOICES, Calls, Voice, pieces_of
 from wieldy import (
     ContextTooLong,
     ModelAnswerTooLarge,
@@ -407,6 +407,28 @@ async def test_a_thousand_requests_at_once_share_one_pool(
     assert {reply.text for reply in replies} == {"Hello there."}
     assert len(server.asked) == 1000
     assert server.connections <= 20
+
+
+@pytest.mark.parametrize("voice", VOICES[:1], ids=str)
+async def test_very_many_keys_don_t_keep_their_connections(
+    server: ModelServer, voice: Voice, make: Make
+) -> None:
+    server.play(whole(voice))
+    for number in range(60):
+        await reply_of(make(api_key=f"the key of person {number}"))
+    assert server.connections == 60
+    assert await asyncio.to_thread(server.wait_until_open, 50)
+    assert (await reply_of(make(api_key="the key of person 0"))).text == "Hello there."
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+async def test_a_request_that_can_t_be_written_is_refused(
+    server: ModelServer, voice: Voice, make: Make, value: object
+) -> None:
+    server.play(whole(voice))
+    with pytest.raises(ModelRefused, match="can't be written"):
+        await read(make(options={"seed": value}))
+    assert server.asked == []
 
 
 async def test_two_requests_don_t_mix(server: ModelServer, voice: Voice, make: Make) -> None:

@@ -75,6 +75,8 @@ def test_an_object_is_given_back_and_takes_no_settings() -> None:
         ({"timeout": 0}, "above 0"),
         ({"silence": "long"}, "above 0"),
         ({"retries": -1}, "from 0 on"),
+        ({"api_key": "pass-wörd"}, "no HTTP header can hold"),
+        ({"api_key": "pass-word\nX: y"}, "no HTTP header can hold"),
         ({"connections": True}, "above 0"),
         ({"base_url": "localhost:11434"}, "begins with http"),
         ({"base_url": "http://"}, "names a host"),

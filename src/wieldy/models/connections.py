@@ -6,8 +6,8 @@ and go; the connections stay, and every request with the same key shares them.
 
 import asyncio
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from wieldy.core.crossing import cross, wind_down
@@ -16,6 +16,8 @@ from wieldy.core.sync import LoopThread
 from .settings import ModelSettings
 
 _CLOSE_SECONDS = 5.0
+# A program that serves many people may have a key for each of them.
+_MOST_POOLS = 50
 # Makes an SDK's client over an HTTP client of ours.
 Connect = Callable[[ModelSettings, Any], Any]
 
@@ -37,39 +39,70 @@ class Pool:
             await self._http.aclose()
 
 
+class _Entry:
+    """A pool that is being made or has been, and how many requests have it."""
+
+    __slots__ = ("making", "users")
+
+    def __init__(self, making: "asyncio.Future[Pool]") -> None:
+        self.making = making
+        self.users = 0
+
+    async def close(self) -> None:
+        """Let go of the pool, if it could be made."""
+        if self.making.done() and not self.making.cancelled() and not self.making.exception():
+            await self.making.result().close()
+
+
 class Connections:
     """A loop on a thread of its own, and a pool for every provider, address and key."""
 
     def __init__(self) -> None:
         self.home = LoopThread("wieldy-models")
-        self._pools: dict[tuple[Any, ...], asyncio.Future[Pool]] = {}
+        self._entries: dict[tuple[Any, ...], _Entry] = {}
 
-    async def pool(self, kind: str, settings: ModelSettings, connect: Connect) -> Pool:
+    @asynccontextmanager
+    async def pool(
+        self, kind: str, settings: ModelSettings, connect: Connect
+    ) -> AsyncIterator[Pool]:
         """The pool of an SDK with these settings. It is asked for on the home loop."""
         headers = tuple(sorted((name, str(value)) for name, value in settings.headers.items()))
         where = (kind, settings.base_url, settings.api_key, headers)
         key = (*where, settings.connect_timeout, settings.connections)
-        found = self._pools.get(key)
-        if found is None:
-            # Loading an SDK takes a second; the answers that are under way go on meanwhile.
-            made = asyncio.get_running_loop().run_in_executor(None, _load, settings, connect)
-            found = self._pools[key] = asyncio.ensure_future(made)
+        # Whoever is asked for again goes to the end; those at the front are the first to go.
+        entry = self._entries.pop(key, None) or _Entry(_make_pool(settings, connect))
+        self._entries[key] = entry
+        entry.users += 1
         try:
-            return await asyncio.shield(found)
-        except Exception:
-            self._pools.pop(key, None)
+            yield await asyncio.shield(entry.making)
+        except BaseException:
+            if entry.making.done() and entry.making.exception() is not None:
+                self._entries.pop(key, None)
             raise
+        finally:
+            entry.users -= 1
+            await self._forget()
+
+    async def _forget(self) -> None:
+        """Close the pools that were not used for longest, where there are very many."""
+        if len(self._entries) <= _MOST_POOLS:
+            return
+        idle = [key for key, entry in self._entries.items() if not entry.users]
+        leaving = [self._entries.pop(key) for key in idle[: len(self._entries) - _MOST_POOLS]]
+        for entry in leaving:
+            await entry.close()
 
     async def close(self) -> None:
-        """End what is under way, and let go of all connections."""
-        pools, self._pools = self._pools, {}
-        for each in pools.values():
-            if each.done() and not each.cancelled() and each.exception() is None:
-                await each.result().close()
+        """Let go of all connections."""
+        entries, self._entries = self._entries, {}
+        for entry in entries.values():
+            await entry.close()
 
 
-def _load(settings: ModelSettings, connect: Connect) -> Pool:
-    return Pool(settings, connect)
+def _make_pool(settings: ModelSettings, connect: Connect) -> "asyncio.Future[Pool]":
+    # Loading an SDK takes a second; the answers that are under way go on meanwhile.
+    loop = asyncio.get_running_loop()
+    return asyncio.ensure_future(loop.run_in_executor(None, Pool, settings, connect))
 
 
 def connections() -> Connections:

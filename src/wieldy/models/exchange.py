@@ -68,8 +68,8 @@ class Exchange:
 
     async def run(self) -> Reply:
         """The reply, as soon as there is a place among the connections and it is whole."""
-        pool = await connections().pool(self.api.sdk, self.settings, self.api.connect)
-        async with pool.places:
+        pools = connections().pool(self.api.sdk, self.settings, self.api.connect)
+        async with pools as pool, pool.places:
             seconds = self.settings.timeout
             try:
                 async with asyncio.timeout(seconds) as overall:

@@ -1,6 +1,7 @@
 """A model behind a provider's API."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -84,6 +85,11 @@ class RemoteModel:
             yield item
 
     def _check(self, body: dict[str, Any]) -> None:
+        try:
+            json.dumps(body, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            told = f"the request can't be written as JSON: {error}"
+            raise ModelRefused(self.name, told) from error
         check_length(self.name, body, self.context_window)
         settings = self._settings
         if settings.api_key is None and self._official and not settings.headers:

@@ -1,5 +1,6 @@
 """How a model is reached, and what its answers may take."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 from wieldy.core.credential import is_credential
 from wieldy.core.secret import Secret
 
+_HEADER = re.compile("[\x20-\x7e]*")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -41,6 +43,8 @@ class ModelSettings:
         if not isinstance(self.retries, int) or self.retries < 0:
             raise ValueError(f"retries is a whole number from 0 on, not {self.retries!r}")
         check_address(self.base_url)
+        if self.api_key is not None and not _HEADER.fullmatch(self.api_key.get_secret_value()):
+            raise ValueError("api_key has characters in it that no HTTP header can hold")
 
     @property
     def secrets(self) -> list[str]:
