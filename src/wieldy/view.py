@@ -199,8 +199,7 @@ class View:
 
     def all_tools(self) -> list[Tool]:
         """Every tool of this view, also those of inactive groups and those held back."""
-        chosen = self._selection
-        return [each for each in self._registry.tools() if chosen is None or chosen.shows(each)]
+        return [each for each in self._registry.tools() if self._selects(each)]
 
     def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
         """The tools of this view that run this function, active or not, in order."""
@@ -210,6 +209,11 @@ class View:
         """The visible tool of this name, or None."""
         tool = self._registry.find(name)
         return tool if tool is not None and self._shows(tool) else None
+
+    def find_tool(self, name: str) -> Tool | None:
+        """The tool of this name, in an active group or not, or None."""
+        tool = self._registry.find(name)
+        return tool if tool is not None and self._selects(tool) else None
 
     async def callable_tools(self, scope: Scope = NO_SCOPE) -> list[Tool]:
         """The visible tools less those whose calls on this behalf are denied in any case.
@@ -259,8 +263,10 @@ class View:
         return f"{type(self).__name__}({len(self)} tools)"
 
     def _shows(self, tool: Tool) -> bool:
-        selected = self._selection is None or self._selection.shows(tool)
-        return selected and self._registry.active(tool)
+        return self._selects(tool) and self._registry.active(tool)
+
+    def _selects(self, tool: Tool) -> bool:
+        return self._selection is None or self._selection.shows(tool)
 
     async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
         outcome = await self._run(call, self._selection, extras)

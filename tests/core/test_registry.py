@@ -225,3 +225,15 @@ def test_a_function_is_found_under_all_its_names() -> None:
 
     assert [tool.name for tool in box.tools_of(shop.open)] == ["open", "unlock"]
     assert box.tools_of(greet) == []
+
+
+def test_a_tool_is_found_by_name_also_where_its_group_is_not_active() -> None:
+    box = Toolbox()
+    box.groups.create("shop", "…", active=False)
+    tool = box.add(greet, group="shop", tags="a")
+
+    assert box.get("greet") is None
+    assert box.find_tool("greet") is tool
+    assert box.view(tags="a").find_tool("greet") is tool
+    assert box.view(tags="b").find_tool("greet") is None
+    assert box.find_tool("nope") is None

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from wieldy.core.names import listed_names
 from wieldy.core.run_errors import KeysMissing, RunCancelled, RunInterrupted
 from wieldy.core.sync import border
 from wieldy.models.model import Said
@@ -109,7 +110,7 @@ class Response:
             StructuredError: a `ValueError`; the answer is not what `output()` asked for.
             RunInterrupted: a call waits for a person; `pending` has it.
         """
-        keys = [ensure_keys] if isinstance(ensure_keys, str) else list(ensure_keys or ())
+        keys = list(listed_names(ensure_keys))
         if keys:
             self._ensure(keys, key_style, max_retries)
         await self._wait_end()

@@ -10,6 +10,7 @@ from wieldy.agent.output_form import OutputForm
 from wieldy.agent.request import PATH_STYLE
 from wieldy.agent.response import Response
 from wieldy.agent.response_stream import blocking_items
+from wieldy.core.names import listed_names
 from wieldy.core.sync import border
 
 KeyHandler = Callable[[Any], Any]
@@ -43,7 +44,7 @@ class KeyWaiterExtension(BaseAgent):
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
     ) -> AsyncGenerator[tuple[str, Any]]:
         """Ask, and give `(path, value)` of these keys in the order in which they come."""
-        listed = [keys] if isinstance(keys, str) else list(keys)
+        listed = list(listed_names(keys))
         return _completed(self._respond_with(listed, must_in_prompt), listed)
 
     def wait_keys(

@@ -8,7 +8,7 @@ from wieldy.agent.kwargs_schema import kwargs_schema
 from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.strategies.strategy import Strategy
 from wieldy.core.errors import NameTaken, ToolNotFound
-from wieldy.core.names import near
+from wieldy.core.names import listed_names, near
 from wieldy.core.sync import border
 from wieldy.core.tool import Tool
 
@@ -64,8 +64,7 @@ class ToolExtension(BaseAgent):
 
     async def async_use_mcp(self, transport: Any, **options: Any) -> Self:
         """Use the tools of an MCP server; takes what `Toolbox.add_mcp` takes."""
-        tags = options.pop("tags", ())
-        given = [tags] if isinstance(tags, str) else list(tags)
+        given = listed_names(options.pop("tags", None))
         await self.toolbox.add_mcp(
             transport_source(transport),
             tags=lambda definition: [*declared_tags(definition), *given, self.tag],

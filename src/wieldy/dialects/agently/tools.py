@@ -192,7 +192,7 @@ class AgentlyToolManager:
 
 def known_tags(toolbox: Toolbox, name: str) -> tuple[str, ...]:
     """The tags that a name has, whatever tool is behind it."""
-    tool = toolbox.get(name)
+    tool = toolbox.find_tool(name)
     return () if tool is None else tool.tags
 
 

@@ -4,7 +4,7 @@ from wieldy.core.registry import Group as ToolGroup
 
 from .mcp_clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
 from .message_blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
-from .registered_function import RegisteredToolFunction
+from .registrations import RegisteredToolFunction
 from .tool_response import ToolResponse
 from .toolkit import Toolkit
 

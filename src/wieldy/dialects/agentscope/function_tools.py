@@ -15,8 +15,8 @@ from wieldy.core.schema import arguments_validator
 from wieldy.core.signature import is_async, unwrap_partial
 from wieldy.core.tool import Tool, own_name
 
+from .function_schema import Schema, extend_schema
 from .mcp_function import MCPToolFunction
-from .registered_function import Schema, extend_schema
 from .tool_response import Accumulated, ToolResponse, to_response
 
 _SOURCE = "agentscope"

@@ -8,7 +8,7 @@ from wieldy.core.errors import RemoteFailure, ToolFailed
 from wieldy.core.limits import Limits
 from wieldy.core.tool import Tool
 
-from .registered_function import function_schema
+from .function_schema import function_schema
 from .tool_response import Accumulated, text_response
 
 if TYPE_CHECKING:

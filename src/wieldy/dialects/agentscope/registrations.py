@@ -2,8 +2,9 @@
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
@@ -12,20 +13,97 @@ from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
+from .function_schema import Schema, check_schema, extend_schema, function_schema, given_schema
 from .function_tools import extend_tool, gives_one, with_schema
 from .message_blocks import ToolUseBlock
-from .registered_function import (
-    Link,
-    RegisteredToolFunction,
-    Schema,
-    check_schema,
-    function_schema,
-    given_schema,
-)
-from .tool_response import ToolResponse
+from .read_only import ReadOnlyDict, make_read_only
+from .tool_response import ToolResponse, response_text
 
+Postprocess = Callable[
+    [ToolUseBlock, ToolResponse], ToolResponse | Awaitable[ToolResponse | None] | None
+]
 _SUBAGENTS = "subagents"
 _log = logging.getLogger("wieldy")
+
+
+class Link(NamedTuple):
+    """How a registered function hangs together with its toolkit.
+
+    `tool` is what the toolbox has, `plain` the same without the extended model, `given`
+    the schema that a user wrote, and `refresh` what describes the tool anew when the
+    groups have changed.
+    """
+
+    owner: "Registrations"
+    tool: Tool
+    plain: Tool
+    given: Schema | None = None
+    refresh: Callable[[Tool], Tool] | None = None
+
+
+@dataclass
+class RegisteredToolFunction:
+    """A function as it was registered, and its schema.
+
+    On a function of a toolkit `group`, `json_schema`, `preset_kwargs`, `extended_model`,
+    `postprocess_func` and `async_execution` may be assigned, which takes effect at once.
+    """
+
+    name: str
+    group: str
+    source: str
+    original_func: Callable[..., Any]
+    json_schema: Schema
+    preset_kwargs: dict[str, Any] = field(default_factory=dict)
+    original_name: str | None = None
+    extended_model: type[BaseModel] | None = None
+    mcp_name: str | None = None
+    postprocess_func: Postprocess | None = None
+    async_execution: bool = False
+    link: ClassVar[Link | None] = None
+    gives_one: ClassVar[bool] = False
+
+    @property
+    def extended_json_schema(self) -> Schema:
+        """The schema with the fields of the extended model."""
+        if self.extended_model is None:
+            return self.json_schema
+        return extend_schema(self.name, self.json_schema, self.extended_model)
+
+    def call(
+        self, *, arguments: Mapping[str, Any] | None = None, stream_print: bool | None = None
+    ) -> AsyncIterator[ToolResponse]:
+        """Call the function; gives its responses as they come, and prints them if asked."""
+        if self.link is None:
+            raise RuntimeError(f"the function {self.name!r} is not registered in a toolkit")
+        sent = dict(arguments or {})
+        block = ToolUseBlock(type="tool_use", id=self.name, name=self.name, input=sent)
+        stream = self.link.owner.call(block)
+        return _printed(stream) if stream_print else stream
+
+    def keep(
+        self, link: Link, schema: Schema, model: type[BaseModel] | None, gives_one: bool
+    ) -> None:
+        """Be what the toolkit has made of this function."""
+        self.__dict__.update(
+            link=link,
+            gives_one=gives_one,
+            name=link.tool.name,
+            group=link.tool.group,
+            json_schema=make_read_only(schema),
+            preset_kwargs=ReadOnlyDict(link.tool.presets),
+            extended_model=model,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is a plain record, which belongs to no toolkit.
+        return {each.name: self.__dict__[each.name] for each in fields(self)}
+
+    def __setattr__(self, fact: str, value: Any) -> None:
+        if self.link is None:
+            super().__setattr__(fact, value)
+        else:
+            self.link.owner.change(self, fact, value)
 
 
 class Registrations:
@@ -63,11 +141,6 @@ class Registrations:
         one = gives_one(registered.original_func) and plain.signature.context is None
         registered.keep(link, schema, model, one)
         self._known[added.name] = registered
-
-    def find(self, name: str) -> Tool | None:
-        """The tool of this name, in an active group or not."""
-        found = (tool for tool in self._toolbox.all_tools() if tool.name == name)
-        return self._toolbox.get(name) or next(found, None)
 
     def of_tool(self, tool: Tool) -> RegisteredToolFunction | None:
         """What was registered here as this tool."""
@@ -116,7 +189,7 @@ class Registrations:
         link = registered.link
         if link is None or self.of_tool(link.tool) is not registered:
             raise AttributeError(f"{registered.name!r} was not registered here: no {fact} is set")
-        if self.find(registered.name) is not link.tool:
+        if self._toolbox.find_tool(registered.name) is not link.tool:
             raise AttributeError(
                 f"{registered.name!r} is not registered any more: no {fact} is set"
             )
@@ -145,9 +218,23 @@ class Registrations:
         """Describe anew what depends on the groups, after they have changed."""
         for registered in tuple(self._known.values()) if changed is None else ():
             link = registered.link
-            if link is not None and link.refresh and self.find(registered.name) is link.tool:
+            if (
+                link is not None
+                and link.refresh
+                and self._toolbox.find_tool(registered.name) is link.tool
+            ):
                 model = registered.extended_model
                 self.put(registered, link.plain, link.given, link.refresh, model)
+
+
+async def _printed(stream: AsyncIterator[ToolResponse]) -> AsyncIterator[ToolResponse]:
+    shown = ""
+    async for response in stream:
+        text = response_text(response)
+        # The one place where a library prints: its users asked for it.
+        print(text.removeprefix(shown), end="", flush=True)  # noqa: T201
+        shown = text
+        yield response
 
 
 def name_taken(name: str) -> ValueError:

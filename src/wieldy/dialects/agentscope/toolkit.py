@@ -18,13 +18,13 @@ from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox, own_box
 
 from .background_tasks import BackgroundTasks
+from .function_schema import check_schema
 from .function_tools import make_tool, name_bound
 from .mcp_clients import MCPClientBase
 from .mcp_function import MCPToolFunction
 from .message_blocks import ToolUseBlock
 from .read_only import ReadOnlyDict
-from .registered_function import Postprocess, RegisteredToolFunction, check_schema
-from .registrations import Registrations, name_taken
+from .registrations import Postprocess, RegisteredToolFunction, Registrations, name_taken
 from .response_stream import Alter, OneResponse, ResponseStream, stream_responses
 from .tool_response import ToolResponse, text_response
 
@@ -108,7 +108,7 @@ class Toolkit:
 
     def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
         """Take a function out; one that is not here is no error unless it should be one."""
-        if self._known.find(tool_name) is not None:
+        if self.toolbox.find_tool(tool_name) is not None:
             self.toolbox.remove(tool_name)
         elif not allow_not_exist:
             raise ValueError(f"Tool function '{tool_name}' does not exist in the toolkit.")
@@ -183,7 +183,7 @@ class Toolkit:
         how = (wrap_tool_result, execution_timeout)
         wanted = await client.functions(enabled, disabled, *how, named=presets)
         for function in wanted:
-            if namesake_strategy == "raise" and self._known.find(function.name) is not None:
+            if namesake_strategy == "raise" and self.toolbox.find_tool(function.name) is not None:
                 raise name_taken(function.name)
         for function in wanted:
             self.register_tool_function(
@@ -216,7 +216,7 @@ class Toolkit:
         self, finish_function_name: str, structured_model: type[BaseModel] | None
     ) -> None:
         """Join a model's fields to a function's schema; None takes them away again."""
-        tool = self._known.find(finish_function_name)
+        tool = self.toolbox.find_tool(finish_function_name)
         if tool is None:
             raise ValueError(f"Tool function '{finish_function_name}' not found in the toolkit.")
         self._known.registered(tool).extended_model = structured_model
@@ -368,7 +368,7 @@ class Toolkit:
             return f"Error: {error.original}"
         if not isinstance(error, ToolNotFound):
             return f"Error: {error}"
-        tool = self._known.find(name)
+        tool = self.toolbox.find_tool(name)
         if tool is None:
             return f"FunctionNotFoundError: Cannot find the function named {name}"
         return (

@@ -147,9 +147,7 @@ class AgentToolkit:
         """Put the tool into the toolbox as it is now; it, or its name's owner, may have changed."""
         if isinstance(tool, BoxTool):
             return self.toolbox.get(tool.name)
-        found = (each for each in self.toolbox.all_tools() if each.name == tool.name)
-        known = self.toolbox.get(tool.name) or next(found, None)
-        changed = renewed(known, tool)
+        changed = renewed(self.toolbox.find_tool(tool.name), tool)
         if changed is not None:
             self.toolbox.add(changed, on_conflict="override")
         shown = self.toolbox.get(tool.name)
