@@ -10,6 +10,7 @@ import pytest
 
 import wieldy
 from wieldy import DefinitionError, Outcome, Permission, Status, Text, Toolbox
+from wieldy.core.choices import ProviderFormat
 from wieldy.mcp.lock import Lock
 
 
@@ -174,7 +175,7 @@ async def test_many_calls_come_back_in_order_each_with_its_own_call() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "gemini", "mcp"])
-def test_every_provider_is_given_the_same_schema_in_its_own_place(provider: str) -> None:
+def test_every_provider_is_given_the_same_schema_in_its_own_place(provider: ProviderFormat) -> None:
     box = Toolbox()
     box.add(add)
     (definition,) = box.schemas(provider)
@@ -188,7 +189,7 @@ def test_every_provider_is_given_the_same_schema_in_its_own_place(provider: str)
 
 def test_an_unknown_provider_names_those_there_are() -> None:
     with pytest.raises(ValueError, match="openai"):
-        Toolbox().schemas("opnai")
+        Toolbox().schemas("opnai")  # type: ignore[arg-type]
 
 
 async def test_closing_a_box_twice_is_fine_and_it_can_still_be_read() -> None:

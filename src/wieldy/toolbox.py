@@ -19,6 +19,14 @@ from wieldy.core.approvals import Approvals, MemoryApprovals, Parked
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
 from wieldy.core.channel import streamed
+from wieldy.core.choices import (
+    ChangePolicy,
+    Durability,
+    PermissionMode,
+    PermissionName,
+    ServerConflictPolicy,
+    ValidationMode,
+)
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError, WieldyError
@@ -75,16 +83,16 @@ class Toolbox(View):
         self,
         *,
         store: str | None = None,
-        durability: str = "full",
+        durability: Durability = "full",
         retention: Retention | None = None,
         lock: str | PathLike[str] | None = None,
-        on_change: str = "block",
+        on_change: ChangePolicy = "block",
         middleware: Sequence[Middleware] = (),
         observers: Sequence[Observer] = (),
         approver: Approver | None = None,
-        permission_mode: str = "ask",
+        permission_mode: PermissionMode = "ask",
         approval_ttl: float | None = None,
-        validation: str = "repair",
+        validation: ValidationMode = "repair",
         check_output: bool = False,
         spill: Spill | None = None,
         capture_content: bool = False,
@@ -228,7 +236,7 @@ class Toolbox(View):
         limits: Limits | None = None,
         *,
         trusted: bool = False,
-        permission: Permission | str | None = None,
+        permission: Permission | PermissionName | None = None,
         headers: "Headers | None" = None,
         auth: Any = None,
         env: Mapping[str, Any] | None = None,
@@ -236,7 +244,7 @@ class Toolbox(View):
         on_elicit: "OnRequest | None" = None,
         on_sample: "OnRequest | None" = None,
         patience: "Patience | None" = None,
-        on_conflict: str | None = None,
+        on_conflict: ServerConflictPolicy | None = None,
         check_output: bool = True,
     ) -> list[Tool]:
         """Offer the tools of MCP servers; gives those that were added.
@@ -478,7 +486,7 @@ def _check_settings(
         raise ValueError(f"threads must be 1 or more, not {threads!r}")
 
 
-def own_box(*, store: str | None = None, validation: str = "repair") -> Toolbox:
+def own_box(*, store: str | None = None, validation: ValidationMode = "repair") -> Toolbox:
     """A toolbox that an object makes for itself: dropped with it, it is closed without a word."""
     box = Toolbox(store=store, validation=validation)
     box._holdings.made_at = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
 from wieldy.core.channel import TellingSink
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.registry import Registry
@@ -172,7 +173,9 @@ class View:
         scope = Scope(agent or self._scope.agent, self._scope.session)
         return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
-    def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
+    def schemas(
+        self, provider: ProviderFormat = "openai", strict: bool = False
+    ) -> list[dict[str, Any]]:
         """The visible tools as a provider wants them described.
 
         With `strict` the provider is asked to hold the model to each schema, where
@@ -184,7 +187,10 @@ class View:
         return definitions(self, provider, strict)
 
     def cost(
-        self, provider: str = "openai", strict: bool = False, count: "Counter | None" = None
+        self,
+        provider: ProviderFormat = "openai",
+        strict: bool = False,
+        count: "Counter | None" = None,
     ) -> "Cost":
         """About how many tokens the visible tools take in each request, per tool and group."""
         # Loaded when first asked for, to keep `import wieldy` light.

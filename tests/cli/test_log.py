@@ -20,10 +20,11 @@ from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, WIELDY, Terminal
 from wieldy import Context, Toolbox
 from wieldy.cli.moments import MomentError, read_moment
+from wieldy.core.choices import Durability
 from wieldy.store.rows import STATES
 
 
-def fill(path: Path, calls: int = 3, durability: str = "full") -> None:
+def fill(path: Path, calls: int = 3, durability: Durability = "full") -> None:
     """Make some calls of two tools in two sessions, all good but the last."""
 
     async def make() -> None:

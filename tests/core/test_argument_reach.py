@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 from typing_extensions import TypedDict
 
 from wieldy import Argument, Toolbox
+from wieldy.core.choices import PermissionName
 
 EVIL = "/etc/passwd"
 SCHEMA = {"type": "object", "properties": {"filter.path": {"type": "string"}, "filter": {}}}
@@ -167,7 +168,7 @@ async def test_a_dotted_name_restricts_by_either_meaning_and_allows_by_both(
 
     for verdict, expected in (("deny", denied), ("allow", allowed)):
         box = Toolbox()
-        permission = "auto" if verdict == "deny" else "confirm"
+        permission: PermissionName = "auto" if verdict == "deny" else "confirm"
         box.add(act, input_schema=SCHEMA, permission=permission)
         pattern = "/etc/**" if verdict == "deny" else "/tmp/**"
         getattr(box.rules, verdict)("act", where={"filter.path": pattern})

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from wieldy import Call, DefinitionError, InvalidArguments, Outcome, Status, Toolbox
+from wieldy.core.choices import ValidationMode
 
 
 class Tree(BaseModel):
@@ -111,6 +112,7 @@ async def test_validation_is_chosen_per_tool_and_else_per_box(
     async def add(a: int = 1, b: int = 2) -> list[Any]:
         return [a, b]
 
+    expected: dict[ValidationMode, Any]
     expected = {"repair": repaired, "strict": strict, "describe": described}
     for mode, value in expected.items():
         for other in expected:
@@ -124,14 +126,14 @@ async def test_validation_is_chosen_per_tool_and_else_per_box(
 
 def test_box_refuses_a_validation_it_does_not_know() -> None:
     with pytest.raises(ValueError, match="validation must be one of repair, strict, describe"):
-        Toolbox(validation="hope")
+        Toolbox(validation="hope")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("validation", ["repair", "strict", "describe"])
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("foreign", [False, True])
 async def test_presets_always_win_and_are_dropped_from_what_was_sent(
-    validation: str, as_text: bool, foreign: bool
+    validation: ValidationMode, as_text: bool, foreign: bool
 ) -> None:
     seen: list[dict[str, Any]] = []
 
@@ -425,7 +427,7 @@ ANNOTATIONS: dict[str, Any] = {
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("validation", ["repair", "strict", "describe"])
 async def test_hostile_arguments_end_in_an_outcome(
-    hostile: Callable[[], Any], validation: str
+    hostile: Callable[[], Any], validation: ValidationMode
 ) -> None:
     box = Toolbox(validation=validation)
     schemas: dict[str, Any] = {

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wieldy import Context, DefinitionError, Image, Outcome, Status, Text, Toolbox, ToolFailed
+from wieldy.core.choices import Isolation
 
 SOON = 10.0
 
@@ -223,7 +224,7 @@ async def test_an_inline_function_runs_on_the_loop() -> None:
 
 
 @pytest.mark.parametrize("isolation", ["process", "ray"])
-def test_an_isolation_that_is_not_available_is_refused(isolation: str) -> None:
+def test_an_isolation_that_is_not_available_is_refused(isolation: Isolation) -> None:
     def never() -> None: ...
 
     with pytest.raises(DefinitionError, match=isolation):

@@ -3,6 +3,7 @@
 import pytest
 
 from wieldy import DefinitionError, NameTaken, Status, Tool, Toolbox, ToolNotFound
+from wieldy.core.choices import ConflictPolicy
 
 
 def greet() -> str:
@@ -31,7 +32,9 @@ async def test_the_same_name_twice_is_refused_and_the_first_stays() -> None:
         ("rename", ["greet", "greet_2"], "hello"),
     ],
 )
-async def test_a_collision_follows_its_policy(policy: str, names: list[str], value: str) -> None:
+async def test_a_collision_follows_its_policy(
+    policy: ConflictPolicy, names: list[str], value: str
+) -> None:
     box = Toolbox()
     box.add(greet)
     box.add(shout, name="greet", on_conflict=policy)
@@ -47,7 +50,7 @@ def test_renaming_goes_on_counting() -> None:
 
 def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(DefinitionError, match="on_conflict must be one of"):
-        Toolbox().add(greet, on_conflict="panic")
+        Toolbox().add(greet, on_conflict="panic")  # type: ignore[arg-type]
 
 
 async def test_overriding_keeps_the_place_in_the_order() -> None:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from wieldy import Argument, DefinitionError, Status, Tool, Toolbox
+from wieldy.core.choices import ValidationMode
 
 
 class Place(BaseModel):
@@ -119,7 +120,7 @@ async def test_derived_tool_has_its_own_name_and_text_beside_the_original() -> N
     ],
 )
 async def test_hidden_or_renamed_argument_can_not_be_set_by_its_old_name(
-    validation: str, arguments: dict[str, Argument], sent: dict[str, Any]
+    validation: ValidationMode, arguments: dict[str, Argument], sent: dict[str, Any]
 ) -> None:
     box = Toolbox()
     (old,) = arguments
@@ -131,7 +132,7 @@ async def test_hidden_or_renamed_argument_can_not_be_set_by_its_old_name(
 
 
 @pytest.mark.parametrize("validation", ["repair", "strict", "describe"])
-async def test_fixed_argument_never_gives_way(validation: str) -> None:
+async def test_fixed_argument_never_gives_way(validation: ValidationMode) -> None:
     box = Toolbox()
     fixed = {"unit": Argument(hidden=True, default="F")}
     box.add(ORIGINAL.derive(name="derived", arguments=fixed), validation=validation)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, HttpUrl, RootModel
 
 from wieldy import Argument, Handler, Outcome, Run, Status, Toolbox
+from wieldy.core.choices import PermissionMode
 
 RELATIVE = os.path.relpath("/etc/shadow")
 
@@ -81,7 +82,9 @@ async def test_own_deny_then_deny_ask_allow_then_own_permission(
         ("bypass", {"permission": "deny"}, "allow", "denied"),
     ],
 )
-async def test_modes(mode: str, options: dict[str, Any], rule: str | None, expected: str) -> None:
+async def test_modes(
+    mode: PermissionMode, options: dict[str, Any], rule: str | None, expected: str
+) -> None:
     box = Toolbox(permission_mode=mode)
     box.add(touch, name="act", **options)
     if rule:
@@ -91,7 +94,7 @@ async def test_modes(mode: str, options: dict[str, Any], rule: str | None, expec
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="permission_mode must be one of ask, read-only, bypass"):
-        Toolbox(permission_mode="yolo")
+        Toolbox(permission_mode="yolo")  # type: ignore[arg-type]
 
 
 async def test_rules_made_later_count_at_once_and_can_be_taken_back() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from wieldy import DefinitionError, Status, Tool, Toolbox
+from wieldy.core.choices import ValidationMode
 from wieldy.core.misfit import find_misfits
 from wieldy.core.schema_check import SchemaCheck, TooComplex
 from wieldy.core.schema_graph import SchemaGraph, SchemaRefused
@@ -150,7 +151,9 @@ async def test_ways_that_multiply_inside_a_value_cost_one_look_for_each_pair(
 
 @pytest.mark.parametrize("depth", [1, 10, 200])
 @pytest.mark.parametrize("validation", ["strict", "repair"])
-async def test_recursive_filter_is_checked_at_any_depth(depth: int, validation: str) -> None:
+async def test_recursive_filter_is_checked_at_any_depth(
+    depth: int, validation: ValidationMode
+) -> None:
     box = Toolbox(validation=validation)
     box.add(give, input_schema=FILTER)
 

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict, Unpack
 
 from tests.core import later
 from wieldy import Context, DefinitionError, Status, Tool, Toolbox
+from wieldy.core.choices import Isolation, ValidationMode
 from wieldy.core.signature import unwrap_partial
 
 
@@ -125,7 +126,7 @@ KINDS: list[Any] = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=[f"{i}" for i in range(len(KINDS))])
 @pytest.mark.parametrize("isolation", ["thread", "inline"])
-async def test_anything_callable_is_a_tool(kind: Any, isolation: str) -> None:
+async def test_anything_callable_is_a_tool(kind: Any, isolation: Isolation) -> None:
     box = Toolbox()
     added = box.add(kind, name="made", isolation=isolation)
 
@@ -198,7 +199,7 @@ async def test_argument_that_a_partial_holds_is_not_in_the_schema(
 @pytest.mark.parametrize("validation", ["repair", "strict", "describe"])
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
 async def test_argument_that_a_partial_holds_can_not_be_overridden(
-    validation: str, schema: dict[str, Any] | None
+    validation: ValidationMode, schema: dict[str, Any] | None
 ) -> None:
     box = Toolbox()
 

@@ -22,6 +22,7 @@ from tests.dialects.agentscope_calls import (
     weather,
 )
 from wieldy import Toolbox
+from wieldy.core.choices import ConflictPolicy
 from wieldy.dialects.agentscope import ToolGroup, Toolkit, ToolResponse, ToolUseBlock
 
 # 001.1: names
@@ -53,7 +54,7 @@ async def test_001_1_a_function_is_named_and_its_own_name_is_kept(toolkit: Toolk
     ],
 )
 async def test_001_1_a_taken_name_is_dealt_with_as_asked(
-    toolkit: Toolkit, strategy: str, known: list[str], said: list[str]
+    toolkit: Toolkit, strategy: ConflictPolicy, known: list[str], said: list[str]
 ) -> None:
     toolkit.register_tool_function(lambda: "first", func_name="work")
 
@@ -77,7 +78,7 @@ def test_001_1_a_renamed_function_keeps_its_original_name(toolkit: Toolkit) -> N
     with pytest.raises(ValueError, match="A function with name 'sync_tool' is already registered"):
         toolkit.register_tool_function(sync_tool)
     with pytest.raises(ValueError, match="namesake_strategy"):
-        toolkit.register_tool_function(sync_tool, namesake_strategy="guess")
+        toolkit.register_tool_function(sync_tool, namesake_strategy="guess")  # type: ignore[arg-type]
 
 
 def test_001_1_presets_are_removed_from_a_given_schema(toolkit: Toolkit) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from wieldy import Toolbox
+from wieldy.core.choices import PermissionName
 
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
 ROW = re.compile(r"\| `(.+?)` \| `(.+?)` \| (yes|no) \| (yes|no) \|")
@@ -28,7 +29,9 @@ async def test_the_table_of_examples_is_true(
     async def fetch(it: str) -> None: ...
 
     said = []
-    for verdict, permission, expected in (("allow", "confirm", "ok"), ("deny", "auto", "denied")):
+    tries: tuple[tuple[str, PermissionName, str], ...]
+    tries = ("allow", "confirm", "ok"), ("deny", "auto", "denied")
+    for verdict, permission, expected in tries:
         box = Toolbox()
         box.add(fetch, permission=permission)
         getattr(box.rules, verdict)("fetch", where={"it": pattern})

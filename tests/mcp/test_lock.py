@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wieldy import LockError, Parked, Status, Tool, Toolbox
+from wieldy.core.choices import PermissionMode
 from wieldy.mcp.lock import Lock
 
 SERVER = "mcp:shop"
@@ -260,7 +261,9 @@ async def test_a_changed_tool_is_blocked_and_the_refusal_says_what_to_do(path: P
 
 
 @pytest.mark.parametrize("mode", ["ask", "bypass"])
-async def test_no_rule_and_no_mode_lets_a_blocked_tool_run(path: Path, mode: str) -> None:
+async def test_no_rule_and_no_mode_lets_a_blocked_tool_run(
+    path: Path, mode: PermissionMode
+) -> None:
     box = Toolbox(lock=path, permission_mode=mode)
     box.rules.allow("*")
     box.add(shop_tool("Buy everything."))
@@ -326,7 +329,9 @@ async def test_a_parked_call_does_not_run_after_its_tool_changed(path: Path) -> 
 
 
 @pytest.mark.parametrize("mode", ["ask", "bypass"])
-async def test_each_call_of_a_quarantined_tool_asks_a_person(path: Path, mode: str) -> None:
+async def test_each_call_of_a_quarantined_tool_asks_a_person(
+    path: Path, mode: PermissionMode
+) -> None:
     box = Toolbox(lock=path, on_change="quarantine", permission_mode=mode)
     box.rules.allow("*")
     box.add(shop_tool("Buy everything."))

@@ -18,6 +18,7 @@ from wieldy import (
     Toolbox,
     ToolFailed,
 )
+from wieldy.core.choices import ServerConflictPolicy
 from wieldy.mcp import server
 
 # What FastMCP says of a function that gives a number.
@@ -133,7 +134,7 @@ async def test_results_are_kept_of_read_only_tools_alone(box: Toolbox) -> None:
 
 async def test_a_permission_that_does_not_exist_is_an_error(box: Toolbox) -> None:
     with pytest.raises(ValueError, match="cofirm"):
-        await box.add_mcp(SHOP, permission="cofirm")
+        await box.add_mcp(SHOP, permission="cofirm")  # type: ignore[arg-type]
 
 
 async def test_a_call_ends_after_five_minutes_unless_told_otherwise(box: Toolbox) -> None:
@@ -341,7 +342,7 @@ def _messages(trace: Path) -> list[dict[str, Any]]:
     ],
 )
 async def test_a_taken_name_is_treated_as_asked(
-    box: Toolbox, on_conflict: str | None, names: list[str], value: object
+    box: Toolbox, on_conflict: ServerConflictPolicy | None, names: list[str], value: object
 ) -> None:
     box.add(lambda a: "mine", name="add")
 
@@ -355,7 +356,7 @@ async def test_a_taken_name_is_treated_as_asked(
 
 async def test_a_word_for_conflicts_that_is_none_is_refused(box: Toolbox) -> None:
     with pytest.raises(ValueError, match="'raise'"):
-        await box.add_mcp(SHOP, on_conflict="raise")
+        await box.add_mcp(SHOP, on_conflict="raise")  # type: ignore[arg-type]
 
     assert box.names == []
 

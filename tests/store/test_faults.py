@@ -27,6 +27,7 @@ from wieldy import (
     StoreUnavailable,
     Toolbox,
 )
+from wieldy.core.choices import Durability
 
 Execute = Callable[[str], str]
 SOURCE = str(Path(wieldy.__file__).parents[1])
@@ -266,7 +267,7 @@ async def test_a_process_id_that_was_used_again_is_another_process(
     ],
 )
 def test_an_address_that_is_none_is_refused_at_once(
-    address: str, durability: str, said: str
+    address: Durability, durability: Durability, said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
         Toolbox(store=address, durability=durability)
@@ -303,7 +304,7 @@ async def test_a_store_closed_in_the_middle_of_calls_answers_them_all_and_opens_
 
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
-async def test_both_durabilities_work(url: str, durability: str) -> None:
+async def test_both_durabilities_work(url: Durability, durability: Durability) -> None:
     async with Toolbox(store=url, durability=durability) as box:
 
         @box.tool

@@ -114,7 +114,7 @@ async def test_only_what_is_asked_for_is_given(url: str) -> None:
 async def test_a_status_that_there_is_not_is_refused(url: str) -> None:
     async with Toolbox(store=url) as box:
         with pytest.raises(ValueError, match="status must be one of"):
-            await anext(box.ledger.follow(status="done"))
+            await anext(box.ledger.follow(status="done"))  # type: ignore[arg-type]
 
 
 async def test_a_killed_process_shows_as_unknown(url: str, children: Children) -> None:

@@ -299,7 +299,7 @@ async def test_the_list_is_filtered_and_the_newest_comes_first(url: str) -> None
         assert await numbers(until=middle) == [2, 1, 0]
         assert await numbers(session="b", status="ok") == []
         with pytest.raises(ValueError, match="status must be one of"):
-            await box.ledger.list(status="fine")
+            await box.ledger.list(status="fine")  # type: ignore[arg-type]
 
 
 async def test_somebody_elses_middleware_may_answer_or_try_twice(url: str) -> None:

@@ -70,4 +70,4 @@ async def test_calls_made_on_the_way_are_not_given(url: str) -> None:
 async def test_a_state_that_there_is_not_is_refused(url: str) -> None:
     async with Toolbox(store=url) as box:
         with pytest.raises(ValueError, match="status must be one of"):
-            await anext(box.ledger.walk(status="done"))
+            await anext(box.ledger.walk(status="done"))  # type: ignore[arg-type]

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from wieldy import AlreadyDecided, Context, InputNeeded, Observer, Outcome, Status, Toolbox
+from wieldy.core.choices import PermissionName
 
 
 def make_box(
     url: str,
     heard: list[str],
     *observers: Observer,
-    permission: str = "auto",
+    permission: PermissionName = "auto",
     ttl: float | None = None,
 ) -> Toolbox:
     """A box whose tool asks twice: from where, and then whether it is sure."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from tests.wire.schemas import Schema, tool_schemas, values
 from wieldy import Toolbox
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 from wieldy.wire.checking import report
 from wieldy.wire.lifting import lift, lift_value
@@ -139,7 +140,7 @@ def as_json_schema(schema: Any) -> Any:
 @many
 @given(data=st.data())
 def test_what_fits_the_lowered_schema_fits_the_tools_own_where_nothing_was_lost(
-    provider: str, strict: bool, data: st.DataObject
+    provider: ProviderFormat, strict: bool, data: st.DataObject
 ) -> None:
     schema = data.draw(tool_schemas())
     lowered = lower(schema, provider, strict)
@@ -254,7 +255,9 @@ def test_a_recursive_type_stays_recursive_where_references_are_allowed() -> None
 
 
 @pytest.mark.parametrize(("provider", "strict"), [("anthropic", True), ("gemini-openapi", False)])
-def test_a_recursive_type_is_cut_and_goes_on_as_json_text(provider: str, strict: bool) -> None:
+def test_a_recursive_type_is_cut_and_goes_on_as_json_text(
+    provider: ProviderFormat, strict: bool
+) -> None:
     def plant(tree: Node) -> None: ...
 
     tool = made(plant)
@@ -439,7 +442,7 @@ def test_references_to_other_documents_are_left_out_and_reported() -> None:
      ("gemini-openapi", False), ("mcp", False)],
 )  # fmt: skip
 def test_schemas_that_double_at_every_step_or_never_end_are_bounded(
-    provider: str, strict: bool
+    provider: ProviderFormat, strict: bool
 ) -> None:
     doubling = {
         f"D{n}": {"type": "object", "properties": {k: {"$ref": f"#/$defs/D{n + 1}"} for k in "ab"}}
@@ -543,7 +546,7 @@ def test_an_unknown_provider_is_named() -> None:
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_numbers_that_json_does_not_have_are_left_out_and_reported(
-    provider: str, strict: bool
+    provider: ProviderFormat, strict: bool
 ) -> None:
     box = Toolbox()
 
@@ -599,7 +602,7 @@ def test_choices_and_types_are_sent_once_and_as_they_can_be(inner: Schema, sent:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_type_that_json_does_not_have_is_left_out_and_reported(provider: str) -> None:
+def test_a_type_that_json_does_not_have_is_left_out_and_reported(provider: ProviderFormat) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "file"}}}
 
     lowered = lower(schema, provider)

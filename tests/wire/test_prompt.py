@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from wieldy import Call, Outcome, Status, Toolbox
 from wieldy.core.block import Image, Text
+from wieldy.core.choices import TextDialect
 from wieldy.core.errors import CallDenied
 from wieldy.wire.prompt import (
     NO_TOOLS,
@@ -98,7 +99,7 @@ Example:
 
 
 @pytest.mark.parametrize("dialect", ["xml", "hermes", "qwen", "invoke", "auto"])
-def test_the_examples_are_calls_that_the_tools_accept(box: Toolbox, dialect: str) -> None:
+def test_the_examples_are_calls_that_the_tools_accept(box: Toolbox, dialect: TextDialect) -> None:
     calls = TextCallParser(dialect, box).parse(tool_instructions(box, dialect))
 
     assert [(call.tool, call.arguments) for call in calls] == [
@@ -111,7 +112,7 @@ def test_the_examples_are_calls_that_the_tools_accept(box: Toolbox, dialect: str
 def test_no_tools_are_stated() -> None:
     assert tool_instructions([]) == NO_TOOLS
     with pytest.raises(ValueError, match="no dialect"):
-        tool_instructions([], "yaml")
+        tool_instructions([], "yaml")  # type: ignore[arg-type]
 
 
 def test_a_call_with_keys_that_are_no_tags_is_written_as_json() -> None:
@@ -125,7 +126,9 @@ def test_a_call_with_keys_that_are_no_tags_is_written_as_json() -> None:
     "arguments",
     [{" a ": "b"}, {"a\n```\n": "b"}, {"a" * 300: "b"}],
 )
-def test_a_call_that_a_dialect_has_no_tags_for_is_refused(dialect: str, arguments: Any) -> None:
+def test_a_call_that_a_dialect_has_no_tags_for_is_refused(
+    dialect: TextDialect, arguments: Any
+) -> None:
     with pytest.raises(ValueError, match="The call of 'f' can't be written"):
         render_call("f", arguments, dialect)
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wieldy import Call, CallDenied, CallTimeout, Outcome, Status, Toolbox
+from wieldy.core.choices import ProviderFormat
 from wieldy.wire import anthropic, gemini, mcp, openai, openai_responses
 
 NAMES = ["find", "send mail", "1st", "größe", "x" * 80, "_1st"]
@@ -34,7 +35,7 @@ cuts = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 Sent = list[tuple[str, dict[str, Any]]]
 
 
-def shown(provider: str, name: str) -> str:
+def shown(provider: ProviderFormat, name: str) -> str:
     (definition,) = BOX.view(names=name).schemas(provider)
     found: str = definition.get("function", definition)["name"]
     return found
@@ -154,7 +155,7 @@ def expected(calls: Sent) -> list[tuple[str, Any, str | None]]:
 
 @pytest.mark.parametrize("provider", FORMATS)
 @given(calls=sent)
-def test_a_message_gives_the_calls_that_were_put_in(provider: str, calls: Sent) -> None:
+def test_a_message_gives_the_calls_that_were_put_in(provider: ProviderFormat, calls: Sent) -> None:
     module, message, _ = FORMATS[provider]
     assert told(module.parse_calls(message(calls), BOX)) == expected(calls)
 
@@ -162,7 +163,7 @@ def test_a_message_gives_the_calls_that_were_put_in(provider: str, calls: Sent) 
 @pytest.mark.parametrize("provider", FORMATS)
 @given(calls=sent, cut=cuts)
 def test_a_stream_gives_the_same_calls_however_it_is_cut(
-    provider: str, calls: Sent, cut: list[int]
+    provider: ProviderFormat, calls: Sent, cut: list[int]
 ) -> None:
     module, _, stream = FORMATS[provider]
     reader = module.StreamReader(BOX)
@@ -189,7 +190,7 @@ def ended(call: Call, status: Status, value: Any) -> Outcome:
     return Outcome(call, status, error=denied if status is Status.DENIED else CallTimeout("t", 1))
 
 
-def answered(provider: str, messages: list[Any]) -> list[str]:
+def answered(provider: ProviderFormat, messages: list[Any]) -> list[str]:
     match provider:
         case "openai":
             return [each["tool_call_id"] for each in messages if each["role"] == "tool"]
@@ -203,7 +204,7 @@ def answered(provider: str, messages: list[Any]) -> list[str]:
 @pytest.mark.parametrize("provider", FORMATS)
 @given(calls=sent, statuses=st.lists(st.sampled_from(list(Status)), min_size=4), value=values)
 def test_every_call_is_answered_once_and_in_order_whatever_became_of_it(
-    provider: str, calls: Sent, statuses: list[Status], value: Any
+    provider: ProviderFormat, calls: Sent, statuses: list[Status], value: Any
 ) -> None:
     module, message, _ = FORMATS[provider]
     parsed = module.parse_calls(message(calls), BOX)

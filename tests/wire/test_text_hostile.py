@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 
 from wieldy import Toolbox
+from wieldy.core.choices import TextDialect
 from wieldy.wire.text import TextCallParser
 
 BOX = Toolbox()
@@ -102,7 +103,7 @@ def test_hostile_text_takes_time_in_step_with_its_length(name: str, chunk: int) 
 
 
 @pytest.mark.parametrize("dialect", ["xml", "auto"])
-def test_a_call_after_a_flood_of_openings_is_found(dialect: str) -> None:
+def test_a_call_after_a_flood_of_openings_is_found(dialect: TextDialect) -> None:
     call = "<tool_call><name>f</name><params><q>1</q></params></tool_call>"
     for flood in ("<tool_call>", "<tool_call><name>x</name><params> ", "<", "```\n```\n"):
         calls = TextCallParser(dialect).parse(f"{flood * 10_000}\n{call}")

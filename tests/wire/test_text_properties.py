@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wieldy import Toolbox
+from wieldy.core.choices import TextDialect
 from wieldy.core.tool import Tool
 from wieldy.wire.call_text import render_call
 from wieldy.wire.text import TextCallParser, TextEvent
@@ -128,7 +129,7 @@ cuts = st.lists(st.integers(1, 30), min_size=1, max_size=40)
 dialects = st.sampled_from(sorted(DIALECTS))
 
 
-def _chunked(text: str, sizes: list[int], dialect: str) -> list[TextEvent]:
+def _chunked(text: str, sizes: list[int], dialect: TextDialect) -> list[TextEvent]:
     parser = TextCallParser(dialect, BOX)
     events: list[TextEvent] = []
     at = turn = 0
@@ -151,7 +152,9 @@ def _story(events: list[TextEvent]) -> list[Any]:
 
 
 @given(texts, cuts, dialects)
-def test_every_chunking_tells_the_same_story(text: str, sizes: list[int], dialect: str) -> None:
+def test_every_chunking_tells_the_same_story(
+    text: str, sizes: list[int], dialect: TextDialect
+) -> None:
     whole = _story(TextCallParser(dialect, BOX).events(text))
 
     assert _story(_chunked(text, sizes, dialect)) == whole
@@ -210,7 +213,7 @@ MENTION = "<tool_call\n```\n><name>known</name><params></params></tool_call>"
         "<tool_call><name>known</name><params>{don't</tool_call> don't",
     ],
 )
-def test_every_single_cut_tells_the_same_story(text: str, dialect: str) -> None:
+def test_every_single_cut_tells_the_same_story(text: str, dialect: TextDialect) -> None:
     whole = _story(TextCallParser(dialect, BOX).events(text))
     assert _story(_chunked(text, [1], dialect)) == whole
     for cut in range(1, len(text)):
@@ -220,7 +223,7 @@ def test_every_single_cut_tells_the_same_story(text: str, dialect: str) -> None:
 
 
 @given(texts, cuts, dialects)
-def test_nothing_is_lost(text: str, sizes: list[int], dialect: str) -> None:
+def test_nothing_is_lost(text: str, sizes: list[int], dialect: TextDialect) -> None:
     events = _chunked(text, sizes, dialect)
 
     assert "".join(event.raw_text for event in events) == text
@@ -230,7 +233,7 @@ def test_nothing_is_lost(text: str, sizes: list[int], dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["xml", "hermes", "qwen", "invoke"])
-def test_no_part_of_a_call_is_ever_shown(dialect: str) -> None:
+def test_no_part_of_a_call_is_ever_shown(dialect: TextDialect) -> None:
     call = render_call("known", {"city": "Rome"}, dialect)
     for text in (call, f"```xml\n{call}\n```"):
         for cut in range(len(text)):
@@ -271,7 +274,7 @@ def _tool(name: str, arguments: dict[str, Any]) -> Tool:
 
 @given(names, st.dictionaries(names, values, max_size=4), st.sampled_from(["xml", "auto"]), cuts)
 def test_a_rendered_call_is_read_back(
-    name: str, arguments: dict[str, Any], dialect: str, sizes: list[int]
+    name: str, arguments: dict[str, Any], dialect: TextDialect, sizes: list[int]
 ) -> None:
     text = f"before {render_call(name, arguments, dialect)} after"
     parser = TextCallParser(dialect, [_tool(name, arguments)])
@@ -308,7 +311,7 @@ def test_text_in_a_string_of_json_is_nothing_but_text(
     quoted: str,
     written: Callable[[Any], str],
     around: tuple[str, str],
-    dialect: str,
+    dialect: TextDialect,
     sizes: list[int],
 ) -> None:
     assume(quoted.isprintable() or written is not repr)  # Python escapes others in its own way
@@ -325,7 +328,7 @@ def test_text_in_a_string_of_json_is_nothing_but_text(
 @pytest.mark.parametrize("dialect", ["qwen", "invoke"])
 @given(name=names, arguments=st.dictionaries(names, values, max_size=4))
 def test_a_call_with_parameters_is_read_back(
-    dialect: str, name: str, arguments: dict[str, Any]
+    dialect: TextDialect, name: str, arguments: dict[str, Any]
 ) -> None:
     text = f"before {render_call(name, arguments, dialect)} after"
     for reader in (dialect, "auto"):
@@ -335,7 +338,9 @@ def test_a_call_with_parameters_is_read_back(
 
 @pytest.mark.parametrize("dialect", ["qwen", "invoke"])
 @given(keys=st.lists(st.sampled_from(PIECES) | texts | st.text(max_size=4), max_size=3))
-def test_a_call_that_would_not_be_read_back_is_refused(dialect: str, keys: list[str]) -> None:
+def test_a_call_that_would_not_be_read_back_is_refused(
+    dialect: TextDialect, keys: list[str]
+) -> None:
     arguments = dict.fromkeys(keys, "a")
     try:
         text = render_call("f", arguments, dialect)
@@ -364,7 +369,7 @@ section_texts = st.tuples(
 
 @given(section_texts, cuts, dialects)
 def test_every_chunking_ends_a_section_at_the_same_place(
-    text: str, sizes: list[int], dialect: str
+    text: str, sizes: list[int], dialect: TextDialect
 ) -> None:
     whole = _story(TextCallParser(dialect, BOX).events(text))
 
@@ -377,7 +382,7 @@ inside_cdata = st.lists(st.sampled_from([*PIECES, *WHOLE, *SPACES]), max_size=8)
 
 @given(inside_cdata, st.sampled_from(AROUND), st.sampled_from(["xml", "auto"]))
 def test_text_in_cdata_is_nothing_but_text(
-    quoted: str, around: tuple[str, str], dialect: str
+    quoted: str, around: tuple[str, str], dialect: TextDialect
 ) -> None:
     """Only the closing tag of the element itself, or another section, after an end mark ends it."""
     before, after = around
@@ -392,7 +397,7 @@ def test_text_in_cdata_is_nothing_but_text(
 
 
 @given(st.text(), dialects)
-def test_any_text_at_all_is_taken(text: str, dialect: str) -> None:
+def test_any_text_at_all_is_taken(text: str, dialect: TextDialect) -> None:
     events = TextCallParser(dialect).events(text)
     assert "".join(event.raw_text for event in events) == text
     assert all(json.dumps(event.call.arguments) for event in events if event.call is not None)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from wieldy.core.choices import ChangePolicy
 from wieldy.mcp.lock import LOCK_FILE
 
 from . import completion
@@ -53,8 +54,8 @@ Guard = Annotated[
     typer.Option("--lock", help="Hold tools to this lock file.", show_default=False),
 ]
 OnChange = Annotated[
-    str | None,
-    typer.Option(help="block, quarantine or warn; block if not said.", show_default=False),
+    ChangePolicy | None,
+    typer.Option(help="What the lock does; block if not said.", show_default=False),
 ]
 LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
 app = typer.Typer(

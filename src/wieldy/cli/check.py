@@ -2,10 +2,12 @@
 
 import asyncio
 from dataclasses import asdict
+from typing import cast
 
 from rich.table import Table
 from rich.text import Text
 
+from wieldy.core.choices import ProviderFormat
 from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import cost
 from wieldy.wire.target import PROVIDERS
@@ -20,7 +22,9 @@ def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_
     def work(runner: asyncio.Runner) -> int:
         with loaded(runner, sources) as found:
             tools = list(found.box)
-            reports = [report(tools, each, strict) for each in providers or PROVIDERS]
+            # A name that is none is refused there, with the near ones.
+            chosen = cast("list[ProviderFormat]", providers) or PROVIDERS
+            reports = [report(tools, each, strict) for each in chosen]
             tokens = {each.provider: cost(tools, each.provider, strict).total for each in reports}
             if as_json:
                 screen.put([_plain(each, tokens[each.provider]) for each in reports])

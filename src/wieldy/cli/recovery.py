@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from wieldy.core.call import Outcome
+from wieldy.core.call import Outcome, Status
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
@@ -75,7 +75,7 @@ def run_settle(
             listing = choice.command("log --status unknown")
             found = await find_entry(box.store, call_id, listing)
             who, gave = by or environment.user(), _read(value)
-            entry = await box.ledger.settle(found.call.id, end, who, gave, reason)
+            entry = await box.ledger.settle(found.call.id, Status(end), who, gave, reason)
         if as_json:
             screen.put(entry_data(entry))
         else:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from wieldy.core.choices import ChangePolicy
 from wieldy.core.errors import WieldyError, describe
 from wieldy.core.rules import concerning
 from wieldy.core.tool import Tool
@@ -101,7 +102,7 @@ class Own:
 
     store: str | None = None
     lock: str | None = None
-    on_change: str | None = None
+    on_change: ChangePolicy | None = None
 
     def box(self) -> Toolbox:
         """The toolbox."""

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
-ISOLATIONS = ("inline", "thread", "process", "ray")
+from .choices import Isolation
+
+ISOLATIONS = get_args(Isolation)
 _SECONDS = {"s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 
 
@@ -35,7 +37,7 @@ class Limits:
     exclusive: bool = False
     rate: str | tuple[int, float] | None = None
     cache: float | None = None
-    isolation: str | None = None
+    isolation: Isolation | None = None
     max_result: int | None = None
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, TypeVar, overload
 
 from typing_extensions import Unpack
 
+from .choices import ConflictPolicy, Isolation, PermissionName, ValidationMode
 from .limits import Limits
 from .option_check import check_options
 from .signature import unwrap_partial
@@ -27,7 +28,7 @@ class LimitOptions(TypedDict, total=False):
     exclusive: bool
     rate: str | tuple[int, float] | None
     cache: float | None
-    isolation: str | None
+    isolation: Isolation | None
     max_result: int | None
 
 
@@ -36,7 +37,7 @@ class ToolOptions(LimitOptions, total=False):
 
     group: str
     tags: Iterable[str]
-    permission: Permission | str
+    permission: Permission | PermissionName
     presets: Mapping[str, Any] | None
     limits: Limits | None
     postprocess: Callable[[Any], Any] | None
@@ -46,9 +47,9 @@ class ToolOptions(LimitOptions, total=False):
     idempotent: bool | None
     destructive: bool | None
     check_output: bool | None
-    validation: str | None
+    validation: ValidationMode | None
     source: str
-    on_conflict: str
+    on_conflict: ConflictPolicy
 
 
 TOOL_OPTIONS = frozenset(ToolOptions.__annotations__)

@@ -7,11 +7,12 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 from .approvals import Approvals, Parked, receipt
 from .call import Decision, Outcome, Scope, Status
 from .canonical import digest
+from .choices import PermissionMode
 from .credential import argument_secrets
 from .errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from .private_copy import private_arguments
@@ -22,7 +23,7 @@ from .signature import known_values
 from .tool import Permission, Tool
 
 Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
-MODES = ("ask", "read-only", "bypass")
+MODES = get_args(PermissionMode)
 _VERDICTS = {
     Verdict.DENY: Permission.DENY,
     Verdict.ASK: Permission.CONFIRM,

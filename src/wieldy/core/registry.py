@@ -3,15 +3,16 @@
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
+from .choices import ConflictPolicy
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .hold import Review
 from .names import near, provider_name
 from .tool import Tool
 
 BASIC = "basic"
-CONFLICTS = ("raise", "override", "skip", "rename")
+CONFLICTS = get_args(ConflictPolicy)
 
 
 @dataclass(repr=False)

@@ -4,11 +4,12 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, get_args
 
 from . import schema as schema_of
 from .argument_reach import Aliases, ArgumentNames
 from .canonical import digest
+from .choices import PermissionName, ValidationMode
 from .credential import preset_secrets
 from .docstring import read_docstring
 from .errors import DefinitionError
@@ -33,7 +34,7 @@ from .wrapping import inner_schema, is_wrapped
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
-VALIDATIONS = ("repair", "strict", "describe")
+VALIDATIONS = get_args(ValidationMode)
 # What is said of a tool beside its definition: nothing that is worked out once depends on it.
 _ASIDE = frozenset(
     ("group", "hold", "limits", "permission", "postprocess", "source", "tags", "validation")
@@ -97,7 +98,7 @@ class Tool:
         description: str | None = None,
         group: str = "basic",
         tags: Iterable[str] = (),
-        permission: Permission | str = Permission.AUTO,
+        permission: Permission | PermissionName = Permission.AUTO,
         presets: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
         postprocess: Callable[[Any], Any] | None = None,
@@ -107,7 +108,7 @@ class Tool:
         idempotent: bool | None = None,
         destructive: bool | None = None,
         hints: Mapping[str, Any] | None = None,
-        validation: str | None = None,
+        validation: ValidationMode | None = None,
         source: str = "python",
         shape: Reshape | None = None,
         hold: Hold | None = None,

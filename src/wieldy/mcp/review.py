@@ -3,7 +3,9 @@
 import logging
 import os
 from pathlib import Path
+from typing import get_args
 
+from wieldy.core.choices import ChangePolicy
 from wieldy.core.errors import LockError
 from wieldy.core.hold import Hold
 from wieldy.core.tool import Tool
@@ -12,7 +14,7 @@ from wieldy.core.visible import visible
 from .definition import Definition
 from .lock import Change, Lock
 
-ON_CHANGE = ("block", "quarantine", "warn")
+ON_CHANGE = get_args(ChangePolicy)
 _OWN = "python"
 _log = logging.getLogger("wieldy")
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from wieldy.core.call import Call, Outcome
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 from wieldy.wire.stream_events import Event, Usage
 
@@ -87,7 +88,9 @@ class ToolSource(Protocol):
     def get(self, name: str) -> Tool | None:
         """The tool of this name, or of this name as a provider sees it."""
 
-    def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
+    def schemas(
+        self, provider: ProviderFormat = "openai", strict: bool = False
+    ) -> list[dict[str, Any]]:
         """The tools as a provider wants them described."""
 
 

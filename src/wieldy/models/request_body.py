@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wieldy.core.call import Call
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.conversion import parse_json
 from wieldy.core.tool import Tool
 
@@ -18,7 +19,7 @@ class NoTools:
         return None
 
 
-def tool_definitions(request: ModelRequest, provider: str) -> list[dict[str, Any]]:
+def tool_definitions(request: ModelRequest, provider: ProviderFormat) -> list[dict[str, Any]]:
     """The request's tools as a provider wants them."""
     return [] if request.tools is None else request.tools.schemas(provider)
 

@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, TypedDict
 
+from wieldy.core.choices import ConflictPolicy, PermissionName
 from wieldy.core.errors import DocumentError
 from wieldy.core.limits import Limits
 from wieldy.core.names import listed_names
@@ -47,11 +48,11 @@ class OpenAPIOptions(TypedDict, total=False):
     headers: Mapping[str, Any] | None
     presets: Mapping[str, Any] | None
     limits: Limits | None
-    permission: Permission | str
+    permission: Permission | PermissionName
     group: str
     prefix: str | None
     refs: Consent
-    on_conflict: str
+    on_conflict: ConflictPolicy
 
 
 async def read_tools(

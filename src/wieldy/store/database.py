@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_args
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from wieldy.core.choices import Durability
 from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe
 
 from .prepared import Write
@@ -22,7 +23,7 @@ T = TypeVar("T")
 # committed, and after a commit that nobody heard of, so it must recognise its own work.
 Operation = Callable[[Connection], T]
 
-DURABILITIES = ("full", "normal")
+DURABILITIES = get_args(Durability)
 MOST_IN_ONE_COMMIT = 500
 
 

@@ -3,11 +3,12 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, Row, select
 
 from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.choices import CallState
 from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 
 from . import transitions
@@ -37,7 +38,7 @@ class Ledger:
 
     async def list(
         self,
-        status: Status | str | None = None,
+        status: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         since: datetime | float | None = None,
@@ -57,7 +58,7 @@ class Ledger:
 
     async def walk(
         self,
-        status: Status | str | None = None,
+        status: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         since: datetime | float | None = None,
@@ -87,7 +88,7 @@ class Ledger:
 
     async def follow(
         self,
-        status: Status | str | None = None,
+        status: Status | CallState | None = None,
         tool: str | None = None,
         session: str | None = None,
         last: int = 0,
@@ -105,7 +106,7 @@ class Ledger:
     async def settle(
         self,
         call_id: str,
-        status: Status | str,
+        status: Status | Literal["ok", "error"],
         by: str | None = None,
         value: Any = None,
         reason: str | None = None,

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from json import encoder
 from types import NoneType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic_core import to_jsonable_python
 
 from wieldy.core.block import Block, Text, read_block
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
+from wieldy.core.choices import CallState
 from wieldy.core.errors import (
     CallDenied,
     CallError,
@@ -29,7 +30,7 @@ from wieldy.core.errors import (
 from wieldy.core.secret import is_secret, redact, redact_data, reveal
 
 ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
-STATES = ("pending", "approved", "started", *ENDS)
+STATES: tuple[CallState, ...] = get_args(CallState)
 Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
 OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")
 # What can't be a block, or hold nothing else.

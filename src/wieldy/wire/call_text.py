@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from wieldy.core.choices import TextDialect
+
 from .parameter_calls import read_back
 from .text_dialects import dialect_named
 
@@ -15,7 +17,7 @@ _TAG_LIKE = re.compile(
 )
 
 
-def render_call(name: str, arguments: Mapping[str, Any], dialect: str = "xml") -> str:
+def render_call(name: str, arguments: Mapping[str, Any], dialect: TextDialect = "xml") -> str:
     """A call as a model should write it; `auto` is written as `xml`.
 
     No value opens or closes a tag for whoever reads it. `ValueError` if `qwen` or

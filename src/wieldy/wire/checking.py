@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 
 from .change import Change
 from .definitions import definitions, lowered_tools
 from .limits import MOST_TOOLS
+
+__all__ = ["Report", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Report:
         return lines
 
 
-def report(tools: Iterable[Tool], provider: str, strict: bool = False) -> Report:
+def report(tools: Iterable[Tool], provider: ProviderFormat, strict: bool = False) -> Report:
     """What is lost or changed when these tools are described to a provider."""
     listed = list(tools)
     shown = [_shown_name(each) for each in definitions(listed, provider, strict)]

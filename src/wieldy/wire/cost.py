@@ -10,6 +10,8 @@ from wieldy.core.tool import Tool
 
 from .definitions import definitions
 
+__all__ = ["Cost", "Counter", "cost", "estimate", "rendering", "stable_json"]
+
 Counter = Callable[[str], int]
 _CHARACTERS_PER_TOKEN = 4
 

@@ -14,6 +14,8 @@ from .lowering import lower
 from .repair import repaired
 from .target import gemini_name, target_of
 
+__all__ = ["Definition", "definitions", "lowered_tools"]
+
 Definition = dict[str, Any]
 
 

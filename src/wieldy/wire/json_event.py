@@ -3,7 +3,7 @@
 import json
 import re
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 Key = str | int
 
@@ -140,6 +140,11 @@ class Event:
         self._count = count
 
     @property
+    def type(self) -> Literal["growing", "complete"]:
+        """Whether the value goes on or is finished."""
+        return "complete" if self.is_complete else "growing"
+
+    @property
     def path(self) -> str:
         """Where the value stands: `l[0].k`, or `/l/0/k`. The root is the empty string."""
         return self.place._path or self.place.path
@@ -168,5 +173,4 @@ class Event:
         return self.place.data(self.value)
 
     def __repr__(self) -> str:
-        state = "complete" if self.is_complete else "growing"
-        return f"<Event {self.path!r} {self.delta!r} {state}>"
+        return f"<Event {self.path!r} {self.delta!r} {self.type}>"

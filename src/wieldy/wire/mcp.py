@@ -11,6 +11,8 @@ from .answers import NO_OUTPUT, blocks, encodable, failed, in_order
 from .foreign import field, text
 from .incoming import Tools, make_call
 
+__all__ = ["parse_calls", "render", "result"]
+
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
     """The call in a `tools/call` request or in its parameters; none in any other message."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.choices import TextDialect
 from wieldy.core.names import provider_name
 from wieldy.core.problem import resolve
 from wieldy.core.tool import Tool
@@ -47,7 +48,7 @@ _GENERAL = """- Use only the tools above, with the parameters listed there.
 - Several calls may follow one another. Don't make up a result: wait for it."""
 
 
-def tool_instructions(tools: Iterable[Tool], dialect: str = "xml") -> str:
+def tool_instructions(tools: Iterable[Tool], dialect: TextDialect = "xml") -> str:
     """Tell a model which tools there are and how to write a call in its answer."""
     form = dialect_named(dialect).name
     described = [_described(tool, form) for tool in tools]
@@ -80,7 +81,7 @@ def _pair(schema: Any) -> tuple[Any, str]:
     return schema.get("type", Any), ";".join(rest)
 
 
-def _described(tool: Tool, dialect: str) -> str:
+def _described(tool: Tool, dialect: TextDialect) -> str:
     schema = tool.input_schema
     name = provider_name(tool.name)
     lines = [f"### {name}", f"Description: {tool.description.strip()}"]
@@ -90,7 +91,7 @@ def _described(tool: Tool, dialect: str) -> str:
     return "\n".join(lines)
 
 
-def _example(name: str, schema: Mapping[str, Any], dialect: str) -> list[str]:
+def _example(name: str, schema: Mapping[str, Any], dialect: TextDialect) -> list[str]:
     try:
         return ["Example:", render_call(name, example_arguments(schema), dialect)]
     except ValueError:  # the dialect has no way to write it

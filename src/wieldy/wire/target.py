@@ -8,7 +8,9 @@ field descriptions of `Schema` and `FunctionDeclaration` in the Gemini API.
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import get_args
 
+from wieldy.core.choices import ProviderFormat
 from wieldy.core.names import near, provider_name
 
 _PLAIN = frozenset({"type", "description", "enum", "properties", "required", "items", "anyOf"})
@@ -101,7 +103,7 @@ OPENAI = Loose("OpenAI", needs_items=True)
 ANTHROPIC = Loose("Anthropic", key=_ANTHROPIC_KEY)
 MCP = Loose("MCP", plain_top=False, names_dialect=True)
 
-PROVIDERS = ("openai", "openai-responses", "anthropic", "gemini", "gemini-openapi", "mcp")
+PROVIDERS: tuple[ProviderFormat, ...] = get_args(ProviderFormat)
 _TARGETS: dict[tuple[str, bool], Target | Loose] = {
     ("openai", False): OPENAI,
     ("openai", True): OPENAI_STRICT,

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from wieldy.core.call import Call
+from wieldy.core.choices import TextDialect
 from wieldy.core.names import provider_name
 from wieldy.core.tool import Tool
 
@@ -21,6 +22,8 @@ from .text_fences import (
 from .text_window import Window
 from .xml_calls import XmlBlock
 from .xml_plain import plain_call, read_plain
+
+__all__ = ["TextCallParser", "TextEvent", "ToolSource"]
 
 _SPACE = re.compile(r"\s{0,256}")
 _SINGLE = "tool_call"
@@ -40,6 +43,11 @@ class TextEvent:
         self.text = text
         self.call = call
         self.raw_text = raw_text
+
+    @property
+    def type(self) -> Literal["text", "call"]:
+        """What it is."""
+        return "text" if self.call is None else "call"
 
     def __repr__(self) -> str:
         return f"TextEvent({self.call!r})" if self.call else f"TextEvent({self.text!r})"
@@ -71,7 +79,7 @@ class TextCallParser:
     """
 
     def __init__(
-        self, dialect: str = "xml", tools: ToolSource | Iterable[Tool] | None = None
+        self, dialect: TextDialect = "xml", tools: ToolSource | Iterable[Tool] | None = None
     ) -> None:
         self._dialect = dialect_named(dialect)
         self._lookup = _lookup(tools)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from wieldy.core.choices import TextDialect
 from wieldy.core.names import near
 
 from .text_fences import IN_TAG, attributes
@@ -23,7 +24,7 @@ _GIVEN_PREFIX = re.compile(r"(</?)[\w-]{1,20}:")
 class Dialect:
     """What opens a call: wrappers, what stands in a `<tool_call>`, and tags with a name in them."""
 
-    name: str
+    name: TextDialect
     wrappers: tuple[str, ...]
     bodies: tuple[str, ...] = ()
     function: bool = False
@@ -82,7 +83,7 @@ class Dialect:
 
 _WRAPPERS = ("tool_calls", "tool_call", "function_calls")
 
-DIALECTS = {
+DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
         Dialect("xml", ("tool_call",), ("xml",)),

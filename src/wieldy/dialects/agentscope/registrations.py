@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
+from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import NameTaken
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import Tool
@@ -124,7 +125,7 @@ class Registrations:
         given: Schema | None,
         refresh: Callable[[Tool], Tool] | None,
         model: type[BaseModel] | None = None,
-        strategy: str = "override",
+        strategy: ConflictPolicy = "override",
     ) -> None:
         """Put a function into the toolbox, for the first time or as it is now."""
         plain = plain if refresh is None else refresh(plain)
@@ -171,7 +172,7 @@ class Registrations:
             said = "Agents that do a part of the work."
             self._toolbox.groups.create(_SUBAGENTS, said, active=True)
 
-    def _add(self, tool: Tool, strategy: str) -> Tool | None:
+    def _add(self, tool: Tool, strategy: ConflictPolicy) -> Tool | None:
         if strategy not in CONFLICTS:
             known = ", ".join(CONFLICTS)
             raise ValueError(f"namesake_strategy must be one of {known}, not {strategy!r}")

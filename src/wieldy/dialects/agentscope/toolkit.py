@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from wieldy.core.call import Call
+from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.signature import is_same_function, unwrap_partial
@@ -66,7 +67,7 @@ class Toolkit:
         postprocess_func: Postprocess | None = None,
         *,
         func_name: str | None = None,
-        namesake_strategy: str = "raise",
+        namesake_strategy: ConflictPolicy = "raise",
         async_execution: bool = False,
     ) -> None:
         """Register a function; its schema comes from its signature and docstring, or is given."""
@@ -165,7 +166,7 @@ class Toolkit:
         preset_kwargs_mapping: Mapping[str, Mapping[str, Any]] | None = None,
         postprocess_func: Postprocess | None = None,
         wrap_tool_result: bool = True,
-        namesake_strategy: str = "raise",
+        namesake_strategy: ConflictPolicy = "raise",
         execution_timeout: float | None = None,
     ) -> None:
         """Register the functions of an MCP server, all or those chosen, or none if one can't be."""
