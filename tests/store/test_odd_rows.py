@@ -159,7 +159,8 @@ async def test_a_deep_row_is_read_from_deep_inside_a_program(url: str) -> None:
                 return await read(frames - 1)
             return await box.ledger.list()
 
-        [entry] = await read(500)
+        # Counting lines for the coverage figure takes a part of the stack as well.
+        [entry] = await read(400)
         assert entry.state == "ok"
         assert isinstance(entry.value, str)
         assert entry.value.startswith('[{"a": ')
