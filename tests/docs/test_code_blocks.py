@@ -29,6 +29,8 @@ from types import CodeType, ModuleType
 
 import pytest
 
+from wieldy import Toolbox
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     page
@@ -203,7 +205,26 @@ def run_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Modul
         # Pickling and type hints look a class up in the module it names.
         monkeypatch.setitem(sys.modules, "__main__", page.module)
         page.run()
+        close_boxes(runner, [page.module, *saved_modules(folder)])
     return page.module
+
+
+def saved_modules(folder: Path) -> list[ModuleType]:
+    """The modules that a page has saved in its folder and imported."""
+    places = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    return [
+        sys.modules[name]
+        for name, place in places.items()
+        if place and Path(place).is_relative_to(folder)
+    ]
+
+
+def close_boxes(runner: asyncio.Runner, modules: list[ModuleType]) -> None:
+    """Close the boxes that a page leaves open; its reader's program would just end."""
+    held = [each for module in modules for each in list(vars(module).values())]
+    for box in held:
+        if isinstance(box, Toolbox):
+            runner.run(box.close())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
