@@ -16,6 +16,7 @@ import pytest
 import wieldy
 from tests.store.server import Server
 from wieldy import StoreUnavailable, Toolbox
+from wieldy.store.database import shown_address
 
 SOURCE = str(Path(wieldy.__file__).parents[1])
 TOOLS = """
@@ -284,3 +285,7 @@ async def test_a_server_that_takes_no_writes_says_so(server: Server) -> None:
                 await box.ledger.list()
     finally:
         server.execute(setting.format("RESET", ""), "postgres")
+
+
+def test_a_name_that_is_no_text_can_be_shown() -> None:
+    assert shown_address("sqlite:///calls\udcff.db") == "sqlite:///calls%EF%BF%BD.db"

@@ -180,8 +180,14 @@ def shown_address(url: str | URL) -> str:
         parsed = make_url(url)
     except ArgumentError:
         return "URL"
-    shown = parsed.set(drivername=parsed.get_backend_name(), query={})
+    name = None if parsed.database is None else _encodable(parsed.database)
+    shown = parsed.set(drivername=parsed.get_backend_name(), database=name, query={})
     return shown.render_as_string(hide_password=True)
+
+
+def _encodable(name: str) -> str:
+    """A file's name whose bytes that are no text are shown as U+FFFD."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def translated(error: Exception) -> Exception:

@@ -79,8 +79,11 @@ class Doorway:
             with self._lock:
                 if self._opening is opening:
                     self._opening = None
-            error.add_note(f"The store in use is {shown_address(self._url)}.")
-            opening.set_exception(error)
+            try:
+                error.add_note(f"The store in use is {shown_address(self._url)}.")
+            finally:
+                # Somebody waits for this, whatever else happens.
+                opening.set_exception(error)
             return
         with self._lock:
             if self._opening is opening:
