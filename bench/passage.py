@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
-from wieldy.store.fuzzy import Window, nearest
+from wieldy.store.artifacts.fuzzy import Window, nearest
 
 from .clock import interleaved
 from .effort import Effort

@@ -26,6 +26,7 @@ ORDER = (
     "execution",
     "store",
     "wire",
+    "lock",
     "mcp",
     "openapi",
     "view",

@@ -10,8 +10,8 @@ import pytest
 
 from wieldy import Call, Tool, Toolbox, tool
 from wieldy.core.options import TOOL_OPTIONS
-from wieldy.mcp.endpoint import WebOptions
-from wieldy.mcp.serving import ServerOptions
+from wieldy.mcp.serving.http_endpoint import WebOptions
+from wieldy.mcp.serving.server import ServerOptions
 from wieldy.openapi.tools import OpenAPIOptions
 from wieldy.server import app
 

@@ -1,6 +1,5 @@
 """The tool layer for LLM agents: describe, permit, run, stream and record every tool call."""
 
-from wieldy.core.approvals import Parked
 from wieldy.core.block import Audio, Block, Image, Progress, Resource, Text
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.context import Context
@@ -45,7 +44,7 @@ from wieldy.core.errors import (
     VersionConflict,
     WieldyError,
 )
-from wieldy.core.limits import Limits
+from wieldy.core.limits.limits import Limits
 from wieldy.core.model_errors import (
     ContextTooLong,
     ModelAnswerTooLarge,
@@ -55,9 +54,10 @@ from wieldy.core.model_errors import (
     UnknownModel,
 )
 from wieldy.core.options import tool
-from wieldy.core.reshape import Argument
+from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Handler, Middleware, Observer, Run
-from wieldy.core.secret import Secret
+from wieldy.core.schema.derive import Argument
+from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox

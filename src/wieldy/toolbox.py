@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from wieldy.core.approvals import Approvals, MemoryApprovals, Parked
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
-from wieldy.core.channel import streamed
 from wieldy.core.choices import (
     ChangePolicy,
     Durability,
@@ -27,13 +25,12 @@ from wieldy.core.choices import (
     ServerConflictPolicy,
     ValidationMode,
 )
-from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, StoreError, WieldyError
-from wieldy.core.hold import Review
 from wieldy.core.holdings import Holdings, calling_place
-from wieldy.core.limits import Limits
-from wieldy.core.option_check import check_options
+from wieldy.core.keyword_check import check_options
+from wieldy.core.limits.limits import Limits
+from wieldy.core.limits.result_size import Spill
 from wieldy.core.options import (
     TOOL_OPTIONS,
     ToolOptions,
@@ -42,32 +39,34 @@ from wieldy.core.options import (
     with_limits,
     with_names,
 )
-from wieldy.core.permission import Approver, Permits
+from wieldy.core.permission.decisions import Desk
+from wieldy.core.permission.parked import Approvals, MemoryApprovals, Parked
+from wieldy.core.permission.permits import Approver, Permits
+from wieldy.core.permission.rules import Rules
 from wieldy.core.plan import Planner
-from wieldy.core.portable import export_state, restore_state
 from wieldy.core.registry import Groups, Registry
-from wieldy.core.rules import Rules
 from wieldy.core.run import Executor, Extras, Middleware, Observer
 from wieldy.core.search import Index
-from wieldy.core.size import Spill
-from wieldy.core.tool import VALIDATIONS, Permission, Tool
+from wieldy.core.streaming import iterate_pushed
+from wieldy.core.tool import VALIDATIONS, Permission, Review, Tool
+from wieldy.core.toolbox_state import export_state, restore_state
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
 from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
-    from wieldy.mcp.answers import OnRequest
-    from wieldy.mcp.patience import Patience
-    from wieldy.mcp.servers import Servers
-    from wieldy.mcp.shelf import Tags
-    from wieldy.mcp.source import Headers
+    from wieldy.mcp.client.patience import Patience
+    from wieldy.mcp.client.server_requests import OnRequest
+    from wieldy.mcp.client.server_source import Headers
+    from wieldy.mcp.client.servers import Servers
+    from wieldy.mcp.client.tool_sync import Tags
     from wieldy.openapi.loading import Source
     from wieldy.openapi.tools import OpenAPIOptions
-    from wieldy.store.artifacts import Artifacts
+    from wieldy.store.artifacts.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
     from wieldy.store.sessions import Sessions
-    from wieldy.store.standing import Standing
     from wieldy.store.store import Store
+    from wieldy.store.stored_rules import Standing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -258,8 +257,8 @@ class Toolbox(View):
         is False.
         """
         # The SDK is heavy, and most toolboxes need none.
-        from wieldy.mcp.patience import Patience  # noqa: PLC0415
-        from wieldy.mcp.servers import Settings, make_terms  # noqa: PLC0415
+        from wieldy.mcp.client.patience import Patience  # noqa: PLC0415
+        from wieldy.mcp.client.servers import Settings, make_terms  # noqa: PLC0415
 
         settings = Settings(
             terms=make_terms(
@@ -284,7 +283,7 @@ class Toolbox(View):
         """The MCP servers by name: their tools, resources, prompts and errors."""
         if self._servers is None:
             # The SDK is heavy, and most toolboxes need none.
-            from wieldy.mcp.servers import Servers  # noqa: PLC0415
+            from wieldy.mcp.client.servers import Servers  # noqa: PLC0415
 
             self._servers = Servers(self._registry)
             self._holdings.add(self._servers)
@@ -347,7 +346,9 @@ class Toolbox(View):
         self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
     ) -> AsyncIterator[Block | Progress | Outcome]:
         """Let a parked call run and give what it shows as it comes, the outcome last."""
-        return streamed(lambda sink: self._desk.approve(call_id, by, arguments, Extras(deps, sink)))
+        return iterate_pushed(
+            lambda sink: self._desk.approve(call_id, by, arguments, Extras(deps, sink))
+        )
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call; it never runs."""
@@ -511,7 +512,7 @@ def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
             raise ValueError('on_change says what a lock does: pass lock="tools.lock" as well')
         return None
     # Loaded where there is a lock, to keep `import wieldy` light.
-    from wieldy.mcp.review import LockReview  # noqa: PLC0415
+    from wieldy.lock.lock_review import LockReview  # noqa: PLC0415
 
     return LockReview(lock, on_change)
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
-from wieldy.core.channel import TellingSink
 from wieldy.core.choices import ProviderFormat
-from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
+from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Registry
 from wieldy.core.run import Extras
+from wieldy.core.schema.signature import is_same_function
 from wieldy.core.search import Index
 from wieldy.core.selection import Selection
-from wieldy.core.signature import is_same_function
-from wieldy.core.sync import border
+from wieldy.core.streaming import TellingSink
+from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
 
 if TYPE_CHECKING:
@@ -157,7 +157,9 @@ class View:
     ) -> Outcome:
         """Run one call from blocking code, also inside a tool or beside a running loop."""
         made = self._made(call, arguments, session, idempotency_key)
-        return border().wait(lambda home: self._run(made, self._selection, Extras(deps, home=home)))
+        return blocking_border().wait(
+            lambda home: self._run(made, self._selection, Extras(deps, home=home))
+        )
 
     def view(
         self,
@@ -182,9 +184,9 @@ class View:
         it can. `wieldy check` says what is lost or changed on the way.
         """
         # Loaded when tools are first described, to keep `import wieldy` light.
-        from wieldy.wire.definitions import definitions  # noqa: PLC0415
+        from wieldy.wire.definitions import tool_definitions  # noqa: PLC0415
 
-        return definitions(self, provider, strict)
+        return tool_definitions(self, provider, strict)
 
     def cost(
         self,
@@ -194,9 +196,9 @@ class View:
     ) -> "Cost":
         """About how many tokens the visible tools take in each request, per tool and group."""
         # Loaded when first asked for, to keep `import wieldy` light.
-        from wieldy.wire.cost import cost  # noqa: PLC0415
+        from wieldy.wire.cost import tool_cost  # noqa: PLC0415
 
-        return cost(self, provider, strict, count)
+        return tool_cost(self, provider, strict, count)
 
     def search(self, query: str, limit: int = 8) -> list[Tool]:
         """The visible tools that fit the words best."""

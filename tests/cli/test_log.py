@@ -21,7 +21,7 @@ from tests.cli.terminal import SECONDS, WIELDY, Terminal
 from wieldy import Context, Toolbox
 from wieldy.cli.moments import MomentError, read_moment
 from wieldy.core.choices import Durability
-from wieldy.store.rows import STATES
+from wieldy.store.row_values import STATES
 
 
 def fill(path: Path, calls: int = 3, durability: Durability = "full") -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from wieldy import Secret
-from wieldy.core.canonical import canonical, digest
+from wieldy.core.canonical import canonical_json, digest_of
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 values = st.recursive(
@@ -29,7 +29,7 @@ def test_values_that_python_calls_equal_but_json_does_not_differ() -> None:
     alike: list[Any] = [True, 1, 1.0, "1", [1], None, "null", "true", {"1": 1}, {1: 1}, {}, []]
     alike += [0, False, 0.0, "", Colour.RED, "red", {"!": "x"}, "!", [None], [[]]]
 
-    digests = [digest({"value": each}) for each in alike]
+    digests = [digest_of({"value": each}) for each in alike]
 
     assert len(set(digests)) == len(alike)
 
@@ -38,40 +38,40 @@ def test_values_that_python_calls_equal_but_json_does_not_differ() -> None:
 def test_order_of_keys_does_not_matter(value: dict[str, Any]) -> None:
     turned = dict(reversed(value.items()))
 
-    assert digest(turned) == digest(value)
+    assert digest_of(turned) == digest_of(value)
 
 
 @given(values, values)
 def test_digests_are_equal_just_where_the_json_is(first: Any, second: Any) -> None:
     same = json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
-    assert (digest(first) == digest(second)) == same
+    assert (digest_of(first) == digest_of(second)) == same
 
 
 @given(values)
 def test_copy_has_the_same_digest(value: Any) -> None:
-    assert digest(json.loads(json.dumps(value))) == digest(value)
+    assert digest_of(json.loads(json.dumps(value))) == digest_of(value)
 
 
 def test_hostile_values_have_a_digest_of_their_own() -> None:
     hostile: list[Any] = ["\ud800", "\0", 10**5000, -(10**5000), float("nan"), float("inf")]
     hostile += [{"\ud800": 1}, {None: 1}, object(), {1, 2}, b"bytes"]
 
-    assert [digest(each) for each in hostile] == [digest(each) for each in hostile]
-    assert len({digest(each) for each in hostile}) == len(hostile)
+    assert [digest_of(each) for each in hostile] == [digest_of(each) for each in hostile]
+    assert len({digest_of(each) for each in hostile}) == len(hostile)
 
 
 def test_value_inside_itself_has_a_digest() -> None:
     loop: dict[str, Any] = {"a": 1}
     loop["self"] = loop
 
-    assert canonical(loop) == '{"a":1,"self":{"!":"itself"}}'
+    assert canonical_json(loop) == '{"a":1,"self":{"!":"itself"}}'
 
 
 def test_same_value_twice_is_not_a_loop() -> None:
     shared = {"a": 1}
 
-    assert canonical([shared, shared]) == '[{"a":1},{"a":1}]'
+    assert canonical_json([shared, shared]) == '[{"a":1},{"a":1}]'
 
 
 @dataclass
@@ -97,9 +97,9 @@ class Plain:
     ],
 )
 def test_values_that_only_look_alike_differ(one: object, other: object) -> None:
-    assert digest({"t": one}) != digest({"t": other})
+    assert digest_of({"t": one}) != digest_of({"t": other})
 
 
 @pytest.mark.parametrize("make", [lambda: Secret("a"), lambda: Point(1), lambda: {1, 2, 3}])
 def test_values_that_hold_the_same_are_the_same(make: Callable[[], object]) -> None:
-    assert digest({"t": make()}) == digest({"t": make()})
+    assert digest_of({"t": make()}) == digest_of({"t": make()})

@@ -8,22 +8,22 @@ import pytest
 
 from wieldy import Limits, Permission, Tool, Toolbox, View
 from wieldy.core import choices
-from wieldy.core.limits import ISOLATIONS
+from wieldy.core.limits.limits import ISOLATIONS
 from wieldy.core.options import ToolOptions
-from wieldy.core.permission import MODES
+from wieldy.core.permission.permits import MODES
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import VALIDATIONS
-from wieldy.mcp.review import ON_CHANGE
+from wieldy.lock.lock_review import ON_CHANGE
 from wieldy.openapi.tools import OpenAPIOptions
-from wieldy.store.database import DURABILITIES
+from wieldy.store.databases.database import DURABILITIES
 from wieldy.store.ledger import Ledger
-from wieldy.store.rows import ENDS, STATES
-from wieldy.wire.call_text import render_call
+from wieldy.store.row_values import ENDS, STATES
 from wieldy.wire.checking import report
 from wieldy.wire.prompt import tool_instructions
-from wieldy.wire.target import PROVIDERS
+from wieldy.wire.schema.target import PROVIDERS
 from wieldy.wire.text import TextCallParser
-from wieldy.wire.text_dialects import DIALECTS
+from wieldy.wire.text.call_dialects import DIALECTS
+from wieldy.wire.text.call_text import render_call
 
 
 def test_the_types_know_all_that_are_taken() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wieldy import Toolbox
-from wieldy.core.names import near, plain, provider_name
+from wieldy.core.names import find_near_names, plain_name, provider_name
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 legal_names = st.from_regex(LEGAL, fullmatch=True)
@@ -86,12 +86,12 @@ async def test_tool_is_called_by_either_name() -> None:
 def test_near_names_are_found_the_best_first(
     wrong: str, known: list[str], found: list[str]
 ) -> None:
-    assert near(wrong, known) == found
+    assert find_near_names(wrong, known) == found
 
 
 @pytest.mark.parametrize("name", ["user_name", "userName", "User-Name", "USER NAME", "user.name"])
 def test_case_and_separators_do_not_count(name: str) -> None:
-    assert plain(name) == "username"
+    assert plain_name(name) == "username"
 
 
 def shuffled(name: str, count: int) -> list[str]:
@@ -113,9 +113,9 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def test_ten_thousand_names_cost_less_than_comparing_a_fifth_of_them_in_python() -> None:
     wrong = "forecast_for_tomorrow"
     known = shuffled(wrong, 10_000)
-    near(wrong, known[:1])  # What is loaded at the first wrong name is loaded once.
+    find_near_names(wrong, known[:1])  # What is loaded at the first wrong name is loaded once.
 
-    searched = cpu_seconds(lambda: near(wrong, known))
+    searched = cpu_seconds(lambda: find_near_names(wrong, known))
     compared = cpu_seconds(lambda: difflib.get_close_matches(wrong, known[:2_000], cutoff=0.6))
 
     assert searched < compared

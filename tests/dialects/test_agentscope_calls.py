@@ -24,12 +24,7 @@ from tests.dialects.agentscope_calls import (
     use,
 )
 from wieldy import Outcome, Status, Toolbox
-from wieldy.dialects.agentscope import (
-    TextBlock,
-    Toolkit,
-    ToolResponse,
-    ToolUseBlock,
-)
+from wieldy.dialects.agentscope import TextBlock, Toolkit, ToolResponse, ToolUseBlock
 
 # 001.2
 

@@ -11,11 +11,11 @@ import pytest
 from tests.names import Names
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, ServiceError, Toolbox
-from wieldy.core.addresses import Reach
+from wieldy.core.network.addresses import Reach
 from wieldy.openapi.client import Client, Request
 from wieldy.openapi.document import Document
-from wieldy.openapi.loading import load
-from wieldy.openapi.references import gather
+from wieldy.openapi.loading import load_document
+from wieldy.openapi.references import gather_documents
 from wieldy.openapi.server import Servers
 
 FAR = "93.184.216.34"
@@ -156,7 +156,7 @@ async def test_document_from_a_name_that_is_near_may_name_a_server_that_is_near(
     data = document({"/x": {"get": operation()}}, servers=[{"url": api.url}])
     api.answer("/openapi.json", 200, json.dumps(data))
     async with asking(api, names) as (client, _):
-        loaded = await load(f"http://intranet.example:{_port(api)}/openapi.json", client)
+        loaded = await load_document(f"http://intranet.example:{_port(api)}/openapi.json", client)
         read = Document(loaded.address, loaded.shown, loaded.data, loaded.asked)
 
         Servers(read, None, False, client)
@@ -179,10 +179,10 @@ async def test_reference_from_afar_to_this_machine_needs_the_users_own_word(
     fetched = Document("http://far.example/a.json", "it", data)
     async with asking(api) as (client, _):
         if said is None:
-            await gather(fetched, refs(other_api.url), client)
+            await gather_documents(fetched, refs(other_api.url), client)
         else:
             with pytest.raises(DocumentError, match=said):
-                await gather(fetched, refs(other_api.url), client)
+                await gather_documents(fetched, refs(other_api.url), client)
 
     assert bool(other_api.asked) is (said is None)
 
@@ -197,7 +197,7 @@ async def test_reference_that_is_moved_to_this_machine_is_not_read(
     fetched = Document("http://other.example/a.json", "it", document({"/x": {"$ref": "part.json"}}))
     async with asking(api) as (client, _):
         with pytest.raises(DocumentError):
-            await gather(fetched, True, client)
+            await gather_documents(fetched, True, client)
 
     assert other_api.asked == []
 

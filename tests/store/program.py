@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from wieldy import ArtifactError, Handler, Outcome, Run, Toolbox
-from wieldy.store.artifact import Change
+from wieldy.store.artifacts.artifact import Change
 
 URL, EFFECTS, DEATH = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 

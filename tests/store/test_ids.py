@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.store.conftest import Execute
 from tests.store.test_plans import MANY, listening, planned
 from wieldy import Call, Toolbox
-from wieldy.store.id_ranges import _following
+from wieldy.store.databases.id_ranges import _following
 
 
 def add(a: int) -> int:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, event
 
 from tests.store.conftest import Execute
 from wieldy import Toolbox
-from wieldy.store.rows import STATES
+from wieldy.store.row_values import STATES
 
 MANY = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, event
 from tests.store.child import Children
 from tests.store.server import Server
 from wieldy import NotKept, SessionTaken, Toolbox
-from wieldy.store.tables import pack, unpack
+from wieldy.store.databases.tables import pack_text, unpack
 
 Execute = Callable[[str], str]
 HOSTILE = [
@@ -119,7 +119,7 @@ async def test_a_name_that_is_too_long_or_none_is_refused_at_the_border(
 
 @given(st.text(alphabet=st.characters(), max_size=500))
 def test_packed_text_comes_back_and_fits_an_index(text: str) -> None:
-    packed = pack(text)
+    packed = pack_text(text)
     assert unpack(packed) == text
     assert "\0" not in packed
     assert len(packed.encode()) < 2600

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wieldy.tools.grep import grep
+from wieldy.tools.grep import grep_lines
 
 TEXT = "alpha\nbeta\ngamma\r\ndelta\nBETA\n"
 
@@ -10,7 +10,7 @@ TEXT = "alpha\nbeta\ngamma\r\ndelta\nBETA\n"
 def found(
     pattern: str, text: str = TEXT, case: bool = False, around: int = 0, most: int = 50
 ) -> str:
-    return grep(text, pattern, case, around, most)
+    return grep_lines(text, pattern, case, around, most)
 
 
 def test_lines_are_found_with_their_numbers() -> None:

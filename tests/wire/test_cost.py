@@ -3,8 +3,8 @@
 import pytest
 
 from wieldy import Toolbox
-from wieldy.wire.cost import cost, estimate, rendering, stable_json
-from wieldy.wire.target import PROVIDERS
+from wieldy.wire.cost import estimate_text_tokens, rendering, stable_json, tool_cost
+from wieldy.wire.schema.target import PROVIDERS
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def box() -> Toolbox:
 
 
 def test_cost_is_told_per_tool_and_per_group(box: Toolbox) -> None:
-    found = cost(box, "openai")
+    found = tool_cost(box, "openai")
 
     assert list(found.tools) == ["add", "fetch"]
     assert found.groups == {"basic": found.tools["add"], "web": found.tools["fetch"]}
@@ -35,16 +35,16 @@ def test_cost_is_told_per_tool_and_per_group(box: Toolbox) -> None:
 
 
 def test_another_counter_may_be_used(box: Toolbox) -> None:
-    found = cost(box, "anthropic", count=len)
+    found = tool_cost(box, "anthropic", count=len)
 
-    assert found.total > cost(box, "anthropic").total
+    assert found.total > tool_cost(box, "anthropic").total
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd", 1), ("abcde", 2), ("你好", 2)])
 def test_the_estimate_counts_four_ascii_characters_or_one_other_as_a_token(
     text: str, tokens: int
 ) -> None:
-    assert estimate(text) == tokens
+    assert estimate_text_tokens(text) == tokens
 
 
 @pytest.mark.parametrize("strict", [False, True])

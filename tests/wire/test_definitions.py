@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from wieldy import Toolbox
-from wieldy.wire.definitions import definitions
+from wieldy.wire.definitions import tool_definitions
 
 PARAMETERS = {
     "type": "object",
@@ -62,21 +62,23 @@ def test_a_tool_is_described_as_the_provider_wants_it(
     if provider == "mcp":
         expected["outputSchema"] = box.get("half").output_schema  # type: ignore[union-attr]
 
-    assert definitions(box, provider, strict) == [expected]
+    assert tool_definitions(box, provider, strict) == [expected]
 
 
 def test_a_function_without_parameters_has_none_in_the_old_subset() -> None:
     box = Toolbox()
     box.add(lambda: None, name="now")
 
-    assert definitions(box, "gemini-openapi") == [{"name": "now", "description": ""}]
+    assert tool_definitions(box, "gemini-openapi") == [{"name": "now", "description": ""}]
 
 
 def test_strict_tools_beyond_anthropics_limit_are_described_without(box: Toolbox) -> None:
     for n in range(25):
         box.add(lambda a: a, name=f"tool{n}", input_schema=PARAMETERS)
 
-    marked = [definition.get("strict", False) for definition in definitions(box, "anthropic", True)]
+    marked = [
+        definition.get("strict", False) for definition in tool_definitions(box, "anthropic", True)
+    ]
 
     assert marked == [True] * 20 + [False] * 6
 
@@ -88,7 +90,9 @@ def test_optional_and_choice_parameters_are_counted_for_anthropic() -> None:
     box.add(lambda: None, name="more", input_schema=optional)
     box.add(lambda: None, name="plain", input_schema=PARAMETERS)
 
-    marked = [definition.get("strict", False) for definition in definitions(box, "anthropic", True)]
+    marked = [
+        definition.get("strict", False) for definition in tool_definitions(box, "anthropic", True)
+    ]
 
     assert marked == [True, False, True]
 
@@ -99,14 +103,14 @@ def test_a_tool_that_cant_be_strict_says_so_to_openai() -> None:
     @box.tool
     def log(**fields: int) -> None: ...
 
-    [definition] = definitions(box, "openai", strict=True)
+    [definition] = tool_definitions(box, "openai", strict=True)
 
     assert definition["function"]["strict"] is False
 
 
 def test_an_unknown_provider_is_refused_with_a_near_name(box: Toolbox) -> None:
     with pytest.raises(ValueError, match="Did you mean: anthropic"):
-        definitions(box, "antropic")
+        tool_definitions(box, "antropic")
 
 
 def test_mcp_keeps_the_dialect_that_a_schema_names() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 from wieldy.models.model import Model, ModelRequest
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -283,7 +283,7 @@ class BaseAgent:
 
     def close(self) -> None:
         """Let go of the toolbox, if it is this agent's own."""
-        border().wait(lambda home: self.async_close())
+        blocking_border().wait(lambda home: self.async_close())
 
     async def __aenter__(self) -> Self:
         return self

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wieldy.core.schema import output_schema
+from wieldy.core.schema.json_schema import output_schema
 
 _JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "object", "null"))
 

@@ -37,7 +37,7 @@ def _is_fastmcp(transport: Any) -> bool:
 def _place(transport: Any) -> Any:
     """What a transport to another process or machine leads to."""
     # The SDK is heavy, and most programs need none.
-    from wieldy.mcp.source import Address, Command  # noqa: PLC0415
+    from wieldy.mcp.client.server_source import Address, Command  # noqa: PLC0415
 
     if hasattr(transport, "command"):
         cwd = None if transport.cwd is None else str(transport.cwd)

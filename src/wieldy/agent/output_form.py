@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
-from wieldy.wire.json_document import StructuredError
-from wieldy.wire.json_validation import check_model, check_schema, model_schema
-from wieldy.wire.structured import StructuredStream
+from wieldy.wire.structured.json_document import StructuredError
+from wieldy.wire.structured.json_validation import check_model, check_schema, model_schema
+from wieldy.wire.structured.structured_stream import StructuredStream
 
 from .nested_data import PathStyle, split_path
 from .output_model import make_model

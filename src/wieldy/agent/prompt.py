@@ -5,13 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from .nested_data import (
-    copy_containers,
-    fill_placeholders,
-    get_dotted,
-    merge_values,
-    nest_dotted,
-)
+from .nested_data import copy_containers, fill_placeholders, get_dotted, merge_values, nest_dotted
 
 SLOTS = (
     "system",

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from wieldy.core.names import listed_names
 from wieldy.core.run_errors import KeysMissing, RunCancelled, RunInterrupted
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 from wieldy.models.model import Said
 
 from .event_log import EventLog
@@ -289,4 +289,4 @@ class Response:
 
 
 def _blocking(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    return border().wait(lambda home: start())
+    return blocking_border().wait(lambda home: start())

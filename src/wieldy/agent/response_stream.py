@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Generator, Iterable
 from typing import Any, Literal, get_args
 
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 
 from .event_log import EventLog
 from .request import Request
@@ -42,10 +42,10 @@ def blocking_items(stream: AsyncGenerator[Any]) -> Generator[Any]:
         await stream.aclose()
 
     try:
-        while (item := border().wait(lambda home: take())) is not _END:
+        while (item := blocking_border().wait(lambda home: take())) is not _END:
             yield item
     finally:
-        border().wait(lambda home: close())
+        blocking_border().wait(lambda home: close())
 
 
 async def _data_of(log: EventLog, name: str) -> AsyncGenerator[Any]:

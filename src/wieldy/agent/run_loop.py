@@ -15,8 +15,8 @@ from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallDenied
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
-from wieldy.wire.json_document import StructuredError
 from wieldy.wire.stream_events import TextDelta, ThinkingDelta
+from wieldy.wire.structured.json_document import StructuredError
 
 from .answer_meta import make_meta
 from .answer_watch import watch_answer

@@ -4,8 +4,8 @@ from typing import Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome
-from wieldy.core.credential import sent_secrets
-from wieldy.core.secret import redact_data
+from wieldy.core.secrets.credential import sent_secrets
+from wieldy.core.secrets.secret import redact_data
 from wieldy.core.tool import Tool
 
 from .outcome_words import tell_outcome

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from wieldy.core.choices import ChangePolicy
-from wieldy.mcp.lock import LOCK_FILE
+from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
 from .artifacts import run_artifacts
@@ -43,10 +43,10 @@ from .options import (
     UnknownCalls,
 )
 from .pending import Verdict, run_approve, run_deny, run_pending
-from .recovery import End, run_recover, run_settle
+from .recover import End, run_recover, run_settle
 from .run import run_agent
 from .serve import Place, run_serve
-from .source import Own
+from .sources import Own
 from .store_choice import StoreChoice
 
 Guard = Annotated[

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wieldy.core.errors import WieldyError
-from wieldy.core.names import near
+from wieldy.core.names import find_near_names
 
 _DEEPEST = 20
 
@@ -75,7 +75,7 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     # A renamed argument may still be repaired by the tool, but not by guessing its type.
     if others:
         return others if isinstance(others, Mapping) else {}
-    hint = near(name, known)
+    hint = find_near_names(name, known)
     there = f"Did you mean {hint[0]!r}?" if hint else _listing(known)
     raise ArgumentError(f"There is no argument {name!r}. {there}")
 

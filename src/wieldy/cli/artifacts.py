@@ -4,8 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.errors import WieldyError
-from wieldy.store.artifact import Head
-from wieldy.store.handle import parse_handle
+from wieldy.store.artifacts.artifact import Head, parse_handle
 
 from . import exits, screen
 from .store_choice import StoreChoice
@@ -136,4 +135,4 @@ def run_artifacts(
 def _timed(data: dict[str, Any]) -> dict[str, Any]:
     """The data with its moments as programs take them."""
     times = ("at", "created_at", "changed_at")
-    return {key: screen.moment(v) if key in times else v for key, v in data.items()}
+    return {key: screen.iso_time(v) if key in times else v for key, v in data.items()}

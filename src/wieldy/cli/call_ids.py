@@ -4,8 +4,8 @@ import re
 from typing import TYPE_CHECKING
 
 from wieldy.core.errors import WieldyError
-from wieldy.core.names import near
-from wieldy.store.entry import Entry
+from wieldy.core.names import find_near_names
+from wieldy.store.ledger_entry import Entry
 
 if TYPE_CHECKING:
     from wieldy.store.store import Store
@@ -40,7 +40,7 @@ async def find_entry(store: "Store", given: str, listing: str) -> Entry:
     if begun and _is_abbreviation(given, begun[0]):
         entry = await ledger.get(begun[0])
     if entry is None:
-        hint = begun or near(given, await ledger.ids(limit=_NEAR_AMONG))
+        hint = begun or find_near_names(given, await ledger.ids(limit=_NEAR_AMONG))
         there = f"Did you mean {' or '.join(hint)}?" if hint else f"{listing} lists the calls."
         raise CallIdError(f"There is no call {given!r} in {store.address}. {there}")
     return entry

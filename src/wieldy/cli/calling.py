@@ -1,25 +1,49 @@
 """`wieldy call`: one call, watched, and decided on where a person is there."""
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import dropwhile
+from pathlib import Path
 from typing import Any
 
-from wieldy.core.approvals import Parked
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments
+from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments, ToolFailed
+from wieldy.core.permission.parked import Parked
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
-from .answering import asked_answers
 from .arguments import ArgumentError, read_arguments
-from .asking import Answer, ask, edited
+from .input_answers import asked_answers
 from .listing import the_tool
-from .outlet import Outlet
-from .source import Loaded, Own, loaded
+from .live_output import Outlet
+from .sources import Loaded, Own, loaded_tools
 from .store_choice import StoreChoice
-from .tool_traceback import say_traceback
+from .terminal_questions import Answer, ask_approval, ask_edits
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def say_traceback(outcome: Outcome) -> None:
+    """Write on stderr where a tool raised, if it did."""
+    if not isinstance(outcome.error, ToolFailed):
+        return
+    if outcome.error.redacted:
+        screen.say("The traceback is not shown, because it would tell a secret.")
+    elif outcome.error.original.__traceback__ is None:
+        screen.say("There is no traceback: the tool raised in another process.")
+    else:
+        screen.say(_traceback_text(outcome.error.original).rstrip("\n"))
+
+
+def _traceback_text(original: BaseException) -> str:
+    """The traceback, from the first frame that is not ours."""
+    told = traceback.TracebackException.from_exception(original)
+    theirs = dropwhile(lambda frame: frame.filename.startswith(_PACKAGE), told.stack)
+    told.stack = traceback.StackSummary.from_list([*theirs] or told.stack)
+    return "".join(told.format())
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +67,7 @@ def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
     def work(runner: asyncio.Runner) -> int:
         if wish.timeout is not None and not wish.timeout > 0:
             raise ArgumentError("--timeout takes seconds above 0.")
-        with loaded(runner, sources, own) as found:
+        with loaded_tools(runner, sources, own) as found:
             tool = the_tool(found, wish.name)
             arguments = read_arguments(tool.input_schema, wish.pairs, wish.text)
             outlet = Outlet(wish.as_json)
@@ -94,11 +118,11 @@ def _decide(
     changes: dict[str, Any] = {}
     while True:
         shown = {**parked.shown, **changes}
-        match ask(call.tool, shown, parked.reason):
+        match ask_approval(call.tool, shown, parked.reason):
             case Answer.NO:
                 return runner.run(box.deny(call.id, by, "the caller said no"))
             case Answer.EDIT:
-                changes.update(edited(shown, the_tool(found, call.tool).input_schema))
+                changes.update(ask_edits(shown, the_tool(found, call.tool).input_schema))
             case Answer.YES:
                 arguments = {**parked.arguments, **changes} if changes else None
                 try:

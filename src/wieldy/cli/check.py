@@ -9,23 +9,25 @@ from rich.text import Text
 
 from wieldy.core.choices import ProviderFormat
 from wieldy.wire.checking import Report, report
-from wieldy.wire.cost import cost
-from wieldy.wire.target import PROVIDERS
+from wieldy.wire.cost import tool_cost
+from wieldy.wire.schema.target import PROVIDERS
 
 from . import exits, screen
-from .source import loaded
+from .sources import loaded_tools
 
 
 def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_json: bool) -> int:
     """Print the reports; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources) as found:
+        with loaded_tools(runner, sources) as found:
             tools = list(found.box)
             # A name that is none is refused there, with the near ones.
             chosen = cast("list[ProviderFormat]", providers) or PROVIDERS
             reports = [report(tools, each, strict) for each in chosen]
-            tokens = {each.provider: cost(tools, each.provider, strict).total for each in reports}
+            tokens = {
+                each.provider: tool_cost(tools, each.provider, strict).total for each in reports
+            }
             if as_json:
                 screen.put([_plain(each, tokens[each.provider]) for each in reports])
             else:

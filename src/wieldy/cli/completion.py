@@ -14,13 +14,13 @@ from typing import TypeVar
 import typer
 
 from wieldy.core.errors import WieldyError
-from wieldy.store.rows import STATES
+from wieldy.store.row_values import STATES
 from wieldy.toolbox import Toolbox
-from wieldy.wire.target import PROVIDERS
+from wieldy.wire.schema.target import PROVIDERS
 
 from . import environment, screen
 from .manual import read_pages
-from .source import Own, load
+from .sources import Own, load_sources
 from .store_choice import StoreChoice
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def tools(context: typer.Context, incomplete: str) -> list[str]:
         here = [each for each in environment.sources(given) if ".py" in each or ":" in each]
         # Nothing is started and nobody is asked over a network for a completion.
         local = [each for each in here if "://" not in each]
-        return (await load(local, Own())).box.names
+        return (await load_sources(local, Own())).box.names
 
     return _fitting(_quietly(names, []), incomplete)
 

@@ -17,11 +17,11 @@ from rich.text import Text as Line
 
 from wieldy.agent.default_agent import Agent
 from wieldy.agent.response import Response
-from wieldy.core.approvals import Parked
 from wieldy.core.block import Progress, Text
 from wieldy.core.call import Call, Outcome
 from wieldy.core.context import Context
 from wieldy.core.errors import InvalidArguments
+from wieldy.core.permission.parked import Parked
 from wieldy.core.tool import Tool
 from wieldy.testing import ScriptedModel
 from wieldy.toolbox import Toolbox

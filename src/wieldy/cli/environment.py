@@ -33,7 +33,7 @@ def store_url(given: str | None) -> str:
     return url
 
 
-def kept(store: str | None) -> Toolbox:
+def store_box(store: str | None) -> Toolbox:
     """A toolbox over a store that others keep: it has no tools, and forgets nothing for them."""
     return Toolbox(store=store_url(store), retention=Retention.unbounded())
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wieldy.core.errors import ToolNotFound
-from wieldy.core.names import near
+from wieldy.core.names import find_near_names
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
-from wieldy.wire.definitions import definitions
+from wieldy.wire.definitions import tool_definitions
 
 from . import exits, screen
-from .source import Loaded, NothingLoaded, loaded
+from .sources import Loaded, NothingLoaded, loaded_tools
 
 
 def run_list(sources: list[str] | None, as_json: bool) -> int:
     """Print the tools; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources) as found:
+        with loaded_tools(runner, sources) as found:
             if as_json:
                 told = [failure.to_dict() for failure in (*found.failed, *found.refused)]
                 screen.put([*(_brief(tool, found) for tool in found.box), *told])
@@ -66,11 +66,11 @@ def run_describe(
     """Print all about one tool, or how a provider is told of it; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources) as found:
+        with loaded_tools(runner, sources) as found:
             tool = the_tool(found, name)
             if provider is not None:
                 # For a program and a person alike: this is what is sent.
-                screen.put(definitions([tool], provider, strict)[0])
+                screen.put(tool_definitions([tool], provider, strict)[0])
             elif as_json:
                 screen.put(_whole(tool, found))
             else:
@@ -88,7 +88,7 @@ def the_tool(found: Loaded, name: str) -> Tool:
         off = [group.name for group in groups if not group.active]
         more = f" These groups are not active: {', '.join(off)}." if off else ""
         reason = f"There is no tool named {name!r}.{more}"
-        raise ToolNotFound(name, near(name, found.box.names), reason)
+        raise ToolNotFound(name, find_near_names(name, found.box.names), reason)
     return tool
 
 

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
-from wieldy.core.visible import visible
-from wieldy.mcp.definition import Definition
-from wieldy.mcp.lock import Changes, Lock
-from wieldy.mcp.suspicion import Finding, suspicions
+from wieldy.core.visible_text import visible_line
+from wieldy.lock.definition import Definition
+from wieldy.lock.lockfile import Changes, Lock
+from wieldy.lock.suspicion import Finding, suspicions
 
 from . import exits, screen
 from .module import SourceError
-from .source import Failure, NothingLoaded, loaded
+from .sources import Failure, NothingLoaded, loaded_tools
 
 _SAME, _CHANGED = exits.OK, exits.FAILED
 _STYLES = {"added": "green", "changed": "yellow", "removed": "red", "suspicious": "magenta"}
@@ -90,7 +90,7 @@ def _over(
 
     def load(runner: asyncio.Runner) -> int:
         try:
-            with loaded(runner, sources) as found:
+            with loaded_tools(runner, sources) as found:
                 if not found.failed or partial:
                     return work(found.box.all_tools(), found.failed)
                 failed = found.failed
@@ -168,7 +168,7 @@ def _plain(
 
 
 def _mark(kind: str, name: str, more: str) -> None:
-    text = Text.assemble("  ", (f"{kind:10}", _STYLES[kind]), "  ", visible(name, 80))
+    text = Text.assemble("  ", (f"{kind:10}", _STYLES[kind]), "  ", visible_line(name, 80))
     screen.console().print(text.append(f"  {more}" if more else ""), soft_wrap=True)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Decision
 from wieldy.core.errors import WieldyError
-from wieldy.core.names import near
-from wieldy.store.entry import Entry
-from wieldy.store.rows import STATES
+from wieldy.core.names import find_near_names
+from wieldy.store.ledger_entry import Entry
+from wieldy.store.row_values import STATES
 
 from . import exits, screen
 from .call_ids import find_entry
+from .json_views import entry_data
 from .moments import read_moment
-from .record import entry_data
 from .store_choice import StoreChoice
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Filter:
         if self.limit < 0:
             raise LogError("--limit takes 0, for all, or a number above it.")
         if self.status is not None and self.status not in STATES:
-            hint = near(self.status, STATES)
+            hint = find_near_names(self.status, STATES)
             there = f"Did you mean {hint[0]}?" if hint else f"There are: {', '.join(STATES)}."
             raise LogError(f"There is no status {self.status!r}. {there}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wieldy.core.errors import WieldyError
-from wieldy.core.names import near
+from wieldy.core.names import find_near_names
 
 from . import exits, screen
 
@@ -62,7 +62,7 @@ def find_page(name: str) -> ManualPage:
     asked = name.removeprefix("docs/").partition("#")[0].removesuffix(".md")
     if asked in pages:
         return pages[asked]
-    hint = near(asked, pages)
+    hint = find_near_names(asked, pages)
     there = f"Did you mean {' or '.join(hint)}?" if hint else "`wieldy docs` lists the pages."
     raise PageNotFound(f"There is no page {name!r}. {there}")
 

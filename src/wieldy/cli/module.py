@@ -11,8 +11,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeVar
 
-from wieldy.core.errors import WieldyError, describe
-from wieldy.core.names import near
+from wieldy.core.errors import WieldyError, describe_exception
+from wieldy.core.names import find_near_names
 from wieldy.view import View
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def load_named(source: str, default: str, kind: type[T], title: str) -> T:
     if isinstance(found, kind):
         return found
     there = [each for each, value in vars(module).items() if isinstance(value, kind)]
-    hint = near(name, there) or there
+    hint = find_near_names(name, there) or there
     advice = f"Did you mean {path}:{hint[0]}?" if hint else f"It has no {title} at all."
     raise SourceError(f"{path} has no {title.lower()} named {name!r}. {advice}")
 
@@ -84,7 +84,7 @@ def _run(load: Callable[[], object], source: str) -> None:
     except (Exception, SystemExit) as error:
         # Other people's code: what it raises is shown, without our frames around it.
         hint = _place(error) or _hint(error, source)
-        raise SourceError(f"{source} can't be loaded: {describe(error)}{hint}") from error
+        raise SourceError(f"{source} can't be loaded: {describe_exception(error)}{hint}") from error
 
 
 def _hint(error: BaseException, source: str) -> str:

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from wieldy.core.approvals import Parked
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallDenied, ToolNotFound
-from wieldy.core.visible import visible, visible_name
+from wieldy.core.permission.parked import Parked
+from wieldy.core.visible_text import visible_line, visible_name
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
-from .answering import given_answers
 from .arguments import ArgumentError, read_arguments
 from .call_ids import find_entry
+from .calling import say_traceback
+from .input_answers import given_answers
+from .json_views import parked_data
+from .live_output import Outlet
 from .module import SourceError
-from .outlet import Outlet
-from .record import parked_data
-from .source import Own, loaded
+from .sources import Own, loaded_tools
 from .store_choice import IN_MEMORY, StoreChoice
-from .tool_traceback import say_traceback
 
 _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 
@@ -93,7 +93,7 @@ def run_approve(
             if traceback:
                 say_traceback(outcome)
             if code == exits.WAITING:
-                screen.say(f"It ran, and asks: {visible(str(outcome.metadata.get('reason')))}")
+                screen.say(f"It ran, and asks: {visible_line(str(outcome.metadata.get('reason')))}")
             return code
 
     return exits.guarded(work)
@@ -123,7 +123,7 @@ def deciding(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
         with reading(runner, choice) as box:
             yield box
         return
-    with loaded(runner, [*choice.sources], Own(choice.url)) as found:
+    with loaded_tools(runner, [*choice.sources], Own(choice.url)) as found:
         if not found.kept:
             raise SourceError(IN_MEMORY)
         yield found.toolbox
@@ -175,7 +175,9 @@ async def _approved(box: Toolbox) -> set[str]:
 def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
     now = time.time()
     scope = parked.scope
-    who = visible(" ".join(filter(None, (scope.agent, scope.session and f"({scope.session})"))))
+    who = visible_line(
+        " ".join(filter(None, (scope.agent, scope.session and f"({scope.session})")))
+    )
     expires = "" if parked.expires_at is None else f"in {screen.age(parked.expires_at - now)}"
     return (
         parked.id,
@@ -184,6 +186,6 @@ def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
         screen.age(now - parked.at),
         expires,
         who,
-        visible(parked.reason or "", 60),
+        visible_line(parked.reason or "", 60),
         screen.exact(parked.shown),
     )

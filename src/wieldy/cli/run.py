@@ -12,13 +12,13 @@ from wieldy.core.call import Outcome
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunInterrupted
-from wieldy.wire.structured import StructuredError
+from wieldy.wire.structured.structured_stream import StructuredError
 
 from . import environment, exits, screen
-from .answering import asked_answers
-from .asking import Answer, ask, edited
+from .input_answers import asked_answers
+from .live_output import Meter, own_stdout
 from .module import load_named
-from .outlet import Meter, own_stdout
+from .terminal_questions import Answer, ask_approval, ask_edits
 
 
 def run_agent(source: str, question: str, as_json: bool) -> int:
@@ -125,12 +125,12 @@ class _Desk:
         changes: dict[str, Any] = {}
         while True:
             shown = {**parked.shown, **changes}
-            match ask(call.tool, shown, parked.reason):
+            match ask_approval(call.tool, shown, parked.reason):
                 case Answer.NO:
                     return await box.deny(call.id, self._by, "the user said no")
                 case Answer.EDIT:
                     tool = box.get(call.tool)
-                    changes.update(edited(shown, {} if tool is None else tool.input_schema))
+                    changes.update(ask_edits(shown, {} if tool is None else tool.input_schema))
                 case Answer.YES:
                     arguments = {**parked.arguments, **changes} if changes else None
                     try:

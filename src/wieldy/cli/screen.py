@@ -19,7 +19,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from wieldy.core.visible import visible, visible_value
+from wieldy.core.visible_text import visible_line, visible_value
 
 from . import environment
 
@@ -94,7 +94,7 @@ def exact(data: Any) -> str:
     try:
         return visible_value(_plain(data))
     except ValueError:
-        return visible(repr(data))
+        return visible_line(repr(data))
 
 
 def say(text: str, style: str = "") -> None:
@@ -212,7 +212,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> None:
         out.print(text, soft_wrap=True)
 
 
-def moment(seconds: float | None) -> str | None:
+def iso_time(seconds: float | None) -> str | None:
     """A time for a program: ISO 8601 in UTC."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
 

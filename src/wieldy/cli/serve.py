@@ -14,7 +14,7 @@ from typing import Any
 from wieldy.core.errors import WieldyError
 
 from . import environment, exits, screen
-from .source import Loaded, Own, loaded
+from .sources import Loaded, Own, loaded_tools
 
 _NAME = "wieldy"
 
@@ -37,7 +37,7 @@ def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
     """Serve the tools at a place, or over stdin and stdout where there is none."""
 
     def work(runner: asyncio.Runner) -> int:
-        with loaded(runner, sources, own) as found:
+        with loaded_tools(runner, sources, own) as found:
             if place is None:
                 runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:

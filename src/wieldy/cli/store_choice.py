@@ -7,7 +7,7 @@ from wieldy.toolbox import Toolbox
 
 from . import environment
 from .module import SourceError, load_box
-from .source import has_store, is_python
+from .sources import has_store, is_python
 
 IN_MEMORY = (
     "The toolbox of this source keeps its calls in memory: nothing is recorded there. "
@@ -26,7 +26,7 @@ class StoreChoice:
         """A toolbox over the store; that of a Python source is the source's own."""
         loaded = [load_box(source) for source in self.sources if is_python(source)]
         if not loaded:
-            return environment.kept(self.url)
+            return environment.store_box(self.url)
         if self.url is not None:
             raise SourceError("Give --store or --source: a Python source has a store of its own.")
         boxes = [box for box in loaded if isinstance(box, Toolbox)]
@@ -52,6 +52,6 @@ class StoreChoice:
     def _store_option(self) -> str:
         if self.url is None:
             return ""
-        from wieldy.store.database import shown_address  # noqa: PLC0415 - loads SQLAlchemy
+        from wieldy.store.databases.database import shown_address  # noqa: PLC0415 - loads SQLAlchemy
 
         return f" --store {shlex.quote(shown_address(self.url))}"

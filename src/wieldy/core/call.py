@@ -8,7 +8,7 @@ from typing import Any
 
 from .block import Block, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
-from .option_check import check_options
+from .keyword_check import check_options
 
 _LONGEST_ID = 500
 _DIGITS = 12

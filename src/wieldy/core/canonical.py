@@ -6,7 +6,16 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 
-from .secret import is_secret
+from .secrets.secret import is_secret
+
+
+def plain_json(value: Any, name: str) -> Any:
+    """A copy of the value as JSON holds it, or raise what is wrong with it."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{name} must be JSON ({error})") from None
+
 
 # Modules of values whose `repr` says all there is to say.
 _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
@@ -14,15 +23,15 @@ _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathli
 _MOST_BITS = 10_000
 
 
-def digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
     """A SHA-256 over the value's canonical form; `True`, `1` and `1.0` differ."""
     # Loaded at the first digest, to keep `import wieldy` light.
     import hashlib  # noqa: PLC0415
 
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """JSON with sorted keys. What JSON does not know stands as its type and what it holds.
 
     An object that does not tell what it holds stands for itself alone.
@@ -53,7 +62,7 @@ def _held(value: Any) -> Any:
         slots = {field: getattr(value, field, None) for field in getattr(value, "__slots__", ())}
         return {**slots, **getattr(value, "__dict__", {})}
     if isinstance(value, set | frozenset):
-        return sorted(map(canonical, value))
+        return sorted(map(canonical_json, value))
     told = isinstance(value, Enum) or type(value).__module__ in _TELLING
     return repr(value) if told else id(value)
 

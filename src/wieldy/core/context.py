@@ -6,8 +6,8 @@ from typing import Any
 
 from .block import Progress
 from .call import Scope
-from .injected import Injected
 from .run import Run
+from .schema.signature import Injected
 
 
 class _Shown:

@@ -10,11 +10,9 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
+from .arguments.argument_repair import Receipt
 from .block import FINAL, Block, Progress, to_text
 from .call import Call, Outcome, Scope, Status, asked_for
-from .channel import Channel, streamed
-from .credential import sent_secrets
-from .current import current_task
 from .errors import (
     CallDenied,
     CallError,
@@ -26,28 +24,22 @@ from .errors import (
     ToolFailed,
     ToolNotFound,
 )
-from .invoke import failed, failure, settled
-from .names import near
-from .permission import Permits
+from .invoke import failure_outcome, outcome_of_exception, settle_value
+from .names import find_near_names
+from .permission.permits import Permits
 from .plan import Plan, Planner
-from .record import Recorder
+from .recording import Recorder
 from .registry import Registry
-from .repair import Receipt
-from .result_check import checked_outcome
 from .run import ENDED_TASK, Extras, Late, Observer, Run, covered_content, current_run
-from .secret import redact, redact_data
+from .schema.result_check import checked_outcome
+from .secrets.credential import sent_secrets
+from .secrets.secret import redact_data, redact_text
 from .selection import Selection
-from .sync import border
+from .streaming import Channel, iterate_pushed
+from .sync import blocking_border
+from .task import current_task
 from .tool import Tool
-from .tracing import (
-    OTEL_API,
-    VARIABLE,
-    close_span,
-    open_span,
-    probe,
-    tracing,
-    variables,
-)
+from .tracing import OTEL_API, VARIABLE, close_span, is_tracing, open_span, probe, variables
 
 _DEEPEST = 50
 _OK = Status.OK
@@ -121,13 +113,13 @@ class Engine:
                         value = await value
                     if type(value) not in FINAL:
                         run.late, run.tool = self._late, plan.tool
-                        value = await settled(run, value, plan.executor)
+                        value = await settle_value(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
                     # The task's context knows the run: the two would be a ring.
                     run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
-                    outcome = await self._paused(run, failed(run, error))
+                    outcome = await self._paused(run, outcome_of_exception(run, error))
         except Exception as error:
             outcome = _refused(run, error)
         except asyncio.CancelledError as error:
@@ -162,7 +154,7 @@ class Engine:
         def start(channel: Channel) -> Coroutine[Any, Any, Outcome]:
             return self.run(call, selection, Extras(deps, channel, check_output=check_output))
 
-        return streamed(start, live)
+        return iterate_pushed(start, live)
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, their repairs and secrets, or raise why not."""
@@ -235,7 +227,7 @@ class Engine:
             if run.parent.secrets:
                 run.keep_secret(run.parent.secrets)
             run.call = _nested(run.call, run.parent.call)
-        if tracing():
+        if is_tracing():
             return await self._traced(run, selection)
         return await self._paused(run, await self._enter(run, self._find(run, selection)))
 
@@ -268,7 +260,7 @@ class Engine:
                 for tool in self._registry.tools()
                 if self._registry.active(tool) and (selection is None or selection.shows(tool))
             ]
-            raise ToolNotFound(name, near(name, seen))
+            raise ToolNotFound(name, find_near_names(name, seen))
         if tool.hold is not None and not tool.hold.asks:
             raise CallDenied(tool.name, tool.hold.reason)
         if not self._registry.active(tool):
@@ -328,7 +320,9 @@ class Engine:
         self._running.discard(run)
         if not self._attended:
             return
-        outcome = Outcome(run.call, Status.OK, value) if error is None else failure(run, error)
+        outcome = (
+            Outcome(run.call, Status.OK, value) if error is None else failure_outcome(run, error)
+        )
         if run.secrets:
             outcome = _covered(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
@@ -342,7 +336,7 @@ class Engine:
         except RuntimeError:
             pass  # It was closed in this moment.
         # The loop of the call has ended before its function.
-        border().submit(telling)
+        blocking_border().submit(telling)
 
 
 def _weakly(engine: Engine) -> Late:
@@ -383,7 +377,7 @@ async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
 def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
     """The outcome of a call whose task was cancelled, or of one that only raised so itself."""
     if not run.cancel_requested():
-        return failure(run, error)
+        return failure_outcome(run, error)
     run.unwinding = error
     run.eventful = True
     return Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
@@ -408,7 +402,7 @@ def _wound_up(run: Run, outcome: Outcome) -> Outcome:
         raise
     except BaseException as error:
         # Other people's blocks, which may raise anything when they are looked at.
-        broken = failure(run, error)
+        broken = failure_outcome(run, error)
         broken.metadata.update(redact_data(run.metadata or {}, run.secrets))
         broken.seconds = outcome.seconds
         return broken
@@ -418,7 +412,7 @@ def _covered(run: Run, outcome: Outcome) -> Outcome:
     try:
         content = covered_content(outcome.content, run.secrets)
     except Exception as error:
-        return failure(run, error)
+        return failure_outcome(run, error)
     return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
 
 
@@ -431,7 +425,7 @@ def _note_covered(run: Run, value: Any) -> None:
     """Say where a value holds what is covered in the content: it is not to be shown."""
     if value is not None:
         whole = to_text(value)
-        if redact(whole, run.secrets) != whole:
+        if redact_text(whole, run.secrets) != whole:
             run.note("covered", True)
 
 
@@ -456,7 +450,7 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
 def _refused(run: Run, error: Exception) -> Outcome:
     """What kept the call from reaching its function, as an outcome."""
     if not isinstance(error, CallError):
-        return failed(run, error)
+        return outcome_of_exception(run, error)
     if isinstance(error, InvalidArguments):
         error = _discreet(run, error)
     status = _STATUSES.get(type(error), Status.ERROR)
@@ -470,4 +464,4 @@ def _discreet(run: Run, error: InvalidArguments) -> InvalidArguments:
     secrets = (*run.secrets, *sent)
     if not secrets:
         return error
-    return InvalidArguments(error.tool, [redact(each, secrets) for each in error.problems])
+    return InvalidArguments(error.tool, [redact_text(each, secrets) for each in error.problems])

@@ -54,7 +54,7 @@ WieldyError
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .plain import plain_json
+from .canonical import plain_json
 
 
 class WieldyError(Exception):
@@ -483,7 +483,7 @@ class ToolFailed(CallError):
         redacted: bool | None = None,
         streaming: bool = False,
     ) -> None:
-        super().__init__(describe(original) if message is None else message)
+        super().__init__(describe_exception(original) if message is None else message)
         self.original = original
         self.redacted = message is not None if redacted is None else redacted
         self.streaming = streaming
@@ -491,7 +491,7 @@ class ToolFailed(CallError):
             self.__cause__ = original
 
 
-def describe(exception: BaseException) -> str:
+def describe_exception(exception: BaseException) -> str:
     """Say what an exception says, with its class, whatever its `__str__` does."""
     try:
         text = str(exception)

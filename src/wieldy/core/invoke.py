@@ -10,10 +10,10 @@ from typing import Any
 from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
 from .context import Context
-from .errors import CallDenied, CallUnknown, ToolFailed, describe
+from .errors import CallDenied, CallUnknown, ToolFailed, describe_exception
 from .run import Executor, Handler, Objection, Run
-from .secret import redact
-from .signature import is_async
+from .schema.signature import is_async
+from .secrets.secret import redact_text
 from .tool import Tool
 
 Enter = Callable[[Run], Any]
@@ -31,7 +31,7 @@ def bare_function(tool: Tool) -> Callable[..., Any] | None:
     return tool.function if bare and not signature.context and not signature.positional else None
 
 
-def invoker(tool: Tool, executor: Executor | None, objection: Objection) -> Handler:
+def make_invoker(tool: Tool, executor: Executor | None, objection: Objection) -> Handler:
     """The innermost handler of a tool: on the loop, or where the executor says.
 
     `objection` says why a call may not run after all that had to wait for a worker.
@@ -51,10 +51,10 @@ def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
             if type(value) is CoroutineType:
                 value = await value
             if type(value) not in FINAL or tool.postprocess is not None:
-                value = await settled(run, value, executor)
+                value = await settle_value(run, value, executor)
             return Outcome(run.call, _OK, value)
         except BaseException as error:
-            return failed(run, error)
+            return outcome_of_exception(run, error)
 
     return invoke_here
 
@@ -81,15 +81,15 @@ def _elsewhere(tool: Tool, executor: Executor, objection: Objection) -> Handler:
         try:
             value = await place.execute(run, body)
             if type(value) is _Stopped:
-                return failure(run, value.error)
+                return failure_outcome(run, value.error)
             if type(value) is _Forbidden:
                 denied = CallDenied(tool.name, value.reason)
                 return Outcome(run.call, Status.DENIED, error=denied)
             if type(value) not in FINAL or tool.postprocess is not None:
-                value = await settled(run, value, place)
+                value = await settle_value(run, value, place)
             return Outcome(run.call, _OK, value)
         except BaseException as error:
-            return failed(run, error)
+            return outcome_of_exception(run, error)
 
     return invoke_there
 
@@ -112,7 +112,7 @@ class _Forbidden:
         self.reason = reason
 
 
-def failed(run: Run, error: BaseException) -> Outcome:
+def outcome_of_exception(run: Run, error: BaseException) -> Outcome:
     """What a tool raised, as a value; a cancellation that was asked for goes on.
 
     A tool that exits does not end the process. Somebody at the keyboard, or the
@@ -122,7 +122,7 @@ def failed(run: Run, error: BaseException) -> Outcome:
     closed = isinstance(error, GeneratorExit) and not _goes_on(run)
     if asked_for or closed or isinstance(error, KeyboardInterrupt):
         raise error
-    return failure(run, error)
+    return failure_outcome(run, error)
 
 
 def _goes_on(run: Run) -> bool:
@@ -133,16 +133,16 @@ def _goes_on(run: Run) -> bool:
         return False
 
 
-def failure(run: Run, error: BaseException) -> Outcome:
+def failure_outcome(run: Run, error: BaseException) -> Outcome:
     """The outcome that an exception makes, its secrets covered and its text not endless."""
     if isinstance(error, CallUnknown):
-        reason = redact(error.reason, run.secrets) if run.secrets else error.reason
+        reason = redact_text(error.reason, run.secrets) if run.secrets else error.reason
         return Outcome(run.call, Status.UNKNOWN, error=CallUnknown(error.tool, reason))
-    message = describe(error)
+    message = describe_exception(error)
     redacted = False
     if run.secrets:
-        message = redact(message, run.secrets)
-        redacted = any(redact(said, run.secrets) != said for said in _all_said(error))
+        message = redact_text(message, run.secrets)
+        redacted = any(redact_text(said, run.secrets) != said for said in _all_said(error))
     # A function with nothing around it has no limits, and its run need not know its tool.
     tool: Tool | None = getattr(run, "tool", None)
     most = (tool and tool.limits.max_result) or _LONGEST_ERROR
@@ -161,7 +161,7 @@ def _all_said(error: BaseException) -> Iterator[str]:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        yield describe(each)
+        yield describe_exception(each)
         notes = getattr(each, "__notes__", ())
         yield from map(to_text, notes if isinstance(notes, list | tuple) else [notes])
         rest += [each.__cause__, each.__context__]
@@ -201,7 +201,7 @@ def call_by_place(
     return function(*ordered, *rest, **named)
 
 
-async def settled(run: Run, value: Any, place: Executor | None) -> Any:
+async def settle_value(run: Run, value: Any, place: Executor | None) -> Any:
     """The final value: awaited, drained and postprocessed."""
     if inspect.isawaitable(value):
         value = await value

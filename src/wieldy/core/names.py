@@ -31,15 +31,15 @@ def provider_name(name: str) -> str:
     return f"{readable}_{digest}" if readable else f"tool_{digest}"
 
 
-def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def find_near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Known names that the caller may have meant, the best first."""
     if not isinstance(name, str) or len(name) > _LONGEST_NEAR:
         return []
     by_plain: dict[str, list[str]] = {}
     for candidate in known:
         if len(candidate) <= _LONGEST_NEAR:
-            by_plain.setdefault(plain(candidate), []).append(candidate)
-    wanted = plain(name)
+            by_plain.setdefault(plain_name(candidate), []).append(candidate)
+    wanted = plain_name(name)
     if wanted in by_plain:
         return by_plain[wanted][:limit]
     matches = close_names(wanted, by_plain, limit, 0.6)
@@ -57,7 +57,7 @@ def close_names(name: str, known: Iterable[str], limit: int, cutoff: float) -> l
     return [each[0] for each in found]
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name without case and separators, so that `userName` and `user_name` are one."""
     if name.isascii():
         # Bytes are quicker by far, and thousands of names are made plain at a time.

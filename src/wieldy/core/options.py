@@ -8,9 +8,9 @@ from typing import Any, TypedDict, TypeVar, overload
 from typing_extensions import Unpack
 
 from .choices import ConflictPolicy, Isolation, PermissionName, ValidationMode
-from .limits import Limits
-from .option_check import check_options
-from .signature import unwrap_partial
+from .keyword_check import check_options
+from .limits.limits import Limits
+from .schema.signature import unwrap_partial
 from .tool import Permission
 
 F = TypeVar("F", bound=Callable[..., Any])

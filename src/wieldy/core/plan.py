@@ -5,26 +5,26 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .arguments import Accept, Intake
-from .cache import keep_results
+from .arguments.argument_errors import mentions_secret
+from .arguments.intake import Accept, Intake
+from .arguments.private_copy import private_arguments
 from .call import Outcome
-from .credential import argument_secrets, meant_secrets
-from .deadline import deadline
 from .errors import DefinitionError
-from .gate import Gate
-from .invoke import bare_function, invoker
-from .limits import parse_rate
-from .permission import Permits
-from .private_copy import private_arguments
-from .problem import mentions_secret
-from .rate import limit_rate
-from .record import Keeper
+from .invoke import bare_function, make_invoker
+from .limits.concurrency import limit_concurrency
+from .limits.deadline import limit_time
+from .limits.exclusive import Gate
+from .limits.limits import parse_rate
+from .limits.result_cache import keep_results
+from .limits.result_size import Spill, limit_size
+from .limits.retry import retry_failures
+from .limits.start_rate import limit_rate
+from .permission.permits import Permits
+from .recording import Keeper
 from .registry import Registry
-from .result_check import check_results, promised_result
-from .retry import retry
 from .run import Executor, Handler, Layer, Middleware, Objection, Run
-from .size import Spill, limit_size
-from .slots import limit_concurrency
+from .schema.result_check import check_results, promised_result
+from .secrets.credential import argument_secrets, meant_secrets
 from .tool import Tool
 
 # What limits a tool's calls before their start is recorded, and after.
@@ -56,7 +56,7 @@ class Basis:
         self.executor = executor
         self.limiters = limiters
         self.function = bare_function(tool)
-        self.handler = invoker(tool, executor, objection)
+        self.handler = make_invoker(tool, executor, objection)
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
         if tool.secrets or tool.once("takes_secret", _takes_secret):
             self.function = None
@@ -253,9 +253,9 @@ def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> 
         before.append(limit_concurrency(limits.concurrency, limits.key, gate))
     after: list[Middleware] = []
     if limits.retries and (tool.retryable or limits.retry_unsafe):
-        after.append(retry(limits.retries, permits.forbids))
+        after.append(retry_failures(limits.retries, permits.forbids))
     if limits.rate is not None:
         after.append(limit_rate(*parse_rate(limits.rate), permits.forbids))
     if limits.timeout is not None:
-        after.append(deadline(limits.timeout))
+        after.append(limit_time(limits.timeout))
     return before, after

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, get_args
 
 from .choices import ConflictPolicy
 from .errors import DefinitionError, NameTaken, ToolNotFound
-from .hold import Review
-from .names import near, provider_name
-from .tool import Tool
+from .names import find_near_names, provider_name
+from .tool import Review, Tool
 
 BASIC = "basic"
 CONFLICTS = get_args(ConflictPolicy)
@@ -125,7 +124,7 @@ class Registry:
         with self._lock:
             tool = self.find(name)
             if tool is None:
-                raise ToolNotFound(name, near(name, self._tools))
+                raise ToolNotFound(name, find_near_names(name, self._tools))
             self._drop(tool.name)
         self._tell(tool.name)
         return tool

@@ -9,11 +9,10 @@ from pydantic_core import from_json
 
 from .block import Block, Progress, Text, join_text, to_blocks, to_text
 from .call import Call, Outcome
-from .cancellation import Cancellation
-from .credential import held_secrets
-from .current import current_task, running_tasks
-from .held_text import HeldText
-from .secret import redact, redact_data
+from .secrets.credential import held_secrets
+from .secrets.held_text import HeldText
+from .secrets.secret import redact_data, redact_text
+from .task import Cancellation, current_task, running_tasks
 from .tool import Permission, Tool
 
 
@@ -201,7 +200,7 @@ class Run:
             return None
         if isinstance(item, Progress):
             if self.secrets and item.message is not None:
-                message = redact(to_text(item.message), self.secrets)
+                message = redact_text(to_text(item.message), self.secrets)
                 item = Progress(item.done, item.total, message)
             return self._push(item)
         waiting = None
@@ -263,12 +262,12 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:
     """The blocks with every secret covered, also one that is split over several texts."""
     given = tuple(blocks)
-    each = tuple(block.map_text(lambda text: redact(text, secrets)) for block in given)
-    if join_text(each) == redact(join_text(given), secrets):
+    each = tuple(block.map_text(lambda text: redact_text(text, secrets)) for block in given)
+    if join_text(each) == redact_text(join_text(given), secrets):
         return each
     text = "".join(block.text for block in given if isinstance(block, Text))
     others = (block for block, raw in zip(each, given, strict=True) if not isinstance(raw, Text))
-    return (Text(redact(text, secrets)), *others)
+    return (Text(redact_text(text, secrets)), *others)
 
 
 class Extras:

@@ -299,7 +299,7 @@ def _settle(future: "asyncio.Future[T]", answer: T) -> None:
         future.set_result(answer)
 
 
-def border() -> Border:
+def blocking_border() -> Border:
     """The border of this process, made when first needed."""
     if not _borders:
         _borders.append(Border())

@@ -6,30 +6,49 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, get_args
 
-from . import schema as schema_of
-from .argument_reach import Aliases, ArgumentNames
-from .canonical import digest
+from .canonical import digest_of
 from .choices import PermissionName, ValidationMode
-from .credential import preset_secrets
-from .docstring import read_docstring
 from .errors import DefinitionError
-from .filled_in import without_filled_in
-from .hold import Hold
-from .limits import NO_LIMITS, Limits
+from .keyword_check import check_options
+from .limits.limits import NO_LIMITS, Limits
 from .names import listed_names
-from .option_check import check_options
-from .reshape import UNSET, Argument, Reshape
-from .schema_graph import SchemaGraph, SchemaRefused
-from .signature import (
+from .permission.argument_reach import Aliases, ArgumentNames
+from .schema import json_schema as schema_of
+from .schema.derive import UNSET, Argument, Reshape
+from .schema.preset_removal import without_filled_in
+from .schema.result_wrapping import inner_schema, is_wrapped
+from .schema.schema_graph import SchemaGraph, SchemaRefused
+from .schema.signature import (
     Signature,
     bound_keywords,
     bound_values,
     local_names,
+    read_docstring,
     read_outside,
     read_signature,
     unwrap_partial,
 )
-from .wrapping import inner_schema, is_wrapped
+from .secrets.credential import preset_secrets
+
+
+class Hold:
+    """A tool is held back: it is not offered at all, or with `asks` only a person lets it run.
+
+    No rule and no mode lifts it.
+    """
+
+    __slots__ = ("asks", "reason")
+
+    def __init__(self, reason: str, asks: bool = False) -> None:
+        self.reason = reason
+        self.asks = asks
+
+    def __repr__(self) -> str:
+        return f"Hold({self.reason!r}, asks={self.asks})"
+
+
+Review = Callable[["Tool"], Hold | None]
+
 
 # A schema, or a function that works it out when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
@@ -415,7 +434,7 @@ def _read_declared_output(tool: Tool) -> dict[str, Any] | None:
         if given is None:
             return None
     if given is not None:
-        schema: dict[str, Any] = schema_of.untitled(dict(given))
+        schema: dict[str, Any] = schema_of.without_titles(dict(given))
         return schema
     return schema_of.output_schema(tool.signature.returns)
 
@@ -428,7 +447,7 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
         given = given() or {}
         _check_describes_object(tool, given)
     try:
-        plain: dict[str, Any] = schema_of.untitled(dict(given))
+        plain: dict[str, Any] = schema_of.without_titles(dict(given))
         return without_filled_in(plain, hidden) if hidden else plain
     except RecursionError:
         raise DefinitionError(tool.name, "its input schema contains itself") from None
@@ -443,7 +462,7 @@ def definition_digest(
 ) -> str:
     """The fingerprint of a definition. A trait that nobody spoke of counts as one denied."""
     said = {trait: bool(value) for trait, value in traits.items()}
-    return digest([name, description, input_schema, output_schema, said])
+    return digest_of([name, description, input_schema, output_schema, said])
 
 
 def _fingerprint(tool: Tool) -> str:

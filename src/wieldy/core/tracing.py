@@ -9,7 +9,7 @@ from .block import to_text
 from .call import Outcome, Status
 from .errors import ToolFailed
 from .run import Run
-from .secret import redact
+from .secrets.secret import redact_text
 
 _SPANLESS = (Status.OK, Status.PENDING)
 OTEL_API = "opentelemetry.trace"
@@ -46,7 +46,7 @@ class TracingProbe:
 probe = TracingProbe()
 
 
-def tracing() -> bool:
+def is_tracing() -> bool:
     """Whether somebody has configured OpenTelemetry, in code or by its variable.
 
     An application that traces has loaded the API itself, so it is looked for and
@@ -95,9 +95,9 @@ def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> 
     if capture_content:
         if "values" in vars(run):
             # What was not accepted can't be read, or has secrets that nobody has found yet.
-            arguments = redact(to_text(dict(run.arguments)), run.secrets)
+            arguments = redact_text(to_text(dict(run.arguments)), run.secrets)
             span.set_attribute("gen_ai.tool.call.arguments", arguments)
-        span.set_attribute("gen_ai.tool.call.result", redact(outcome.text, run.secrets))
+        span.set_attribute("gen_ai.tool.call.result", redact_text(outcome.text, run.secrets))
 
 
 def _error_type(outcome: Outcome) -> str:

@@ -4,23 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .oauth import OAuth
-    from .patience import Patience
-    from .running import serve
-    from .servers import Server
-    from .serving import BoxServer, current_request, server
+    from .client.oauth import OAuth
+    from .client.patience import Patience
+    from .client.servers import Server
+    from .serving.running import serve
+    from .serving.server import BoxServer, current_request, server
 
 __all__ = ["BoxServer", "OAuth", "Patience", "Server", "current_request", "serve", "server"]
 
 # Each name is loaded from its module when it is first asked for: the SDK behind it is heavy.
 _HOMES = {
-    "BoxServer": "serving",
-    "OAuth": "oauth",
-    "Patience": "patience",
-    "Server": "servers",
-    "current_request": "serving",
-    "serve": "running",
-    "server": "serving",
+    "BoxServer": "serving.server",
+    "OAuth": "client.oauth",
+    "Patience": "client.patience",
+    "Server": "client.servers",
+    "current_request": "serving.server",
+    "serve": "serving.running",
+    "server": "serving.server",
 }
 
 

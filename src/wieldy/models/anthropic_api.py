@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.secret import reveal
+from wieldy.core.secrets.secret import reveal_secret
 from wieldy.wire import anthropic
 
 from .anthropic_body import FORM, write_anthropic
@@ -19,7 +19,7 @@ def _connect(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
     from anthropic import AsyncAnthropic  # noqa: PLC0415
 
     return AsyncAnthropic(
-        api_key=reveal(settings.api_key) or "none",
+        api_key=reveal_secret(settings.api_key) or "none",
         base_url=settings.base_url,
         default_headers=dict(settings.headers),
         max_retries=0,

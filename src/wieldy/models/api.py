@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from wieldy.core.call import Call
-from wieldy.wire.incoming import Tools
+from wieldy.wire.incoming_calls import Tools
 from wieldy.wire.stream_events import Event, Usage
 
 from .connections import Connect

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from wieldy.core.crossing import cross, wind_down
+from wieldy.core.loop_bridge import run_on_loop, wind_down
 from wieldy.core.sync import LoopThread
 
 from .settings import ModelSettings
@@ -118,7 +118,7 @@ async def close_connections() -> None:
         return
     kept = _made.pop()
     if kept.home.running:
-        await cross(kept.home, kept.close)
+        await run_on_loop(kept.home, kept.close)
         await wind_down(kept.home, _CLOSE_SECONDS)
 
 

@@ -9,15 +9,10 @@ from collections.abc import Callable
 from random import uniform
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.model_errors import (
-    ModelAnswerTooLarge,
-    ModelError,
-    ModelRefused,
-    ModelUnavailable,
-)
-from wieldy.core.secret import redact
+from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelRefused, ModelUnavailable
+from wieldy.core.secrets.secret import redact_text
 from wieldy.wire.cost import stable_json
-from wieldy.wire.incoming import Tools
+from wieldy.wire.incoming_calls import Tools
 from wieldy.wire.stream_events import (
     ArgumentsDelta,
     CallCompleted,
@@ -211,7 +206,7 @@ class _Trial:
         raise ModelUnavailable(name, "the answer was empty")
 
     def _refuse_page(self, guard: "AnswerGuard") -> ModelRefused:
-        head = redact(guard.head.decode("utf-8", "replace"), self._exchange.settings.secrets)
+        head = redact_text(guard.head.decode("utf-8", "replace"), self._exchange.settings.secrets)
         return ModelRefused(
             self._exchange.name,
             f"the answer is {guard.content_type} and not a stream of events. Check base_url. "

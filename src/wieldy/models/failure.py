@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from wieldy.core.model_errors import ContextTooLong, ModelError, ModelRefused, ModelUnavailable
-from wieldy.core.secret import redact
+from wieldy.core.secrets.secret import redact_text
 
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOGIN = {401, 403}
@@ -59,7 +59,7 @@ def explain_failure(
         return ours
     body = _error_body(error)
     found = _status(error, body)
-    message = redact(_message(error, body), secrets)[:_LONGEST_MESSAGE]
+    message = redact_text(_message(error, body), secrets)[:_LONGEST_MESSAGE]
     if _TOO_LONG.search(f"{body.get('code')} {message}"):
         return _too_long(model, message)
     if found is None or found < 300:

@@ -4,8 +4,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from wieldy.core.model_errors import UnknownModel
-from wieldy.core.names import near
-from wieldy.core.secret import Secret
+from wieldy.core.names import find_near_names
+from wieldy.core.secrets.secret import Secret
 
 from .anthropic_api import ANTHROPIC
 from .api import Api
@@ -64,7 +64,7 @@ def _find_api(model: str, provider: str, name: str) -> Api:
     elif provider in _APIS:
         reason = f"it names no model. Write it as {provider}:model."
     else:
-        meant = " or ".join(map(repr, near(provider, _APIS)))
+        meant = " or ".join(map(repr, find_near_names(provider, _APIS)))
         hint = f"Did you mean {meant}?" if meant else f"The providers are {known}."
         reason = f"there is no provider {provider!r}. {hint}"
         reason += ' A server that speaks OpenAI\'s chat API is "openai:…" with its base_url.'

@@ -4,9 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.secret import reveal
+from wieldy.core.secrets.secret import reveal_secret
 from wieldy.wire import gemini
-from wieldy.wire.foreign import field, text
+from wieldy.wire.loose_fields import as_text, get_field
 
 from .api import Api
 from .failure import ProviderFault
@@ -26,7 +26,7 @@ def _connect(settings: ModelSettings, http: Any) -> "Client":
 
     return Client(
         vertexai=False,
-        api_key=reveal(settings.api_key) or "none",
+        api_key=reveal_secret(settings.api_key) or "none",
         http_options=types.HttpOptions(
             base_url=settings.base_url,
             api_version=_VERSION,
@@ -55,8 +55,8 @@ async def _bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 def _check_chunk(chunk: Any) -> None:
     """Raise where the prompt was blocked: there is no candidate then, and no other word of it."""
-    feedback = field(chunk, "promptFeedback", "prompt_feedback")
-    reason = text(field(feedback, "blockReason", "block_reason"))
+    feedback = get_field(chunk, "promptFeedback", "prompt_feedback")
+    reason = as_text(get_field(feedback, "blockReason", "block_reason"))
     if reason:
         told = f"the prompt was blocked: {reason}"
         raise ProviderFault({"type": "invalid_request_error", "message": told})

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from wieldy.core.names import near
-from wieldy.core.secret import Secret, reveal
+from wieldy.core.names import find_near_names
+from wieldy.core.secrets.secret import Secret, reveal_secret
 
 from .api import Api
 from .settings import ModelSettings, check_address, same_server
@@ -30,13 +30,13 @@ def read_settings(api: Api, given: Mapping[str, Any]) -> ModelSettings:
     known = [each.name for each in fields(ModelSettings)]
     for name in given:
         if name not in known:
-            hint = " or ".join(map(repr, near(name, known))) or ", ".join(known)
+            hint = " or ".join(map(repr, find_near_names(name, known))) or ", ".join(known)
             raise TypeError(f"A model has no setting {name!r}. Did you mean {hint}?")
     chosen = {name: value for name, value in given.items() if value is not None}
     expected = _first_variable(api.address_variables) or api.address
     chosen["base_url"] = chosen.get("base_url") or expected
     check_address(chosen["base_url"])
-    key = reveal(chosen.pop("api_key", None)) or ""
+    key = reveal_secret(chosen.pop("api_key", None)) or ""
     if not key and any(same_server(chosen["base_url"], own) for own in (expected, api.address)):
         key = _first_variable(api.key_variables)
     return ModelSettings(**{**_read_numbers(), **chosen, "api_key": _as_secret(key)})

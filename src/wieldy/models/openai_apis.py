@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.secret import reveal
+from wieldy.core.secrets.secret import reveal_secret
 from wieldy.wire import openai, openai_responses
 from wieldy.wire.assistant_message import plain_copy
-from wieldy.wire.foreign import field, text
+from wieldy.wire.loose_fields import as_text, get_field
 
 from .api import Api
 from .chat_body import FORM as CHAT_FORM
@@ -28,7 +28,7 @@ def _connect(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
     from openai import AsyncOpenAI  # noqa: PLC0415
 
     return AsyncOpenAI(
-        api_key=reveal(settings.api_key) or _NO_KEY,
+        api_key=reveal_secret(settings.api_key) or _NO_KEY,
         base_url=settings.base_url,
         default_headers=dict(settings.headers),
         max_retries=0,
@@ -58,11 +58,11 @@ async def _send(client: "AsyncOpenAI", path: str, body: dict[str, Any]) -> Async
 
 def _check_response(event: Any) -> None:
     """Raise where the stream says that there will be no answer."""
-    kind = text(field(event, "type"))
+    kind = as_text(get_field(event, "type"))
     if kind == "error":
-        raise ProviderFault(plain_copy(field(event, "error") or event))
+        raise ProviderFault(plain_copy(get_field(event, "error") or event))
     if kind == "response.failed":
-        raise ProviderFault(plain_copy(field(field(event, "response"), "error")) or {})
+        raise ProviderFault(plain_copy(get_field(get_field(event, "response"), "error")) or {})
 
 
 CHAT = Api(

@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypeIs
 
-from wieldy.wire.lowering import lower
+from wieldy.wire.schema.lowering import lower_schema
 
 _NAME = "answer"
 
@@ -18,23 +18,23 @@ def openai_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """
     if not _is_object(schema):
         return None
-    strict = lower(schema, "openai", strict=True)
+    strict = lower_schema(schema, "openai", strict=True)
     if strict.strict and not strict.changes:
         return {"name": _NAME, "schema": strict.schema, "strict": True}
-    return {"name": _NAME, "schema": lower(schema, "openai").schema, "strict": False}
+    return {"name": _NAME, "schema": lower_schema(schema, "openai").schema, "strict": False}
 
 
 def anthropic_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The schema for Anthropic, which is always strict; one that would change is left out."""
     if not _is_object(schema):
         return None
-    lowered = lower(schema, "anthropic", strict=True)
+    lowered = lower_schema(schema, "anthropic", strict=True)
     return lowered.schema if lowered.strict and not lowered.changes else None
 
 
 def gemini_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The schema for Gemini, less what it does not know."""
-    return lower(schema, "gemini").schema if _is_object(schema) else None
+    return lower_schema(schema, "gemini").schema if _is_object(schema) else None
 
 
 def _is_object(schema: Mapping[str, Any] | None) -> TypeIs[Mapping[str, Any]]:

@@ -5,10 +5,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from wieldy.core.channel import Channel, streamed
-from wieldy.core.crossing import cross
+from wieldy.core.loop_bridge import run_on_loop
 from wieldy.core.model_errors import ModelRefused
-from wieldy.wire.answers import encodable
+from wieldy.core.streaming import Channel, iterate_pushed
+from wieldy.wire.answer_content import make_encodable
 from wieldy.wire.stream_events import Event
 
 from .api import Api
@@ -54,7 +54,7 @@ class RemoteModel:
         except ValueError as error:
             raise ModelRefused(self.name, str(error)) from error
         # Half a character in a text could not be sent at all.
-        sent: dict[str, Any] = encodable(body)
+        sent: dict[str, Any] = make_encodable(body)
         return sent
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -79,9 +79,9 @@ class RemoteModel:
 
             tools = request.tools or NoTools()
             work = Exchange(self._api, self._model, self._settings, body, tools, push)
-            return await cross(connections().home, work.run)
+            return await run_on_loop(connections().home, work.run)
 
-        async for item in streamed(converse):
+        async for item in iterate_pushed(converse):
             yield item
 
     def _check(self, body: dict[str, Any]) -> None:

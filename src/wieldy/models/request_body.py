@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.call import Call
 from wieldy.core.choices import ProviderFormat
-from wieldy.core.conversion import parse_json
 from wieldy.core.tool import Tool
 
 from .model import ModelRequest

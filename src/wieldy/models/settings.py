@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from wieldy.core.credential import is_credential
-from wieldy.core.secret import Secret
+from wieldy.core.secrets.credential import is_credential
+from wieldy.core.secrets.secret import Secret
 
 _HEADER = re.compile("[\x20-\x7e]*")
 _PORTS = {"http": 80, "https": 443}

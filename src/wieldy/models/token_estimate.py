@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from wieldy.core.model_errors import ContextTooLong
-from wieldy.wire.cost import estimate, stable_json
+from wieldy.wire.cost import estimate_text_tokens, stable_json
 
 # A picture or a file costs by what is on it, not by the letters that it is sent in.
 _MEDIA = re.compile(r"[A-Za-z0-9+/=_-]{2000,}")
@@ -14,7 +14,7 @@ _MEDIA_TOKENS = 1000
 def estimate_tokens(body: Any) -> int:
     """Tokens of a request's body by rule of thumb; a file or a picture counts as a thousand."""
     rest, count = _MEDIA.subn("", stable_json(body))
-    return estimate(rest) + count * _MEDIA_TOKENS
+    return estimate_text_tokens(rest) + count * _MEDIA_TOKENS
 
 
 def check_length(model: str, body: Any, window: int | None) -> None:

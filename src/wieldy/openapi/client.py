@@ -16,9 +16,9 @@ from urllib.parse import urljoin
 import httpx2
 from httpcore2 import AsyncNetworkBackend
 
-from wieldy.core.addresses import Reach, is_near_url
 from wieldy.core.errors import ServiceError
-from wieldy.core.guarded_transport import GuardedTransport
+from wieldy.core.network.addresses import Reach, is_near_url
+from wieldy.core.network.guarded_transport import GuardedTransport
 from wieldy.core.sync import LoopThread
 
 T = TypeVar("T")
@@ -213,8 +213,8 @@ def _redirected(request: Request, status: int, target: str) -> Request:
         url = urljoin(request.url, target)
     except ValueError:
         url = ""
-    same = origin(url) == origin(request.url)
-    shown = origin(url) or "something that is no address"
+    same = url_origin(url) == url_origin(request.url)
+    shown = url_origin(url) or "something that is no address"
     if not shown.startswith("http") or (request.url[:6] == "https:" and url[:6] != "https:"):
         raise ServiceError(f"redirected to {shown}, which is not followed")
     if request.method in _SAFE or status == 303:
@@ -230,7 +230,7 @@ def _redirected(request: Request, status: int, target: str) -> Request:
     )
 
 
-def origin(url: str) -> str:
+def url_origin(url: str) -> str:
     """Scheme, host and port, in one spelling; empty for what has none or can't be asked."""
     try:
         # Read by the one that sends, so that both mean the same host.
@@ -248,6 +248,6 @@ def _unanswered(request: Request, error: Exception) -> ServiceError:
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return ServiceError("its address is not one that can be asked over HTTP")
     kind = "timed out" if isinstance(error, httpx2.TimeoutException) else "failed"
-    host = origin(request.url)
+    host = url_origin(request.url)
     words = str(error) or type(error).__name__
     return ServiceError(f"the request to {host} {kind}: {words}", temporary=True)

@@ -92,7 +92,7 @@ class Document:
         return (urljoin(address, target) if target else address), fragment
 
 
-def outward(data: Any) -> Iterator[str]:
+def outward_references(data: Any) -> Iterator[str]:
     """Every reference in a document that leads out of it."""
     rest: list[tuple[Any, bool]] = [(data, False)]
     seen: set[int] = set()

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from wieldy.core.conversion import parse_json
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.errors import DocumentError, ServiceError
 
 from .client import Client
@@ -42,7 +42,7 @@ class Loaded:
         self.refers_outward = refers_outward
 
 
-async def load(source: Source, client: Client) -> Loaded:
+async def load_document(source: Source, client: Client) -> Loaded:
     """Read a document; `DocumentError` says why it can't be."""
     if isinstance(source, Mapping):
         return Loaded("", "The OpenAPI document", source, True)

@@ -106,7 +106,7 @@ class Operation:
         )
 
 
-def operations(document: Document, prefix: str | None = None) -> list[Operation]:
+def read_operations(document: Document, prefix: str | None = None) -> list[Operation]:
     """Every operation, in the document's order, each with a name of its own."""
     found = list(_listed(document))
     wanted = [_wanted(operation, prefix) for operation in found]

@@ -7,8 +7,8 @@ from urllib.request import url2pathname
 
 from wieldy.core.errors import DocumentError
 
-from .client import Client, origin
-from .document import Document, outward
+from .client import Client, url_origin
+from .document import Document, outward_references
 from .loading import load_address
 
 # Nothing, the document's own folder or host, or these folders and addresses besides.
@@ -17,7 +17,7 @@ Consent = bool | Iterable[str]
 _MOST_DOCUMENTS = 500
 
 
-async def gather(document: Document, consent: Consent, client: Client) -> None:
+async def gather_documents(document: Document, consent: Consent, client: Client) -> None:
     """Put every document that this one refers to beside it, or refuse."""
     given = _given(consent)
     for place in given:
@@ -27,7 +27,7 @@ async def gather(document: Document, consent: Consent, client: Client) -> None:
     waiting = [(document.address, document.root)]
     while waiting:
         address, data = waiting.pop()
-        for reference in outward(data):
+        for reference in outward_references(data):
             target = _target(document, reference, address)
             if target in document.documents:
                 continue
@@ -87,7 +87,7 @@ def _is_under(target: str, place: str) -> bool:
     if urlsplit(target).scheme == "file":
         # Resolved, so that neither `..` nor a link leads elsewhere.
         return place.startswith("file:") and _path(target).is_relative_to(_path(place))
-    if not place.startswith("http") or origin(target) != origin(place):
+    if not place.startswith("http") or url_origin(target) != url_origin(place):
         return False
     folder = urlsplit(place).path.rstrip("/")
     path = unquote(urlsplit(target).path)

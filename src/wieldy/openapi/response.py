@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Image, Resource
-from wieldy.core.conversion import parse_json
 from wieldy.core.errors import ServiceError
 
 from .arguments import choose_media, is_json, plain_media
@@ -55,7 +55,7 @@ def failure(operation: Operation, response: Response, hint: str) -> ServiceError
     )
 
 
-def accepted(operation: Operation) -> str:
+def accepted_types(operation: Operation) -> str:
     """The media types that the document promises, for the Accept header."""
     success = _success(operation)
     content = success.get("content") if success is not None else None

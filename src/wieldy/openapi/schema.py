@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wieldy.core.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
-from wieldy.core.schema_keywords import is_pattern
+from wieldy.core.schema.bounded_keywords import is_pattern
+from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, same_parts
 
 from .document import Document, Node
 

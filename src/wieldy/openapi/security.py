@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from wieldy.core.credential import preset_secrets
 from wieldy.core.errors import DocumentError
-from wieldy.core.names import near
-from wieldy.core.secret import Secret, reveal
+from wieldy.core.names import find_near_names
+from wieldy.core.secrets.credential import preset_secrets
+from wieldy.core.secrets.secret import Secret, reveal_secret
 
 from .arguments import TOKEN
 from .document import Document, Node
@@ -49,7 +49,7 @@ class Credentials:
         keys = (scheme for scheme in self._schemes.values() if scheme.get("in") == "header")
         names = {"cookie", *(str(scheme.get("name")).lower() for scheme in keys)}
         return {
-            name: Secret(reveal(value)) if name.lower() in names else value
+            name: Secret(reveal_secret(value)) if name.lower() in names else value
             for name, value in headers.items()
         }
 
@@ -116,7 +116,7 @@ def _given(document: Document, schemes: Mapping[str, Any], auth: Auth | None) ->
         auth = {next(iter(schemes), _ALWAYS): auth}
     for name in auth:
         if name not in schemes and name != _ALWAYS:
-            close = near(name, schemes)
+            close = find_near_names(name, schemes)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             known = ", ".join(schemes) or "none"
             reason = f"it has no security scheme {name!r}; there are: {known}.{hint}"
@@ -126,7 +126,7 @@ def _given(document: Document, schemes: Mapping[str, Any], auth: Auth | None) ->
 
 def _sendable(document: Document, name: Any, value: Any, what: str = "headers") -> str:
     """The text of a header or a secret, if it is one that can be sent."""
-    text = reveal(value)
+    text = reveal_secret(value)
     if not isinstance(name, str) or not isinstance(text, str):
         raise DocumentError(document.shown, f"{what}: names and values must be text")
     if what == "headers" and not TOKEN.match(name):

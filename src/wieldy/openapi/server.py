@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from wieldy.core.errors import DocumentError
 
-from .client import Client, origin
+from .client import Client, url_origin
 from .document import Document, Node
 from .operation import Operation
 
@@ -45,7 +45,7 @@ class Servers:
         if self._base is not None:
             return self._base
         found = self._named(operation.node) or self._named(operation.item) or self._main
-        if origin(found)[:4] != "http":
+        if url_origin(found)[:4] != "http":
             raise DocumentError(
                 self._document.shown, 'it does not say where its API is. Pass base_url="https://…".'
             )
@@ -75,7 +75,7 @@ class Servers:
             return None
         host = parts.netloc.rpartition("@")[2]
         whole = f"{parts.scheme}://{host}{parts.path}"
-        return whole if origin(whole) else None
+        return whole if url_origin(whole) else None
 
     def _filled(self, url: str, variables: Any) -> str:
         def default(found: re.Match[str]) -> str:
@@ -86,7 +86,7 @@ class Servers:
         return _VARIABLE.sub(default, url)
 
     def _check_origin(self, url: str) -> None:
-        own, there = origin(self._document.asked), origin(url)
+        own, there = url_origin(self._document.asked), url_origin(url)
         if not there or own == there:
             return
         if self._has_secrets:
@@ -95,8 +95,8 @@ class Servers:
             self._refuse(f"its server is {there}, on this machine or its network", url)
 
     def _check_other(self, operation: Operation, url: str) -> None:
-        there = origin(url)
-        if there != origin(self._main) and self._has_secrets:
+        there = url_origin(url)
+        if there != url_origin(self._main) and self._has_secrets:
             self._refuse(f"the credentials for {operation.title} would go to {there}", url)
         if self._document.address[:4] == "http":
             self._check_origin(url)
@@ -110,7 +110,7 @@ class Servers:
 
 
 def _given_base(document: Document, base_url: str) -> str:
-    if origin(base_url)[:4] != "http" or any(mark in base_url for mark in "?#@"):
+    if url_origin(base_url)[:4] != "http" or any(mark in base_url for mark in "?#@"):
         reason = "base_url must be like https://host/v1; who asks is said with auth"
         raise DocumentError(document.shown, reason)
     return base_url.rstrip("/")

@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import quote
 
 from wieldy.core.errors import ServiceError
-from wieldy.core.secret import Secret
+from wieldy.core.secrets.secret import Secret
 
 from .arguments import Layout
 from .body import write_body
 from .client import Client, Request
 from .operation import TEMPLATE, Operation
-from .response import accepted, read_response
+from .response import accepted_types, read_response
 from .security import Credentials
 from .server import Servers
 from .style import header_text, in_cookie, in_header, in_path, in_query
@@ -53,7 +53,7 @@ class Endpoint:
         """The request for these arguments; `ValueError` if they can't be sent."""
         query: list[tuple[str, str]] = []
         cookies: list[tuple[str, str]] = []
-        headers = {"Accept": accepted(self.operation)}
+        headers = {"Accept": accepted_types(self.operation)}
         steps: dict[str, str] = {}
         for parameter in self.layout.parameters:
             value = values.get(parameter.argument)
@@ -113,7 +113,7 @@ class Endpoint:
         return path if path[:1] == "/" else f"/{path}"
 
 
-async def ask(endpoint: Endpoint, secrets: tuple[Secret, ...], /, **values: Any) -> Any:
+async def call_operation(endpoint: Endpoint, secrets: tuple[Secret, ...], /, **values: Any) -> Any:
     """Call an operation. The secrets are named so that they are covered wherever they appear."""
     service = endpoint.service
     try:

@@ -8,20 +8,20 @@ from typing import Any, TypedDict
 
 from wieldy.core.choices import ConflictPolicy, PermissionName
 from wieldy.core.errors import DocumentError
-from wieldy.core.limits import Limits
+from wieldy.core.limits.limits import Limits
 from wieldy.core.names import listed_names
 from wieldy.core.tool import Permission, Tool
 
 from .client import Client
 from .document import Document
-from .loading import Source, load
-from .operation import Operation, operations
-from .references import Consent, gather
+from .loading import Source, load_document
+from .operation import Operation, read_operations
+from .references import Consent, gather_documents
 from .response import output_schema
 from .schema import is_entangled
 from .security import Auth, Credentials
 from .server import Servers
-from .service import Endpoint, Service, ask
+from .service import Endpoint, Service, call_operation
 
 _log = logging.getLogger("wieldy.openapi")
 _LIMITS = Limits(timeout=60, retries=2)
@@ -87,10 +87,10 @@ async def read_tools(
 
 
 async def _document(source: Source, consent: Consent, client: Client) -> Document:
-    loaded = await load(source, client)
+    loaded = await load_document(source, client)
     document = Document(loaded.address, loaded.shown, loaded.data, loaded.asked)
     if loaded.refers_outward:
-        await gather(document, consent, client)
+        await gather_documents(document, consent, client)
     return document
 
 
@@ -100,7 +100,7 @@ def _chosen(
     allow: Iterable[str] | str | None,
     deny: Iterable[str] | str | None,
 ) -> list[Operation]:
-    listed = operations(document, prefix)
+    listed = read_operations(document, prefix)
     wanted, refused = listed_names(allow), listed_names(deny)
     chosen = [
         each
@@ -142,7 +142,7 @@ def _tool(endpoint: Endpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> T
     operation = endpoint.operation
     method = operation.method
     return Tool(
-        partial(ask, endpoint, endpoint.service.credentials.secrets),
+        partial(call_operation, endpoint, endpoint.service.credentials.secrets),
         name=operation.name,
         original_names=operation.original_names,
         description=operation.description,

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from starlette.applications import Starlette
 from typing_extensions import Unpack
 
-from wieldy.core.option_check import check_options
-from wieldy.mcp.endpoint import Endpoint, WebOptions
-from wieldy.mcp.offer import Box
-from wieldy.mcp.running import GRACE, Ready, listen
-from wieldy.mcp.serving import BoxServer
+from wieldy.core.keyword_check import check_options
+from wieldy.mcp.serving.http_endpoint import Endpoint, WebOptions
+from wieldy.mcp.serving.offer import Box
+from wieldy.mcp.serving.running import GRACE, Ready, serve_application
+from wieldy.mcp.serving.server import BoxServer
 
 
 def app(
@@ -39,7 +39,9 @@ async def run(
     """Serve the application until the process is told to stop, and then close the box."""
     check_options(run, options, WebOptions.__annotations__)
     endpoint = Endpoint(box, tokens, options)
-    await listen(_composed(endpoint), endpoint, host=host, port=port, grace=grace, ready=ready)
+    await serve_application(
+        _composed(endpoint), endpoint, host=host, port=port, grace=grace, ready=ready
+    )
 
 
 def _composed(endpoint: Endpoint) -> Starlette:

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from sqlalchemy.engine import URL
 
-from .database import shown_address
-from .opened import Opened
+from .databases.database import shown_address
+from .open_store import Opened
 from .pruning import Pruning
-from .waiting import shared
+from .wakeups import shared_future
 
 _inherited: list[Opened] = []
 
@@ -50,7 +50,7 @@ class Doorway:
             return opened
         with self._lock:
             if self._opening is None:
-                self._opening = shared()
+                self._opening = shared_future()
                 threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
             opening = self._opening
         return await asyncio.wrap_future(opening)

@@ -12,12 +12,12 @@ from wieldy.core.choices import CallState
 from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 
 from . import transitions
-from .entry import Entry, read_entry, read_entry_or_say, read_shown
-from .following import Following
-from .id_ranges import ids_beginning
+from .databases.id_ranges import ids_beginning
+from .databases.tables import NEWEST_FIRST, calls
+from .ledger_entry import Entry, read_entry, read_entry_or_say, read_shown
+from .ledger_follow import Following
 from .ledger_pages import CallFilter, newest_rows
-from .rows import outcome_columns
-from .tables import NEWEST_FIRST, calls
+from .row_values import outcome_columns
 
 if TYPE_CHECKING:
     from .store import Store
@@ -33,7 +33,7 @@ class Ledger:
 
     async def get(self, call_id: str) -> Entry | None:
         """The recorded call of this id, or None; `CorruptRow` if its row can't be read."""
-        row = await self._store.read(lambda connection: transitions.find(connection, call_id))
+        row = await self._store.read(lambda connection: transitions.find_row(connection, call_id))
         return None if row is None else read_shown(row)
 
     async def list(

@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from wieldy.core.call import Status
 
-from .rows import STATES
-from .tables import NEWEST_FIRST, calls, in_state, of_tool
+from .databases.tables import NEWEST_FIRST, calls, in_state, of_tool
+from .row_values import STATES
 
 if TYPE_CHECKING:
     from .store import Store

@@ -7,13 +7,12 @@ from sqlalchemy import Connection, Table, and_, delete, func, or_, select, updat
 
 from wieldy.core.registry import Registry
 
-from .artifact_rows import shelf
-from .database import Operation
-from .kept_tables import chores, messages, rules, sessions
-from .owner import clock
+from .artifacts.artifact_rows import session_shelf
+from .databases.database import Operation
+from .databases.tables import NEWEST_FIRST, OPEN, calls, chores, messages, metadata, rules, sessions
+from .process_owner import shared_clock
 from .retention import Retention
-from .standing import is_over
-from .tables import NEWEST_FIRST, OPEN, calls, metadata
+from .stored_rules import is_over
 
 _ENDED = calls.c.state.not_in(OPEN)
 _MOST_ROWS = 500
@@ -58,7 +57,7 @@ class Pruning:
         return [*found, *_artifact_steps(kept)]
 
     def _end_rules(self, connection: Connection) -> int:
-        registry, now = self._registry(), clock(connection)
+        registry, now = self._registry(), shared_clock(connection)
         if registry is None:
             return 0
         over = [row.id for row in connection.execute(select(rules)) if is_over(row, now, registry)]
@@ -75,9 +74,9 @@ def _artifact_steps(kept: Retention) -> list[Step]:
     return found
 
 
-def claim(connection: Connection) -> bool:
+def claim_pruning(connection: Connection) -> bool:
     """Whether it is for us to prune now: one process does it, once an hour."""
-    now = clock(connection)
+    now = shared_clock(connection)
     # A clock that was set back must not keep everybody from it.
     due = or_(chores.c.done_at <= now - _HOUR, chores.c.done_at > now + _HOUR)
     taken = update(chores).where(chores.c.name == "prune", due).values(done_at=now)
@@ -108,7 +107,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
     ]
     kept = _artifacts()
     if kept is not None:
-        own = kept.artifacts.c.shelf == shelf(session)
+        own = kept.artifacts.c.shelf == session_shelf(session)
         births = select(kept.artifacts.c.birth).where(own)
         found.append((kept.versions, kept.versions.c.birth.in_(births)))
         found.append((kept.artifacts, own))
@@ -123,7 +122,7 @@ def _artifacts() -> _Artifacts | None:
 
 
 def _old_calls(connection: Connection, seconds: float) -> int:
-    before = clock(connection) - seconds
+    before = shared_clock(connection) - seconds
     ended = func.coalesce(calls.c.ended_at, calls.c.proposed_at)
     return _remove_calls(connection, and_(calls.c.proposed_at < before, ended < before))
 
@@ -151,7 +150,7 @@ def _remove_calls(connection: Connection, which: Any) -> int:
 
 
 def _idle_sessions(connection: Connection, seconds: float) -> int:
-    idle = sessions.c.updated_at < clock(connection) - seconds
+    idle = sessions.c.updated_at < shared_clock(connection) - seconds
     query = (
         select(sessions.c.id).where(idle).limit(_MOST_SESSIONS).with_for_update(skip_locked=True)
     )
@@ -176,7 +175,7 @@ def _surplus_messages(connection: Connection, most: int) -> int:
 
 
 def _old_artifacts(connection: Connection, kept: _Artifacts, seconds: float) -> int:
-    old = kept.artifacts.c.changed_at < clock(connection) - seconds
+    old = kept.artifacts.c.changed_at < shared_clock(connection) - seconds
     births = select(kept.artifacts.c.birth).where(old).limit(_MOST_SESSIONS)
     found = connection.scalars(births.with_for_update(skip_locked=True)).all()
     if found:

@@ -21,17 +21,12 @@ from wieldy.core.errors import (
 from wieldy.core.run import Handler, Run
 
 from . import transitions
-from .database import Operation
-from .owner import Owner
-from .prepared import Write
-from .record import Ending, Record, asked, starting
-from .rows import (
-    decision_columns,
-    from_column,
-    outcome_columns,
-    to_column,
-)
-from .waiting import Repeated
+from .databases.database import Operation
+from .databases.prepared_statements import Write
+from .ledger_writes import Ending, Record, digest_without_secrets, start_operation
+from .process_owner import Owner
+from .row_values import decision_columns, from_column, outcome_columns, to_column
+from .wakeups import Repeated
 
 if TYPE_CHECKING:
     from .store import Store
@@ -209,7 +204,7 @@ class LedgerRecorder:
         record.started_at = record.started_at or now
         if (run.call.decision or self._reruns) and self._resumes(run):
             return self._resuming(run, record, owner)
-        start = starting(run, record, owner)
+        start = start_operation(run, record, owner)
         if covered:
             return start
 
@@ -257,7 +252,10 @@ class LedgerRecorder:
         try:
             _refuse_itself(run, first)
             entry = await self._store.entry(first)
-            if entry.call.tool != run.tool.name or entry.asked not in (None, asked(run)):
+            if entry.call.tool != run.tool.name or entry.asked not in (
+                None,
+                digest_without_secrets(run),
+            ):
                 raise KeyTaken(run.tool.name, first)
             entry = await self._store.until(
                 first, lambda entry: entry.ended or entry.free or entry.state == "pending"

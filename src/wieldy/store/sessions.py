@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Row, delete, insert, literal, select
 from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, SessionTaken
 
-from .kept_tables import messages, sessions
-from .prepared import insert_new, insert_or_update
+from .databases.prepared_statements import insert_new, insert_or_update
+from .databases.tables import messages, sessions
 
 if TYPE_CHECKING:
     from .store import Store

@@ -8,28 +8,28 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from wieldy.core.call import Outcome
-from wieldy.core.desk import Desk
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CallNotFound, StoreUnavailable
 from wieldy.core.holdings import Holdings
+from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Registry
 
-from . import states
-from .approvals import StoredApprovals
-from .artifacts import Artifacts
-from .database import Operation, parse_address, shown_address
+from . import toolbox_states as states
+from .artifacts.artifacts import Artifacts
+from .crash_recovery import recover_calls
+from .databases.database import Operation, parse_address, shown_address
 from .doorway import Doorway
-from .entry import Entry, read_entry, read_shown
 from .ledger import Ledger
-from .opened import Opened, StoreClosed
+from .ledger_entry import Entry, read_entry, read_shown
+from .open_store import Opened, StoreClosed
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
-from .recovery import recover
 from .retention import Retention
 from .sessions import Sessions
-from .standing import Standing
-from .transitions import find
-from .waiting import Bell
+from .stored_approvals import StoredApprovals
+from .stored_rules import Standing
+from .transitions import find_row
+from .wakeups import Bell
 
 T = TypeVar("T")
 _LOOK_FOR_DEAD = 0.2
@@ -139,7 +139,7 @@ class Store:
 
         `shown`, it is without the secrets that are kept while the call waits.
         """
-        row = await self.read(lambda connection: find(connection, call_id))
+        row = await self.read(lambda connection: find_row(connection, call_id))
         if row is None:
             raise CallNotFound(call_id, recorded=True)
         return read_shown(row) if shown else read_entry(row)
@@ -168,7 +168,7 @@ class Store:
             # A text is a sequence of texts as well: each letter would be looked up.
             raise TypeError(f"recover takes ids in a list: recover([{calls!r}])")
         named = None if calls is None else list(calls)
-        return await recover(self, engine, desk, named, by, unknown)
+        return await recover_calls(self, engine, desk, named, by, unknown)
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a recorded call stands; one that is running now is waited for."""
@@ -212,9 +212,9 @@ class Store:
         await self._doorway.close()
 
     def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:
-        from .glance import glance  # noqa: PLC0415 - hardly ever needed
+        from .databases.sqlite_read_only import read_unwritable  # noqa: PLC0415 - hardly ever needed
 
-        return glance(self._url, operation, why)
+        return read_unwritable(self._url, operation, why)
 
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()

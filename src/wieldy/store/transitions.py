@@ -22,9 +22,9 @@ from sqlalchemy import (
     update,
 )
 
-from .prepared import Prepared, Write, insertion
-from .rows import OUTCOME
-from .tables import calls
+from .databases.prepared_statements import Prepared, Write, insert_if_new
+from .databases.tables import calls
+from .row_values import OUTCOME
 
 END = (*OUTCOME, "ended_at")
 _STARTED: ColumnElement[str] = literal_column("'started'")
@@ -57,7 +57,7 @@ def _finish(*written: str) -> Prepared:
 
 # What every call says when it starts. To bind an empty value costs as much as three others,
 # so that what few calls say beside it has columns only where it is said.
-START = insertion(
+START = insert_if_new(
     calls,
     (
         "id",
@@ -96,7 +96,7 @@ class Put(Write):
 
 def put(row: dict[str, Any]) -> Put:
     """Insert a call as this row."""
-    return Put(insertion(calls, tuple(row)), tuple(row.values()))
+    return Put(insert_if_new(calls, tuple(row)), tuple(row.values()))
 
 
 def resume(
@@ -130,7 +130,7 @@ def resume(
     ).first()
     if moved is not None:
         return True
-    there = find(connection, call_id)
+    there = find_row(connection, call_id)
     return there is not None and (there.owner, there.started_at) == (owner, started_at)
 
 
@@ -148,7 +148,7 @@ def suspend(
     statement = update(calls).where(mine).values(moved).returning(calls.c.id)
     if connection.execute(statement).first() is not None:
         return True
-    there = find(connection, call_id)
+    there = find_row(connection, call_id)
     marks = (there.state, there.started_at, there.requests) if there is not None else ()
     return marks == ("pending", started_at, values["requests"])
 
@@ -164,7 +164,7 @@ def approve(
     """Say yes to a pending call as it was found; gives the row as it is now, whoever decided."""
     yes = {"state": "approved", "approved": 1, **values}
     _move(connection, call_id, "pending", yes, _begun(begun))
-    return find(connection, call_id)
+    return find_row(connection, call_id)
 
 
 def refuse(
@@ -172,7 +172,7 @@ def refuse(
 ) -> Row[Any] | None:
     """Say no to a pending call as it was found; gives the row as it is now, whoever decided."""
     _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _begun(begun))
-    return find(connection, call_id)
+    return find_row(connection, call_id)
 
 
 def release(connection: Connection, call_id: str, owner: str) -> None:
@@ -187,14 +187,14 @@ def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> boo
     statement = update(calls).where(free).values({**values, **_COVERED})
     if connection.execute(statement.returning(calls.c.id)).first() is not None:
         return True
-    there = find(connection, call_id)
+    there = find_row(connection, call_id)
     return there is not None and there.ended_at == values["ended_at"]
 
 
 def settle(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
     """Say how an unknown call ended; gives the row as it is now."""
     _move(connection, call_id, "unknown", values)
-    return find(connection, call_id)
+    return find_row(connection, call_id)
 
 
 def note_late(connection: Connection, call_id: str, late: str) -> None:
@@ -202,7 +202,7 @@ def note_late(connection: Connection, call_id: str, late: str) -> None:
     connection.execute(update(calls).where(calls.c.id == call_id).values(late=late))
 
 
-def find(connection: Connection, call_id: str) -> Row[Any] | None:
+def find_row(connection: Connection, call_id: str) -> Row[Any] | None:
     """The row of a call."""
     return connection.execute(select(calls).where(calls.c.id == call_id)).first()
 

@@ -7,11 +7,10 @@ from pydantic import Field
 
 from wieldy.core.context import Context
 from wieldy.core.tool import Tool
-from wieldy.store.artifact import Artifact, Change
-from wieldy.store.handle import parse_handle
+from wieldy.store.artifacts.artifact import Artifact, Change, parse_handle
 from wieldy.toolbox import Toolbox
 
-from .grep import grep
+from .grep import grep_lines
 
 _MOST_CHARACTERS = 20_000
 _MOST_LISTED = 200
@@ -111,7 +110,9 @@ class _ArtifactTools:
             most: how many matches to show
         """
         found = await self._open(artifact, context)
-        shown = await asyncio.to_thread(grep, found.content, pattern, ignore_case, around, most)
+        shown = await asyncio.to_thread(
+            grep_lines, found.content, pattern, ignore_case, around, most
+        )
         if len(shown) > _MOST_CHARACTERS:
             counts = shown[shown.rindex("[") :]
             shown = f"{shown[:_MOST_CHARACTERS]}…\n[cut: ask for fewer matches]\n{counts}"

@@ -18,7 +18,7 @@ _SECONDS = 5.0
 _Matches = Callable[[str], bool]
 
 
-def grep(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> str:
+def grep_lines(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> str:
     """The matching lines with their numbers and `around` lines beside each, `most` of them."""
     matches = _compiled(pattern, ignore_case)
     lines = text.removesuffix("\n").split("\n")

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
-from wieldy.core.conversion import parse_json
 from wieldy.core.names import provider_name
 
-from .answers import as_image, blocks, encodable, failed, in_order, in_words
-from .assembly import Assembly
+from .answer_content import answer_blocks, as_image, in_order, in_words, is_failure, make_encodable
 from .assistant_message import Pieces, add_counts, plain_copy, read_counts
-from .foreign import field, listed, number, text
-from .incoming import Tools, find_name, make_call
+from .call_assembly import Assembly
+from .incoming_calls import Tools, find_name, make_call
+from .loose_fields import as_list, as_number, as_text, get_field
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
 from .text_seam import TextSeam
 
@@ -30,11 +30,16 @@ _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
     """The calls in a message or in its list of content blocks; server tools are not ours."""
-    content = listed(field(message, "content")) or listed(message)
+    content = as_list(get_field(message, "content")) or as_list(message)
     return [
-        make_call(box, text(field(block, "name")), field(block, "input"), text(field(block, "id")))
+        make_call(
+            box,
+            as_text(get_field(block, "name")),
+            get_field(block, "input"),
+            as_text(get_field(block, "id")),
+        )
         for block in content
-        if text(field(block, "type")) == _CALL
+        if as_text(get_field(block, "type")) == _CALL
     ]
 
 
@@ -77,19 +82,19 @@ class StreamReader:
 
     def feed(self, event: Any) -> list[Event]:
         """What one event says. Events of other kinds, or of another shape, say nothing."""
-        kind = text(field(event, "type"))
-        index = number(field(event, "index"))
+        kind = as_text(get_field(event, "type"))
+        index = as_number(get_field(event, "index"))
         if kind == "message_start":
-            return self._count_tokens(field(field(event, "message"), "usage"))
+            return self._count_tokens(get_field(get_field(event, "message"), "usage"))
         if kind == "content_block_start":
-            return self._start(index, field(event, "content_block"))
+            return self._start(index, get_field(event, "content_block"))
         if kind == "content_block_delta":
-            return self._delta(index, field(event, "delta"))
+            return self._delta(index, get_field(event, "delta"))
         if kind == "content_block_stop":
             return self._stop(index)
         if kind == "message_delta":
-            counted = self._count_tokens(field(event, "usage"))
-            reason = text(field(field(event, "delta"), "stop_reason"))
+            counted = self._count_tokens(get_field(event, "usage"))
+            reason = as_text(get_field(get_field(event, "delta"), "stop_reason"))
             return [*self.close(), *counted, Finished(reason)] if reason else counted
         return self.close() if kind == "message_stop" else []
 
@@ -98,7 +103,7 @@ class StreamReader:
         return [event for index in list(self._inputs) for event in self._stop(index)]
 
     def _start(self, index: int | None, block: Any) -> list[Event]:
-        kind = text(field(block, "type"))
+        kind = as_text(get_field(block, "type"))
         if not kind:
             return []
         begun = _Block(plain_copy(block))
@@ -106,32 +111,32 @@ class StreamReader:
         if index is not None:
             self._by_index[index] = begun
         if kind in _SHOWN:
-            words = text(field(block, kind))
+            words = as_text(get_field(block, kind))
             return [_SHOWN[kind](words)] if words else []
         if kind != _CALL:
             return []
         # Without an index a block is the one that began last.
         events = self._stop(index) if index in self._inputs else []
         self._last = index
-        self._inputs[index] = field(block, "input") or {}
-        name, provider_id = text(field(block, "name")), text(field(block, "id"))
+        self._inputs[index] = get_field(block, "input") or {}
+        name, provider_id = as_text(get_field(block, "name")), as_text(get_field(block, "id"))
         return [*events, *self._calls.start(("block", index), name, provider_id)]
 
     def _delta(self, index: int | None, delta: Any) -> list[Event]:
         last = self._blocks[-1] if self._blocks else None
         block = last if index is None else self._by_index.get(index)
-        kind = text(field(delta, "type"))
+        kind = as_text(get_field(delta, "type"))
         if block is None or not kind:
             return []
         block.add(kind, delta)
         if kind in ("text_delta", "thinking_delta"):
             name = kind.removesuffix("_delta")
-            more = self._seams[name].join(text(field(delta, name)))
+            more = self._seams[name].join(as_text(get_field(delta, name)))
             return [_SHOWN[name](more)] if more else []
         if kind != "input_json_delta":
             return []
         growing = self._calls.find(("block", self._last if index is None else index))
-        more = text(field(delta, "partial_json"))
+        more = as_text(get_field(delta, "partial_json"))
         return [] if growing is None else self._calls.grow(growing, more)
 
     def _stop(self, index: int | None) -> list[Event]:
@@ -173,9 +178,9 @@ class _Block:
     def add(self, kind: str, delta: Any) -> None:
         """Take in what a delta of this kind says."""
         if kind == "input_json_delta":
-            self._input.append(text(field(delta, "partial_json")))
+            self._input.append(as_text(get_field(delta, "partial_json")))
         elif kind == "citations_delta":
-            self._citations.append(plain_copy(field(delta, "citation")))
+            self._citations.append(plain_copy(get_field(delta, "citation")))
         else:
             sent = plain_copy(delta)
             sent.pop("type", None)
@@ -191,7 +196,7 @@ class _Block:
         if self._citations:
             whole["citations"] = [*(whole.get("citations") or ()), *self._citations]
         if any(self._input):
-            whole["input"] = _read_input(encodable("".join(self._input)))
+            whole["input"] = _read_input(make_encodable("".join(self._input)))
         return whole
 
 
@@ -210,14 +215,14 @@ def _read_input(sent: str) -> Any:
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:
-    content = [_part(block) for block in blocks(outcome)]
+    content = [_part(block) for block in answer_blocks(outcome)]
     plain = all(part["type"] == "text" for part in content)
     result: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": outcome.call.provider_id or outcome.call.id,
         "content": "\n".join(part["text"] for part in content) if plain else content,
     }
-    return {**result, "is_error": True} if failed(outcome) else result
+    return {**result, "is_error": True} if is_failure(outcome) else result
 
 
 def _part(block: Block) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .answers import encodable
-from .foreign import field, number
+from .answer_content import make_encodable
+from .loose_fields import as_number, get_field
 
 # What names a piece is said once or again; all other text is a part of something longer.
 _NAMING = frozenset({"format", "id", "index", "name", "role", "type"})
@@ -59,7 +59,7 @@ class Pieces:
 
     def _find_item(self, name: str, item: Mapping[str, Any]) -> "Pieces":
         """The item that a part belongs to: the one of its index, or a new one."""
-        index = number(item.get("index"))
+        index = as_number(item.get("index"))
         found = None if index is None else self._by_index.get((name, index))
         if found is None:
             found = Pieces()
@@ -73,7 +73,7 @@ class Pieces:
         whole = dict(self._others)
         for name, texts in self._texts.items():
             # A field that was null at first and text later is text.
-            whole[name] = encodable("".join(texts))
+            whole[name] = make_encodable("".join(texts))
         for name, part in self._parts.items():
             whole[name] = part.value()
         for name, items in self._lists.items():
@@ -96,8 +96,8 @@ def _first_number(usage: Any, paths: tuple[str, ...]) -> int | None:
     for path in paths:
         found = usage
         for step in path.split("."):
-            found = field(found, step)
-        count = number(found)
+            found = get_field(found, step)
+        count = as_number(found)
         if count is not None:
             return count
     return None

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 
-from .change import Change
-from .definitions import definitions, lowered_tools
-from .limits import MOST_TOOLS
+from .definitions import lowered_tools, tool_definitions
+from .schema.provider_limits import MOST_TOOLS
+from .schema.schema_change import Change
 
 __all__ = ["Report", "report"]
 
@@ -40,7 +40,7 @@ class Report:
 def report(tools: Iterable[Tool], provider: ProviderFormat, strict: bool = False) -> Report:
     """What is lost or changed when these tools are described to a provider."""
     listed = list(tools)
-    shown = [_shown_name(each) for each in definitions(listed, provider, strict)]
+    shown = [_shown_name(each) for each in tool_definitions(listed, provider, strict)]
     found: dict[str, tuple[Change, ...]] = {}
     for (tool, lowered), name in zip(lowered_tools(listed, provider, strict), shown, strict=True):
         renamed = Change("", "name", f"is {name}", "providers take 64 plain characters", False)

@@ -8,9 +8,9 @@ from typing import Any
 
 from wieldy.core.tool import Tool
 
-from .definitions import definitions
+from .definitions import tool_definitions
 
-__all__ = ["Cost", "Counter", "cost", "estimate", "rendering", "stable_json"]
+__all__ = ["Cost", "Counter", "estimate_text_tokens", "rendering", "stable_json", "tool_cost"]
 
 Counter = Callable[[str], int]
 _CHARACTERS_PER_TOKEN = 4
@@ -26,22 +26,22 @@ class Cost:
     total: int
 
 
-def cost(
+def tool_cost(
     tools: Iterable[Tool], provider: str, strict: bool = False, count: Counter | None = None
 ) -> Cost:
     """What the tools cost in every request. `count` may be a provider's own tokenizer."""
-    counter = count or estimate
+    counter = count or estimate_text_tokens
     listed = list(tools)
     by_tool: dict[str, int] = {}
     by_group: dict[str, int] = {}
-    for tool, definition in zip(listed, definitions(listed, provider, strict), strict=True):
+    for tool, definition in zip(listed, tool_definitions(listed, provider, strict), strict=True):
         tokens = counter(stable_json(definition))
         by_tool[tool.name] = tokens
         by_group[tool.group] = by_group.get(tool.group, 0) + tokens
     return Cost(provider, by_tool, by_group, sum(by_tool.values()))
 
 
-def estimate(text: str) -> int:
+def estimate_text_tokens(text: str) -> int:
     """Tokens by rule of thumb: four ASCII characters are one, any other character is one.
 
     It is meant for comparing tools and for noticing growth. Real tokenizers
@@ -58,4 +58,4 @@ def stable_json(value: Any) -> str:
 
 def rendering(tools: Iterable[Tool], provider: str, strict: bool = False) -> str:
     """The definitions as the text whose beginning stays the same when tools are appended."""
-    return stable_json(definitions(tools, provider, strict))
+    return stable_json(tool_definitions(tools, provider, strict))

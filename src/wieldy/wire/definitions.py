@@ -5,21 +5,23 @@ from dataclasses import replace
 from typing import Any
 
 from wieldy.core.names import provider_name
-from wieldy.core.result_check import promised_result
+from wieldy.core.schema.result_check import promised_result
 from wieldy.core.tool import Tool
 
-from .change import Change, Lowered
-from .limits import AnthropicBudget, anthropic_reason
-from .lowering import lower
-from .repair import repaired
-from .target import gemini_name, target_of
+from .schema.lowering import lower_schema
+from .schema.provider_limits import AnthropicBudget, anthropic_reason
+from .schema.sanitize import sanitize_schema
+from .schema.schema_change import Change, Lowered
+from .schema.target import gemini_name, target_of
 
-__all__ = ["Definition", "definitions", "lowered_tools"]
+__all__ = ["Definition", "lowered_tools", "tool_definitions"]
 
 Definition = dict[str, Any]
 
 
-def definitions(tools: Iterable[Tool], provider: str, strict: bool = False) -> list[Definition]:
+def tool_definitions(
+    tools: Iterable[Tool], provider: str, strict: bool = False
+) -> list[Definition]:
     """The tools' definitions for one provider, in order; a tool more only appends.
 
     With `strict`, a tool is held to its schema where the provider can do that;
@@ -49,7 +51,7 @@ def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:
     """The schema for a provider, worked out once per tool; an unchanged one is the tool's own."""
 
     def work_out(tool: Tool) -> Lowered:
-        lowered = lower(tool.input_schema, provider, strict)
+        lowered = lower_schema(tool.input_schema, provider, strict)
         same = lowered.schema == tool.input_schema
         return replace(lowered, schema=tool.input_schema) if same else lowered
 
@@ -115,7 +117,7 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
         definition["annotations"] = annotations
     promise = promised_result(tool)
     if promise is not None:
-        definition["outputSchema"] = repaired(promise.schema, [])
+        definition["outputSchema"] = sanitize_schema(promise.schema, [])
     return definition
 
 

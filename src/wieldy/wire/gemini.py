@@ -4,20 +4,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Block, Image, Resource
 from wieldy.core.call import Call, Outcome
-from wieldy.core.conversion import parse_json
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.tool import Tool
 
-from .answers import blocks, encodable, failed, in_order, in_words
-from .assembly import Assembly, Growing
+from .answer_content import answer_blocks, in_order, in_words, is_failure, make_encodable
 from .assistant_message import add_counts, plain_copy, read_counts
-from .foreign import field, listed, text
-from .incoming import Tools, find_name, make_call
-from .partial import PartialArguments
+from .call_assembly import Assembly, Growing
+from .incoming_calls import Tools, find_name, make_call
+from .loose_fields import as_list, as_text, get_field
+from .partial_arguments import PartialArguments
+from .schema.target import gemini_name
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
-from .target import gemini_name
 from .text_seam import TextSeam
 
 __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"]
@@ -34,10 +34,10 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     tools = _Named(box)
     found = []
     for part in _parts(message):
-        call = field(part, "function_call", "functionCall")
+        call = get_field(part, "function_call", "functionCall")
         if call is not None:
-            name, sent = text(field(call, "name")), field(call, "args")
-            found.append(make_call(tools, name, sent, text(field(call, "id"))))
+            name, sent = as_text(get_field(call, "name")), get_field(call, "args")
+            found.append(make_call(tools, name, sent, as_text(get_field(call, "id"))))
     return found
 
 
@@ -83,20 +83,20 @@ class StreamReader:
         events: list[Event] = []
         for part in _parts(chunk):
             events += self._part(part)
-        candidate = next(iter(listed(field(chunk, "candidates"))), None)
-        reason = text(field(candidate, "finish_reason", "finishReason"))
-        counted = self._count_tokens(field(chunk, "usage_metadata", "usageMetadata"))
+        candidate = next(iter(as_list(get_field(chunk, "candidates"))), None)
+        reason = as_text(get_field(candidate, "finish_reason", "finishReason"))
+        counted = self._count_tokens(get_field(chunk, "usage_metadata", "usageMetadata"))
         if reason:
             return [*events, *self.close(), *counted, Finished(reason)]
         return [*events, *counted]
 
     def _part(self, part: Any) -> list[Event]:
-        call = field(part, "function_call", "functionCall")
-        words = text(field(part, "text"))
+        call = get_field(part, "function_call", "functionCall")
+        words = as_text(get_field(part, "text"))
         if call is not None:
             return self._call(call, part)
         self._keep(part)
-        thinks = field(part, "thought") is True
+        thinks = get_field(part, "thought") is True
         words = (self._thought if thinks else self._content).join(words)
         if not words:
             return []
@@ -130,22 +130,22 @@ class StreamReader:
         return [] if self._open is None else self._ended(self._open)
 
     def _call(self, call: Any, part: Any) -> list[Event]:
-        name = text(field(call, "name"))
+        name = as_text(get_field(call, "name"))
         events: list[Event] = []
         if name or self._open is None:
             events += self.close()
             self._count += 1
-            events += self._calls.start(self._count, name, text(field(call, "id")))
+            events += self._calls.start(self._count, name, as_text(get_field(call, "id")))
             self._open = self._calls.find(self._count)
             self._parts.append(_Part(plain_copy(part), self._open))
         growing = self._open
         assert growing is not None
-        for piece in listed(field(call, "partial_args", "partialArgs")):
+        for piece in as_list(get_field(call, "partial_args", "partialArgs")):
             arguments = self._partial.setdefault(growing.index, PartialArguments())
             events += self._calls.grow(growing, arguments.add(piece))
-        if field(call, "will_continue", "willContinue") is True:
+        if get_field(call, "will_continue", "willContinue") is True:
             return events
-        return [*events, *self._ended(growing, field(call, "args"))]
+        return [*events, *self._ended(growing, get_field(call, "args"))]
 
     def _ended(self, growing: Growing, sent: Any = None) -> list[Event]:
         self._open = None
@@ -164,7 +164,7 @@ class _Part:
     def __init__(self, sent: dict[str, Any], growing: Growing | None = None) -> None:
         self._sent = sent
         self._growing = growing
-        self._texts = [text(sent.get("text"))]
+        self._texts = [as_text(sent.get("text"))]
 
     def takes(self, sent: dict[str, Any]) -> bool:
         """Join text that goes on; a signature belongs to the part that it came with."""
@@ -175,13 +175,13 @@ class _Part:
             return False
         if bool(self._sent.get("thought")) != bool(sent.get("thought")):
             return False
-        self._texts.append(text(sent["text"]))
+        self._texts.append(as_text(sent["text"]))
         return True
 
     def value(self) -> dict[str, Any]:
         """The part as it goes back."""
         if len(self._texts) > 1:
-            return {**self._sent, "text": encodable("".join(self._texts))}
+            return {**self._sent, "text": make_encodable("".join(self._texts))}
         call = None if self._growing is None else self._growing.sent
         if call is None:
             return self._sent
@@ -220,21 +220,23 @@ def tool_name(name: str, box: Tools) -> str:
 
 
 def _parts(message: Any) -> list[Any]:
-    candidates = field(message, "candidates")
+    candidates = get_field(message, "candidates")
     if candidates is not None:
-        message = next(iter(listed(candidates)), None)
-    message = field(message, "content") or message
-    return listed(field(message, "parts")) or listed(message)
+        message = next(iter(as_list(candidates)), None)
+    message = get_field(message, "content") or message
+    return as_list(get_field(message, "parts")) or as_list(message)
 
 
 def _response(outcome: Outcome) -> dict[str, Any]:
-    call, shown = outcome.call, blocks(outcome)
+    call, shown = outcome.call, answer_blocks(outcome)
     # A name that no tool has goes back as it came.
     unknown = isinstance(outcome.error, ToolNotFound)
     words = "\n".join(in_words(block) for block in shown if _inline(block) is None)
-    key, value = ("error", words) if failed(outcome) else ("output", _output(outcome, shown, words))
+    key, value = (
+        ("error", words) if is_failure(outcome) else ("output", _output(outcome, shown, words))
+    )
     response: dict[str, Any] = {
-        "name": encodable(call.tool) if unknown else gemini_name(call.tool),
+        "name": make_encodable(call.tool) if unknown else gemini_name(call.tool),
         "response": {key: value},
     }
     if call.provider_id:
@@ -248,7 +250,7 @@ def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
     if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
         return words
     try:
-        return encodable(parse_json(words))
+        return make_encodable(parse_json(words))
     except (ValueError, RecursionError):
         return words
 

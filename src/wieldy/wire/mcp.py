@@ -3,44 +3,44 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.conversion import parse_json
-from wieldy.core.result_check import Promise, plain_data
+from wieldy.core.schema.result_check import Promise, plain_data
 
-from .answers import NO_OUTPUT, blocks, encodable, failed, in_order
-from .foreign import field, text
-from .incoming import Tools, make_call
+from .answer_content import NO_OUTPUT, answer_blocks, in_order, is_failure, make_encodable
+from .incoming_calls import Tools, make_call
+from .loose_fields import as_text, get_field
 
-__all__ = ["parse_calls", "render", "result"]
+__all__ = ["parse_calls", "render", "render_result"]
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
     """The call in a `tools/call` request or in its parameters; none in any other message."""
-    method = field(message, "method")
+    method = get_field(message, "method")
     if method is not None and method != "tools/call":
         return []
-    params = field(message, "params") or message
-    name = text(field(params, "name"))
-    sent = field(message, "id")
+    params = get_field(message, "params") or message
+    name = as_text(get_field(params, "name"))
+    sent = get_field(message, "id")
     provider_id = str(sent) if isinstance(sent, int | str) else None
-    return [make_call(box, name, field(params, "arguments"), provider_id)] if name else []
+    return [make_call(box, name, get_field(params, "arguments"), provider_id)] if name else []
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict[str, Any]]:
     """One `CallToolResult` per call, in order."""
-    return [result(outcome) for outcome in in_order(outcomes, calls)]
+    return [render_result(outcome) for outcome in in_order(outcomes, calls)]
 
 
-def result(outcome: Outcome, promise: Promise | None = None) -> dict[str, Any]:
+def render_result(outcome: Outcome, promise: Promise | None = None) -> dict[str, Any]:
     """An outcome as a `CallToolResult`; its data also travel as structured content.
 
     Without a promise of the tool that is only an object. With one it is what was promised,
     any other value under `result`.
     """
-    content = [encodable(block.to_dict()) for block in blocks(outcome)]
+    content = [make_encodable(block.to_dict()) for block in answer_blocks(outcome)]
     if outcome.ok and content == [{"type": "text", "text": NO_OUTPUT}]:
         content = []
-    answer: dict[str, Any] = {"content": content, "isError": failed(outcome)}
+    answer: dict[str, Any] = {"content": content, "isError": is_failure(outcome)}
     structured = _structured(outcome, promise)
     if structured is not None:
         answer["structuredContent"] = structured
@@ -56,7 +56,7 @@ def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | N
     if not wrapped and (outcome.value is None or isinstance(outcome.value, str)):
         return None
     try:
-        value = encodable(_data(outcome, wrapped))
+        value = make_encodable(_data(outcome, wrapped))
     except (ValueError, RecursionError):
         return None
     if wrapped:

@@ -8,11 +8,11 @@ from wieldy.core.block import Audio, Block
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
-from .answers import as_image, blocks, data_url, in_order, in_words
-from .assembly import Assembly, Growing
+from .answer_content import answer_blocks, as_image, data_url, in_order, in_words
 from .assistant_message import Pieces, plain_copy, read_counts
-from .foreign import field, listed, number, text
-from .incoming import Tools, find_name, make_call
+from .call_assembly import Assembly, Growing
+from .incoming_calls import Tools, find_name, make_call
+from .loose_fields import as_list, as_number, as_text, get_field
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
 from .text_seam import TextSeam
 
@@ -24,13 +24,13 @@ _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
     """The calls in an assistant message, a choice, or a whole completion (its first choice)."""
-    first = next(iter(listed(field(message, "choices"))), None)
-    message = field(message if first is None else first, "message") or message
+    first = next(iter(as_list(get_field(message, "choices"))), None)
+    message = get_field(message if first is None else first, "message") or message
     found = []
-    for item in listed(field(message, "tool_calls")):
+    for item in as_list(get_field(message, "tool_calls")):
         name, arguments = _function(item)
         if name or arguments:
-            found.append(make_call(box, name, arguments, text(field(item, "id"))))
+            found.append(make_call(box, name, arguments, as_text(get_field(item, "id"))))
     return found
 
 
@@ -46,7 +46,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
     for outcome in in_order(outcomes, calls):
         call_id = outcome.call.provider_id or outcome.call.id
         words = []
-        for block in blocks(outcome):
+        for block in answer_blocks(outcome):
             part = _media_part(block)
             if part is None:
                 words.append(in_words(block))
@@ -91,21 +91,21 @@ class StreamReader:
     def feed(self, chunk: Any) -> list[Event]:
         """What one chunk says. A chunk of another shape says nothing."""
         events: list[Event] = []
-        for choice in listed(field(chunk, "choices")):
-            if number(field(choice, "index")) in (None, 0):
+        for choice in as_list(get_field(chunk, "choices")):
+            if as_number(get_field(choice, "index")) in (None, 0):
                 events += self._choice(choice)
-        return [*events, *self._count_tokens(field(chunk, "usage"))]
+        return [*events, *self._count_tokens(get_field(chunk, "usage"))]
 
     def close(self) -> list[Event]:
         """Complete what is still open, for a stream that ends without a finish reason."""
         return self._calls.finish()
 
     def _choice(self, choice: Any) -> list[Event]:
-        delta = field(choice, "delta")
+        delta = get_field(choice, "delta")
         events = self._words(delta)
-        for item in listed(field(delta, "tool_calls")):
+        for item in as_list(get_field(delta, "tool_calls")):
             events += self._piece(item)
-        reason = text(field(choice, "finish_reason"))
+        reason = as_text(get_field(choice, "finish_reason"))
         return [*events, *self._calls.finish(), Finished(reason)] if reason else events
 
     def _words(self, delta: Any) -> list[Event]:
@@ -115,8 +115,8 @@ class StreamReader:
         sent.pop("tool_calls", None)
         self._message.add(sent)
         # Servers that show the thinking do so under one of these names, or under both.
-        thought = self._thought.join(text(field(delta, "reasoning_content", "reasoning")))
-        content = self._content.join(text(field(delta, "content")))
+        thought = self._thought.join(as_text(get_field(delta, "reasoning_content", "reasoning")))
+        content = self._content.join(as_text(get_field(delta, "content")))
         events: list[Event] = [ThinkingDelta(thought)] if thought else []
         return [*events, TextDelta(content)] if content else events
 
@@ -135,8 +135,8 @@ class StreamReader:
 
     def _piece(self, item: Any) -> list[Event]:
         name, arguments = _function(item)
-        provider_id = text(field(item, "id"))
-        key = number(field(item, "index"))
+        provider_id = as_text(get_field(item, "id"))
+        key = as_number(get_field(item, "index"))
         growing = self._calls.find(key)
         events: list[Event] = []
         if growing is None or _is_another(growing, name, provider_id, key, bool(arguments)):
@@ -188,8 +188,8 @@ def _is_another(
 
 
 def _function(item: Any) -> tuple[str, Any]:
-    function = field(item, "function", "custom")
-    return text(field(function, "name")), field(function, "arguments", "input")
+    function = get_field(item, "function", "custom")
+    return as_text(get_field(function, "name")), get_field(function, "arguments", "input")
 
 
 def _media_part(block: Block) -> dict[str, Any] | None:

@@ -7,11 +7,11 @@ from wieldy.core.block import Block, Resource
 from wieldy.core.call import Call, Outcome
 from wieldy.core.names import provider_name
 
-from .answers import as_image, blocks, data_url, in_order, in_words
-from .assembly import Assembly, Growing
+from .answer_content import answer_blocks, as_image, data_url, in_order, in_words
 from .assistant_message import plain_copy, read_counts
-from .foreign import field, listed, number, text
-from .incoming import Tools, find_name, make_call
+from .call_assembly import Assembly, Growing
+from .incoming_calls import Tools, find_name, make_call
+from .loose_fields import as_list, as_number, as_text, get_field
 from .stream_events import Event, Finished, TextDelta, ThinkingDelta, Usage
 from .text_seam import TextSeam
 
@@ -29,11 +29,13 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
     """The calls in a response, in its list of output items, or in one item."""
-    items = listed(field(message, "output")) or listed(message) or [message]
+    items = as_list(get_field(message, "output")) or as_list(message) or [message]
     return [
-        make_call(box, text(field(item, "name")), field(item, "arguments"), _call_id(item))
+        make_call(
+            box, as_text(get_field(item, "name")), get_field(item, "arguments"), _call_id(item)
+        )
         for item in items
-        if text(field(item, "type")) == _CALL
+        if as_text(get_field(item, "type")) == _CALL
     ]
 
 
@@ -48,7 +50,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
         {
             "type": "function_call_output",
             "call_id": outcome.call.provider_id or outcome.call.id,
-            "output": _output(blocks(outcome)),
+            "output": _output(answer_blocks(outcome)),
         }
         for outcome in in_order(outcomes, calls)
     ]
@@ -83,9 +85,9 @@ class StreamReader:
 
     def feed(self, event: Any) -> list[Event]:
         """What one event says. Events of other kinds, or of another shape, say nothing."""
-        kind = text(field(event, "type"))
+        kind = as_text(get_field(event, "type"))
         if kind in _SHOWN:
-            delta = self._seams[kind].join(text(field(event, "delta")))
+            delta = self._seams[kind].join(as_text(get_field(event, "delta")))
             return [_SHOWN[kind](delta)] if delta else []
         if kind == "response.output_item.added":
             return self._added(event)
@@ -93,7 +95,11 @@ class StreamReader:
             return self._done(event)
         if kind == "response.function_call_arguments.delta":
             growing = self._meant(event)
-            return [] if growing is None else self._calls.grow(growing, text(field(event, "delta")))
+            return (
+                []
+                if growing is None
+                else self._calls.grow(growing, as_text(get_field(event, "delta")))
+            )
         if kind == "response.function_call_arguments.done":
             return self._whole(event, event)
         return self._end(event, kind) if kind in _ENDS else []
@@ -103,11 +109,11 @@ class StreamReader:
         return self._calls.finish()
 
     def _end(self, event: Any, kind: str) -> list[Event]:
-        response = field(event, "response")
-        whole = [plain_copy(item) for item in listed(field(response, "output"))]
+        response = get_field(event, "response")
+        whole = [plain_copy(item) for item in as_list(get_field(response, "output"))]
         # The end repeats all items; a stream of a lesser server may send them only there.
         self._items = [item for item in whole if isinstance(item, dict)] or self._items
-        usage = field(response, "usage")
+        usage = get_field(response, "usage")
         if usage is not None:
             counts = read_counts(
                 usage,
@@ -121,17 +127,17 @@ class StreamReader:
         return [*self._calls.finish(), *counted, Finished(_reason(event, kind))]
 
     def _added(self, event: Any) -> list[Event]:
-        item = field(event, "item")
-        if text(field(item, "type")) != _CALL:
+        item = get_field(event, "item")
+        if as_text(get_field(item, "type")) != _CALL:
             return []
-        return self._calls.start(_key(event), text(field(item, "name")), _call_id(item))
+        return self._calls.start(_key(event), as_text(get_field(item, "name")), _call_id(item))
 
     def _done(self, event: Any) -> list[Event]:
-        item = field(event, "item")
+        item = get_field(event, "item")
         sent = plain_copy(item)
         if isinstance(sent, dict) and sent:
             self._items.append(sent)
-        if text(field(item, "type")) != _CALL:
+        if as_text(get_field(item, "type")) != _CALL:
             return []
         growing = self._meant(event)
         # An index or an item's id that comes again, or none at all, may mean another call.
@@ -149,14 +155,14 @@ class StreamReader:
         growing = self._meant(event)
         if growing is None:
             return []
-        events = self._calls.name(growing, text(field(source, "name")), _call_id(source))
+        events = self._calls.name(growing, as_text(get_field(source, "name")), _call_id(source))
         if source is event and not growing.provider_id:
             return [*events, *self._missing(growing, source)]
-        return [*events, *self._calls.complete(growing, field(source, "arguments"))]
+        return [*events, *self._calls.complete(growing, get_field(source, "arguments"))]
 
     def _missing(self, growing: Growing, source: Any) -> list[Event]:
         """Arguments in one piece; the item that follows brings the id."""
-        whole = text(field(source, "arguments"))
+        whole = as_text(get_field(source, "arguments"))
         return [] if growing.pieces else self._calls.grow(growing, whole)
 
     def _meant(self, event: Any) -> Growing | None:
@@ -181,18 +187,18 @@ def tool_name(name: str, box: Tools) -> str:
 
 
 def _key(event: Any) -> int | str | None:
-    index = number(field(event, "output_index"))
-    return index if index is not None else text(field(event, "item_id")) or None
+    index = as_number(get_field(event, "output_index"))
+    return index if index is not None else as_text(get_field(event, "item_id")) or None
 
 
 def _call_id(item: Any) -> str:
-    return text(field(item, "call_id"))
+    return as_text(get_field(item, "call_id"))
 
 
 def _reason(event: Any, kind: str) -> str:
-    response = field(event, "response")
-    why = text(field(field(response, "incomplete_details"), "reason"))
-    return why or text(field(response, "status")) or kind.removeprefix("response.")
+    response = get_field(event, "response")
+    why = as_text(get_field(get_field(response, "incomplete_details"), "reason"))
+    return why or as_text(get_field(response, "status")) or kind.removeprefix("response.")
 
 
 def _output(shown: list[Block]) -> str | list[Item]:

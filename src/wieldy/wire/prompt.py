@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.core.choices import TextDialect
 from wieldy.core.names import provider_name
-from wieldy.core.problem import resolve
 from wieldy.core.tool import Tool
 
-from .call_text import render_call, scalar_text
-from .examples import example_arguments
-from .result_text import format_result, parse_result
-from .text_dialects import dialect_named
-from .text_values import kinds_of
+from .schema.example_values import example_arguments
+from .text.call_dialects import dialect_named
+from .text.call_text import render_call, scalar_text
+from .text.result_text import format_result, parse_result
+from .text.text_values import kinds_of
 
 __all__ = [
     "example_arguments",
@@ -99,7 +99,7 @@ def _example(name: str, schema: Mapping[str, Any], dialect: TextDialect) -> list
 
 
 def _lines(name: str, schema: Mapping[str, Any]) -> list[str]:
-    declared = resolve(schema["properties"][name], schema)
+    declared = resolve_reference(schema["properties"][name], schema)
     needed = "required" if name in schema.get("required", ()) else "optional"
     told = _told(schema["properties"][name], declared)
     line = f"  - {name}: {_type(declared, schema)} ({needed})" + (f" - {told}" if told else "")

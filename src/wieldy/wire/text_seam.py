@@ -4,7 +4,7 @@ Servers written in languages whose text is UTF-16 may cut a character in two: on
 with its first half and the next begins with its second.
 """
 
-from .answers import encodable
+from .answer_content import make_encodable
 
 
 class TextSeam:
@@ -22,5 +22,5 @@ class TextSeam:
         text = self._half + piece
         ends_half = bool(text) and "\ud800" <= text[-1] <= "\udbff"
         self._half = text[-1] if ends_half else ""
-        whole: str = encodable(text[:-1] if ends_half else text)
+        whole: str = make_encodable(text[:-1] if ends_half else text)
         return whole

@@ -10,7 +10,7 @@ from wieldy.agent.nested_data import PathStyle, find_values
 from wieldy.agent.response import Response
 from wieldy.agent.settings import Settings
 from wieldy.core.call import check_id
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 
 Mode = Literal["first", "all"]
 PromptPath = str | tuple[str, str | None]
@@ -42,7 +42,9 @@ class ChatSessionExtension(BaseAgent):
 
     def activate_chat_session(self, chat_session_id: str | None = None) -> str:
         """Go on with a session, or begin one; gives its id. Its history, and no other, is told."""
-        return border().wait(lambda home: self.async_activate_chat_session(chat_session_id))
+        return blocking_border().wait(
+            lambda home: self.async_activate_chat_session(chat_session_id)
+        )
 
     def stop_chat_session(self) -> Self:
         """Leave the session; requests are then on their own again."""

@@ -11,7 +11,7 @@ from wieldy.agent.request import PATH_STYLE
 from wieldy.agent.response import Response
 from wieldy.agent.response_stream import blocking_items
 from wieldy.core.names import listed_names
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 
 KeyHandler = Callable[[Any], Any]
 Told = tuple[str, Any, Any]
@@ -38,7 +38,7 @@ class KeyWaiterExtension(BaseAgent):
     def get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Any:
         """The same from blocking code."""
         asked = self.async_get_key_result(key, must_in_prompt=must_in_prompt)
-        return border().wait(lambda home: asked)
+        return blocking_border().wait(lambda home: asked)
 
     def async_wait_keys(
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
@@ -76,7 +76,7 @@ class KeyWaiterExtension(BaseAgent):
     def start_waiter(self, *, must_in_prompt: bool = False) -> list[Told]:
         """The same from blocking code."""
         asked = self.async_start_waiter(must_in_prompt=must_in_prompt)
-        return border().wait(lambda home: asked)
+        return blocking_border().wait(lambda home: asked)
 
     def _respond_with(self, keys: list[str], must_in_prompt: bool) -> Response:
         """Start the request, if its output has the keys."""

@@ -8,8 +8,8 @@ from wieldy.agent.kwargs_schema import kwargs_schema
 from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.strategies.strategy import Strategy
 from wieldy.core.errors import NameTaken, ToolNotFound
-from wieldy.core.names import listed_names, near
-from wieldy.core.sync import border
+from wieldy.core.names import find_near_names, listed_names
+from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,7 +74,7 @@ class ToolExtension(BaseAgent):
 
     def use_mcp(self, transport: Any, **options: Any) -> Self:
         """The same from blocking code."""
-        return border().wait(lambda home: self.async_use_mcp(transport, **options))
+        return blocking_border().wait(lambda home: self.async_use_mcp(transport, **options))
 
     def _make_strategy(self) -> Strategy:
         return STRATEGIES[self.tool_strategy](self.tools)
@@ -85,7 +85,7 @@ class ToolExtension(BaseAgent):
         if isinstance(named, str):
             tool = self.toolbox.get(named)
             if tool is None:
-                raise ToolNotFound(named, near(named, self.toolbox.names))
+                raise ToolNotFound(named, find_near_names(named, self.toolbox.names))
             return tool
         if not callable(named):
             raise TypeError(f"a tool is a name or a function, not {named!r:.200}")

@@ -11,9 +11,9 @@ from wieldy.agent.tool_log import show_arguments
 from wieldy.core.call import Outcome
 from wieldy.models.model import ModelRequest, Reply
 from wieldy.view import View
-from wieldy.wire.incoming import make_call
+from wieldy.wire.incoming_calls import make_call
 from wieldy.wire.stream_events import TextDelta
-from wieldy.wire.structured import StructuredStream
+from wieldy.wire.structured.structured_stream import StructuredStream
 
 from .strategy import Strategy
 

@@ -6,9 +6,9 @@ from wieldy.agent.data_fence import tell_model
 from wieldy.core.call import Call, Outcome
 from wieldy.models.model import Reply, Said, Turn
 from wieldy.view import View
-from wieldy.wire.answers import in_order
+from wieldy.wire.answer_content import in_order
 from wieldy.wire.prompt import format_result, tool_instructions
-from wieldy.wire.text import TextCallParser, TextEvent
+from wieldy.wire.text.call_parser import TextCallParser, TextEvent
 
 from .strategy import Strategy, TextReader
 

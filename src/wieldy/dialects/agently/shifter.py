@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar, overload
 
-from wieldy.core.signature import is_async
-from wieldy.core.sync import border
+from wieldy.core.schema.signature import is_async
+from wieldy.core.sync import blocking_border
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +30,7 @@ class FunctionShifter:
 
         @_like(func)
         def blocking(*args: Any, **kwargs: Any) -> Any:
-            return border().wait(lambda home: _awaited(func(*args, **kwargs)))
+            return blocking_border().wait(lambda home: _awaited(func(*args, **kwargs)))
 
         shifted: Callable[..., Any] = blocking
         return shifted

@@ -11,8 +11,8 @@ from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.core.call import Outcome
 from wieldy.core.names import listed_names
-from wieldy.core.signature import bound_keywords, unwrap_partial
-from wieldy.core.sync import border
+from wieldy.core.schema.signature import bound_keywords, unwrap_partial
+from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox, own_box
 
@@ -169,7 +169,7 @@ class AgentlyToolManager:
 
     def use_mcp(self, transport: Any, tags: Names | None = None) -> None:
         """The same from blocking code."""
-        border().wait(lambda home: self.async_use_mcp(transport, tags))
+        blocking_border().wait(lambda home: self.async_use_mcp(transport, tags))
 
     def _told(self, outcome: Outcome) -> Any:
         return tell_outcome(outcome, self.toolbox.get(outcome.call.tool))

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from wieldy.core.filled_in import without_filled_in
-from wieldy.core.schema import untitled
+from wieldy.core.schema.json_schema import without_titles
+from wieldy.core.schema.preset_removal import without_filled_in
 from wieldy.core.tool import Tool
 
 Schema = dict[str, Any]
@@ -58,12 +58,12 @@ def extend_schema(name: str, json_schema: Schema, model: type[BaseModel]) -> Sch
     """The schema with a model's fields joined to it; what is there already clashes."""
     function = json_schema["function"]
     own = function["parameters"]
-    added: Schema = untitled(model.model_json_schema())
+    added: Schema = without_titles(model.model_json_schema())
     joined = dict(own)
     for key, what in (("properties", "field"), ("$defs", "definition")):
         mine, theirs = own.get(key, {}), added.get(key, {})
         for each in mine.keys() & theirs.keys():
-            if key == "properties" or untitled(mine[each]) != theirs[each]:
+            if key == "properties" or without_titles(mine[each]) != theirs[each]:
                 raise ValueError(
                     f"The {what} `{each}` of {model.__name__} already exists in the original "
                     f"function schema of `{name}`: rename it."

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from wieldy.core.limits import Limits
+from wieldy.core.limits.limits import Limits
 from wieldy.toolbox import Toolbox, own_box
 
 from .mcp_function import MCPToolFunction
@@ -162,7 +162,7 @@ class _HttpClient(MCPClientBase):
     async def _add_to(self, box: Toolbox) -> None:
         # The SDK is heavy, and most programs need none.
         from wieldy.mcp import Patience  # noqa: PLC0415
-        from wieldy.mcp.source import Address  # noqa: PLC0415
+        from wieldy.mcp.client.server_source import Address  # noqa: PLC0415
 
         patience = Patience(connect=self._timeout)
         await box.add_mcp(Address(*self._facts), self.name, limits=self._limits, patience=patience)

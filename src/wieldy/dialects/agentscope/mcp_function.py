@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.context import Context
 from wieldy.core.errors import RemoteFailure, ToolFailed
-from wieldy.core.limits import Limits
+from wieldy.core.limits.limits import Limits
 from wieldy.core.tool import Tool
 
 from .function_schema import function_schema

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from wieldy.core.block import Block, Progress, Text
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.current import current_task
 from wieldy.core.errors import CallError, ToolFailed
+from wieldy.core.task import current_task
 
 from .mcp_function import RawFailure, is_raw_result
 from .message_blocks import text_block

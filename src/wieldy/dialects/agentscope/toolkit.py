@@ -14,7 +14,7 @@ from wieldy.core.call import Call
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
 from wieldy.core.registry import BASIC, Group
-from wieldy.core.signature import is_same_function, unwrap_partial
+from wieldy.core.schema.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name
 from wieldy.toolbox import Toolbox, own_box
 

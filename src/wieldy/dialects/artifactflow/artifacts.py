@@ -14,7 +14,7 @@ from .tool import BaseTool, ToolParameter, ToolResult
 
 if TYPE_CHECKING:
     # The database library behind it is heavy; it is loaded by the first manager.
-    from wieldy.store.artifacts import Artifacts
+    from wieldy.store.artifacts.artifacts import Artifacts
 
 
 # The session that a task works in, by the number of the manager.

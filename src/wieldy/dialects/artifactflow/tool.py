@@ -9,14 +9,14 @@ from functools import cached_property
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from wieldy.core.arguments import Intake
+from wieldy.core.arguments.intake import Intake
 from wieldy.core.call import Call
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.run import Run
-from wieldy.core.schema_defaults import Defaults, read_defaults
+from wieldy.core.schema.schema_defaults import Defaults, read_defaults
 from wieldy.core.tool import Tool
 
-from .errand import current_errand
+from .sent_call import current_errand
 
 _SOURCE = "artifactflow"
 _TYPES = {
@@ -226,7 +226,7 @@ def engine_tool(tool: BaseTool) -> Tool:
     )
 
 
-def renewed(known: Tool | None, tool: BaseTool) -> Tool | None:
+def renewed_tool(known: Tool | None, tool: BaseTool) -> Tool | None:
     """The engine's tool where this one is new or has changed since; None if it is as it was.
 
     What was set on the engine's tool by others (tags, a group, a stricter permission)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.approvals import Parked
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
+from wieldy.core.permission.parked import Parked
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box
 
-from .errand import Callback, Errand, current_errand
+from .sent_call import Callback, Errand, current_errand
 from .tool import (
     BaseTool,
     ToolError,
@@ -17,7 +17,7 @@ from .tool import (
     ToolPermission,
     ToolResult,
     need_tool,
-    renewed,
+    renewed_tool,
 )
 from .xml import ReadParams
 
@@ -147,7 +147,7 @@ class AgentToolkit:
         """Put the tool into the toolbox as it is now; it, or its name's owner, may have changed."""
         if isinstance(tool, BoxTool):
             return self.toolbox.get(tool.name)
-        changed = renewed(self.toolbox.find_tool(tool.name), tool)
+        changed = renewed_tool(self.toolbox.find_tool(tool.name), tool)
         if changed is not None:
             self.toolbox.add(changed, on_conflict="override")
         shown = self.toolbox.get(tool.name)

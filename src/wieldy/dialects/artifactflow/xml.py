@@ -7,7 +7,7 @@ from typing import Any
 
 from wieldy.core.call import Call
 from wieldy.core.tool import Tool
-from wieldy.wire.text import TextCallParser
+from wieldy.wire.text.call_parser import TextCallParser
 
 from .tool import BaseTool, engine_tool
 

@@ -1,6 +1,6 @@
 """SAGE's tool registry: MCP-style tool objects, registered and called by name."""
 
 from .registry import MCPRegistry
-from .remote import RemoteMCPAdapter
+from .remote_adapter import RemoteMCPAdapter
 
 __all__ = ["MCPRegistry", "RemoteMCPAdapter"]

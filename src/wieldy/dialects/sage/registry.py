@@ -7,16 +7,10 @@ from types import MappingProxyType
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import (
-    CallDenied,
-    CallPending,
-    CallTimeout,
-    InvalidArguments,
-    ToolNotFound,
-)
-from wieldy.core.limits import Limits
+from wieldy.core.errors import CallDenied, CallPending, CallTimeout, InvalidArguments, ToolNotFound
+from wieldy.core.limits.limits import Limits
 from wieldy.core.names import listed_names
-from wieldy.core.schema_defaults import read_defaults, without_required_defaults
+from wieldy.core.schema.schema_defaults import read_defaults, without_required_defaults
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox, own_box
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from wieldy.core.current import current_task
-from wieldy.core.slots import Slots
-from wieldy.core.sync import border
+from wieldy.core.limits.concurrency import Slots
+from wieldy.core.sync import blocking_border
+from wieldy.core.task import current_task
 
 from .handed_out import call_around
 
@@ -34,7 +34,7 @@ class Turns:
         assert self._slots is not None
         turn = _Turn(self._slots)
         try:
-            border().wait(lambda home: turn.take())
+            blocking_border().wait(lambda home: turn.take())
             yield
         finally:
             turn.give()

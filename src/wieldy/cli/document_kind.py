@@ -1,0 +1,82 @@
+"""Tell by what is in it whether something is an OpenAPI document or an `mcpServers` file."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.errors import ServiceError
+from wieldy.core.network.addresses import Reach
+
+from .module import SourceError
+
+_SECONDS = 15.0
+_LARGEST = 32 * 1024 * 1024
+_YAML = re.compile(r"""^["']?(?:openapi|swagger)["']?\s*:""", re.MULTILINE)
+
+
+def kind_of_file(path: Path) -> str:
+    """`openapi` or `mcp`; `SourceError` if the file is neither."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SourceError(f"There is no file {path}.") from None
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path} can't be read: {error}") from error
+    if _is_openapi(text):
+        return "openapi"
+    data = _parsed(text)
+    if any(isinstance(data.get(key), dict) for key in ("mcpServers", "servers")):
+        return "mcp"
+    raise SourceError(
+        f'{path} is neither an mcpServers file (JSON with "mcpServers" or "servers") '
+        'nor an OpenAPI document (JSON or YAML with "openapi").'
+    )
+
+
+async def kind_of_address(url: str) -> str:
+    """`openapi` if the answer is such a document, else `mcp`: such an endpoint answers calls."""
+    try:
+        # It comes with the extra that OpenAPI documents need.
+        import httpx2  # noqa: PLC0415
+
+        from wieldy.core.network.guarded_transport import GuardedTransport  # noqa: PLC0415
+    except ImportError:
+        return "mcp"
+    reach = Reach()
+    accept = {"accept": "application/json, application/yaml, text/yaml, */*;q=0.5"}
+    try:
+        reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
+        async with (
+            httpx2.AsyncClient(
+                timeout=_SECONDS,
+                follow_redirects=True,
+                headers=accept,
+                transport=GuardedTransport(reach),
+            ) as client,
+            client.stream("GET", url) as response,
+        ):
+            streams = "event-stream" in response.headers.get("content-type", "")
+            if streams or not response.is_success:
+                return "mcp"
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > _LARGEST:
+                    raise SourceError(f"What is at {url} is larger than {_LARGEST:,} bytes.")
+    except (httpx2.HTTPError, httpx2.InvalidURL, ServiceError) as error:
+        raise SourceError(f"{url} can't be reached: {error or type(error).__name__}") from error
+    return "openapi" if _is_openapi(body.decode("utf-8", "replace")) else "mcp"
+
+
+def _is_openapi(text: str) -> bool:
+    data = _parsed(text)
+    return "openapi" in data or "swagger" in data or (not data and _YAML.search(text) is not None)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,74 @@
+"""Answers to what a tool asks before it goes on: from the command line, or from a person."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.visible_text import visible_lines, visible_name
+
+from . import screen
+from .arguments import ArgumentError, read_arguments
+from .terminal_questions import ask_line
+
+
+def given_answers(
+    requests: Mapping[str, Any], pairs: tuple[str, ...], text: str | None
+) -> dict[str, Any]:
+    """The answers that were given: to one form by its fields, to anything else as they are sent."""
+    forms = {name: schema_of(request) for name, request in requests.items()}
+    if len(forms) == 1:
+        [(name, schema)] = forms.items()
+        if schema is not None:
+            return {name: _accepted(_content(requests[name], schema, pairs, text))}
+    if pairs or text is None:
+        raise ArgumentError(f"The tool asks for {', '.join(requests)}: give --json by these names.")
+    return read_arguments({"additionalProperties": True}, (), text)
+
+
+def asked_answers(requests: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answers of the person on the terminal; None if a request is not a form."""
+    answers = {}
+    for name, request in requests.items():
+        schema = schema_of(request)
+        if schema is None:
+            return None
+        screen.say(visible_lines(str(request["params"].get("message", name))), "yellow")
+        fields = schema.get("properties", {})
+        needed = schema.get("required", ())
+        content: dict[str, Any] = {}
+        for field in fields:
+            content.update(_field(field, schema, field in needed))
+        answers[name] = _accepted(content)
+    return answers
+
+
+def schema_of(request: Any) -> Mapping[str, Any] | None:
+    """The schema of a form, or None for another kind of request."""
+    params = request.get("params") if isinstance(request, Mapping) else None
+    schema = params.get("requestedSchema") if isinstance(params, Mapping) else None
+    return schema if isinstance(schema, Mapping) else None
+
+
+def _content(
+    request: Any, schema: Mapping[str, Any], pairs: tuple[str, ...], text: str | None
+) -> dict[str, Any]:
+    content = read_arguments(schema, pairs, text)
+    missing = [name for name in schema.get("required", ()) if name not in content]
+    if missing or (not content and schema.get("properties")):
+        fields = " ".join(f"--arg {name}=…" for name in missing or schema["properties"])
+        raise ArgumentError(f"The tool asks: {request['params'].get('message')} Answer: {fields}")
+    return content
+
+
+def _field(name: str, schema: Mapping[str, Any], needed: bool) -> dict[str, Any]:
+    while True:
+        answer = ask_line(f"  {visible_name(name)}{'' if needed else ' (optional)'}: ")
+        if not answer and not needed:
+            return {}
+        try:
+            return read_arguments(schema, [f"{name}={answer}"])
+        except ArgumentError as error:
+            screen.fail(error)
+
+
+def _accepted(content: dict[str, Any]) -> dict[str, Any]:
+    return {"action": "accept", "content": content}

@@ -1,0 +1,68 @@
+"""Outcomes, entries of the ledger and parked calls as plain data for programs."""
+
+import json
+from typing import Any
+
+from wieldy.core.call import Call, Outcome
+from wieldy.core.permission.parked import Parked
+from wieldy.store.ledger_entry import Entry
+
+from .screen import iso_time
+
+
+def outcome_data(outcome: Outcome) -> dict[str, Any]:
+    """How a call stands. The value is as its text has it, where secrets are covered."""
+    return {**outcome.to_dict(), "value": _value(outcome), "decision": _decision(outcome.call)}
+
+
+def entry_data(entry: Entry) -> dict[str, Any]:
+    """A recorded call, all that the ledger knows of it."""
+    call = entry.call
+    return {
+        "call_id": call.id,
+        "tool": call.tool,
+        "status": entry.state,
+        "fingerprint": entry.fingerprint,
+        "arguments": call.arguments,
+        "arguments_whole": not entry.partial,
+        **call.scope.to_dict(),
+        "provider_id": call.provider_id,
+        "idempotency_key": call.idempotency_key,
+        "proposed_at": iso_time(entry.proposed_at),
+        "started_at": iso_time(entry.started_at),
+        "ended_at": iso_time(entry.ended_at),
+        "attempts": entry.attempts,
+        "decision": _decision(call),
+        "value": entry.value,
+        "content": [block.to_dict() for block in entry.content] if entry.ended else [],
+        "error": None if entry.error is None else str(entry.error),
+        "cost": entry.cost,
+        "meta": entry.meta,
+        "metadata": entry.metadata,
+    }
+
+
+def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
+    """A call that waits: for a decision, or once approved for somebody who has the tool."""
+    return {**parked.to_dict(), "status": "approved" if approved else "pending"}
+
+
+def _decision(call: Call) -> dict[str, Any] | None:
+    made = call.decision
+    if made is None:
+        return None
+    return {
+        "approved": made.approved,
+        "by": made.by,
+        "reason": made.reason,
+        "at": iso_time(made.at),
+    }
+
+
+def _value(outcome: Outcome) -> Any:
+    if not outcome.ok or isinstance(outcome.value, str) or outcome.value is None:
+        return outcome.text if outcome.ok and outcome.value is not None else None
+    try:
+        return json.loads(outcome.text)
+    except ValueError:
+        return None

@@ -1,0 +1,144 @@
+"""What a running call shows: text on stdout as it comes, progress on stderr, the outcome last."""
+
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from typing import TextIO
+
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text as Line
+
+from wieldy.core.block import Block, Progress, Resource, Text
+from wieldy.core.call import Outcome, Status
+
+from . import exits, screen
+from .closed_pipe import quiet_stream
+from .json_views import outcome_data
+
+_SHORT = 40
+
+
+@contextlib.contextmanager
+def own_stdout() -> Iterator[TextIO]:
+    """Standard output for us alone: what tools, and their programs, print goes to stderr."""
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            number, other = out.fileno(), sys.stderr.fileno()
+        except OSError:
+            # It is no file, so that no program can write to it.
+            yield out
+            return
+        out.flush()
+        with quiet_stream(os.dup(number), out, owned=True) as own:
+            os.dup2(other, number)
+            try:
+                yield own
+            finally:
+                out.flush()
+                os.dup2(own.fileno(), number)
+
+
+class Outlet:
+    """Where one call is shown; for a program only its outcome is."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._out: TextIO = sys.stdout
+        self._shown = False
+        self._open_line = False
+        self._meter = Meter()
+
+    async def follow(self, items: AsyncIterator[Block | Progress | Outcome]) -> Outcome:
+        """Show what comes until the outcome does, and give that."""
+        usual = self._out
+        try:
+            with own_stdout() as self._out, contextlib.closing(self._meter):
+                async for item in items:
+                    if isinstance(item, Outcome):
+                        return item
+                    if not self._as_json:
+                        self._show(item)
+        finally:
+            self._out = usual
+        raise AssertionError("a stream ends with its outcome")
+
+    def finish(self, outcome: Outcome) -> int:
+        """Show what is left to show of an outcome; gives the exit code."""
+        if self._as_json:
+            screen.put(outcome_data(outcome))
+        elif outcome.ok and not self._shown:
+            for block in outcome.content:
+                self._show(block)
+        self._end_line()
+        if outcome.status is Status.PENDING:
+            return exits.WAITING
+        if not outcome.ok and not self._as_json:
+            screen.fail(outcome.text)
+        return exits.OK if outcome.ok else exits.FAILED
+
+    def _show(self, item: Block | Progress) -> None:
+        if isinstance(item, Progress):
+            if self._open_line and self._meter.visible:
+                # Only on the terminal: the text itself has no such line break.
+                sys.stderr.write("\n")
+                self._open_line = False
+            self._meter.show(item)
+            return
+        self._meter.close()
+        self._shown = True
+        text = _text(item)
+        if text:
+            self._out.write(screen.clean(text))
+            self._out.flush()
+            self._open_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._out.write("\n")
+            self._out.flush()
+            self._open_line = False
+
+
+class Meter:
+    """A bar on the terminal, there only while nothing else is written."""
+
+    def __init__(self) -> None:
+        self._console = screen.console(stderr=True)
+        self._bar: Bar | None = None
+        self._task = TaskID(0)
+
+    @property
+    def visible(self) -> bool:
+        return self._console.is_terminal
+
+    def show(self, progress: Progress) -> None:
+        if not self.visible:
+            return
+        if self._bar is None:
+            columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[said]}"))
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task("", total=None, said="")
+            self._bar.start()
+        said = Line(screen.line(progress.message or "", _SHORT))
+        self._bar.update(self._task, completed=progress.done, total=progress.total, said=said)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _text(block: Block) -> str:
+    """A block as text; what is not text is named."""
+    if isinstance(block, Text):
+        return block.text
+    if isinstance(block, Resource) and block.text is not None:
+        return block.text
+    if isinstance(block, Resource):
+        return f"[{block.mime_type or 'resource'}: {block.uri}]\n"
+    facts = block.to_dict()
+    size = len(facts.get("data", "")) * 3 // 4
+    return f"[{facts.get('mimeType', block.type)}, {size:,} bytes]\n"

@@ -1,0 +1,109 @@
+"""`wieldy recover` and `settle`: the calls whose process died before they had ended."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from wieldy.core.call import Outcome, Status
+from wieldy.toolbox import Toolbox
+
+from . import environment, exits, screen
+from .call_ids import find_entry
+from .json_views import entry_data, outcome_data
+from .live_output import own_stdout
+from .pending import deciding
+from .store_choice import StoreChoice
+
+_COLUMNS = ("call", "tool", "status", "result")
+
+
+class End(StrEnum):
+    """How a call of unknown end did end, as a person found out."""
+
+    OK = "ok"
+    ERROR = "error"
+
+
+def run_recover(
+    sources: list[str],
+    store: str | None,
+    chosen: Sequence[str],
+    by: str | None,
+    as_json: bool,
+) -> int:
+    """Run again what a crash left open, or the calls that are chosen; gives the exit code."""
+
+    async def recover(box: Toolbox, choice: StoreChoice) -> list[Outcome]:
+        listing = choice.command("log --status unknown")
+        named = [(await find_entry(box.store, each, listing)).call.id for each in chosen]
+        with own_stdout():
+            return await box.recover(named or None, by or environment.user())
+
+    def work(runner: asyncio.Runner) -> int:
+        choice = StoreChoice(store, tuple(environment.sources(sources)))
+        with deciding(runner, choice) as box:
+            outcomes = runner.run(recover(box, choice))
+            if as_json:
+                screen.put([outcome_data(outcome) for outcome in outcomes])
+            elif outcomes:
+                screen.table(_COLUMNS, map(_row, outcomes))
+            else:
+                where = box.store.address
+                screen.say(f"No call was left open that may run again by itself, in {where}.")
+            left = runner.run(box.ledger.list(status="unknown", limit=None))
+            _say_what_is_left(len(left), choice)
+        return exits.OK if all(outcome.ok for outcome in outcomes) else exits.FAILED
+
+    return exits.guarded(work)
+
+
+def run_settle(
+    call_id: str,
+    end: End,
+    value: str | None,
+    reason: str | None,
+    by: str | None,
+    choice: StoreChoice,
+    as_json: bool,
+) -> int:
+    """Say how a call of unknown end did end; gives the exit code."""
+
+    async def settle() -> int:
+        async with choice.open() as box:
+            listing = choice.command("log --status unknown")
+            found = await find_entry(box.store, call_id, listing)
+            who, gave = by or environment.user(), _read(value)
+            entry = await box.ledger.settle(found.call.id, Status(end), who, gave, reason)
+        if as_json:
+            screen.put(entry_data(entry))
+        else:
+            screen.show(f"Settled {entry.call.id} as {end.value}.")
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(settle()))
+
+
+def _row(outcome: Outcome) -> tuple[object, ...]:
+    obstacle = outcome.metadata.get("not_recovered")
+    said = outcome.text if obstacle is None else f"not run again: {obstacle}"
+    return outcome.call.id, outcome.call.tool, outcome.status.value, screen.line(said, 60)
+
+
+def _say_what_is_left(count: int, choice: StoreChoice) -> None:
+    if count:
+        screen.say(
+            f"{count} of unknown end {'is' if count == 1 else 'are'} left, which "
+            f"{choice.command('log --status unknown')} lists. Say how one ended with "
+            f"{choice.command('settle ID ok')}, or run it once more with "
+            f"{choice.command('recover --call ID')}."
+        )
+
+
+def _read(text: str | None) -> Any:
+    """What a person says that a call gave: JSON, or else text."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return text

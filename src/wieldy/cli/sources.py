@@ -1,0 +1,268 @@
+"""Read sources into one toolbox: Python, `mcpServers` files, OpenAPI documents and URLs."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from wieldy.core.choices import ChangePolicy
+from wieldy.core.errors import WieldyError, describe_exception
+from wieldy.core.permission.rules import rules_concerning
+from wieldy.core.tool import Tool
+from wieldy.core.visible_text import visible_line
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
+
+from . import environment, exits, screen
+from .document_kind import kind_of_address, kind_of_file
+from .module import SourceError, load_box
+
+_ADDRESSES = ("http://", "https://")
+_DOCUMENTS = (".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A source, one of its servers, or a tool of one, that could not be read."""
+
+    source: str
+    error: str
+    server: str | None = None
+    tool: str | None = None
+
+    def __str__(self) -> str:
+        if self.tool is not None:
+            return f"{self.source}: {self.server}: {visible_line(self.tool, 80)}: {self.error}"
+        named = self.source.partition(":")[0] in self.error
+        return self.error if named else f"{self.source}: {self.error}"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The facts, for programs."""
+        facts = {"source": self.source, "server": self.server, "error": self.error}
+        return facts if self.tool is None else {**facts, "tool": self.tool}
+
+
+class NothingLoaded(SourceError):
+    """No source could be read at all."""
+
+    def __init__(self, failed: Sequence[Failure]) -> None:
+        super().__init__("\n".join(map(str, failed)))
+        self.failed = list(failed)
+
+
+class Loaded:
+    """Tools from one or more sources, where each came from, and what could not be read."""
+
+    def __init__(self, box: View) -> None:
+        self.box = box
+        self.made = False
+        # All that were given: one without tools may bring rules, a store or a lock.
+        self.sources: list[str] = []
+        self.origins: dict[str, str] = {}
+        self.failed: list[Failure] = []
+        # Tools that their servers list and that can't be offered.
+        self.refused: list[Failure] = []
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The box, where calls are decided on; a view of one is not that."""
+        if isinstance(self.box, Toolbox):
+            return self.box
+        raise SourceError("Calls are approved in a toolbox, and this source is a view of one.")
+
+    @property
+    def kept(self) -> bool:
+        """Whether calls are kept in a store."""
+        return has_store(self.box)
+
+    def note(self, source: str, before: set[str]) -> None:
+        """Remember where the tools came from that were not there before."""
+        self.origins.update({name: source for name in self.box.names if name not in before})
+
+    def exit_code(self, code: int) -> int:
+        """The code of a command that did its work over what could be loaded."""
+        return exits.PARTLY if self.failed and code == exits.OK else code
+
+
+def has_store(box: View) -> bool:
+    """Whether it is a toolbox with a store, where calls are kept."""
+    return isinstance(box, Toolbox) and box.recorded
+
+
+def is_python(source: str) -> bool:
+    """Whether a source is a Python file or module, by its form."""
+    return not source.startswith(_ADDRESSES) and not source.lower().endswith(_DOCUMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a toolbox is made with where no source makes one."""
+
+    store: str | None = None
+    lock: str | None = None
+    on_change: ChangePolicy | None = None
+
+    def box(self) -> Toolbox:
+        """The toolbox."""
+        store = self.store or environment.default_store()
+        if self.lock is None and self.on_change is not None:
+            raise SourceError("--on-change says what a lock does: name it with --lock.")
+        return Toolbox(store=store, lock=self.lock, on_change=self.on_change or "block")
+
+
+@contextmanager
+def loaded_tools(
+    runner: asyncio.Runner, given: list[str] | None, own: "Own | None" = None
+) -> Iterator[Loaded]:
+    """The tools of the sources while inside. What fails is said; if all fail, raise."""
+    found = runner.run(load_sources(environment.sources(given), own or Own()))
+    try:
+        yield found
+    finally:
+        if isinstance(found.box, Toolbox):
+            runner.run(found.box.close())
+
+
+async def load_sources(sources: Sequence[str], own: "Own") -> Loaded:
+    """Read the sources, in order, into one box.
+
+    A lone Python source is its own box. Of several, the first toolbox takes in the
+    tools of the others.
+    """
+    failed: list[Failure] = []
+    views: dict[str, View] = {}
+    kinds = {}
+    for source in dict.fromkeys(sources):
+        try:
+            kinds[source] = await _kind(source)
+            if kinds[source] == "python":
+                views[source] = load_box(source)
+        except WieldyError as error:
+            failed.append(Failure(source, str(error)))
+    found = _begin(views, alone=len(kinds) + len(failed) == 1, own=own)
+    for source, kind in kinds.items():
+        if views.get(source) is not found.box and (source in views or kind != "python"):
+            before = set(found.box.names)
+            try:
+                await _take_in(found, source, kind, views.get(source))
+            except WieldyError as error:
+                failed.append(Failure(source, str(error)))
+            failed += _failed_servers(source, views.get(source, found.box), failed)
+            found.refused += _refused_tools(source, views.get(source, found.box), found.refused)
+            found.note(source, before)
+    if len({each.source for each in failed if each.server is None}) == len(set(sources)):
+        raise NothingLoaded(failed)
+    for source in (source for source, view in views.items() if view is found.box):
+        failed += _failed_servers(source, found.box, failed)
+        found.refused += _refused_tools(source, found.box, found.refused)
+    found.failed = failed
+    found.sources = list(dict.fromkeys(sources))
+    for each in (*failed, *found.refused):
+        screen.fail(each)
+    return found
+
+
+def _begin(views: dict[str, View], alone: bool, own: "Own") -> Loaded:
+    """The box that takes in all others: one of the sources, or a new one."""
+    if alone and views:
+        [box] = views.values()
+    else:
+        boxes = [view for view in views.values() if isinstance(view, Toolbox)]
+        box = boxes[0] if boxes else own.box()
+    found = Loaded(box)
+    found.made = box not in views.values()
+    for source in (source for source, view in views.items() if view is box):
+        found.note(source, set())
+    if own.store is not None and box in views.values():
+        said = "has a store of its own" if found.kept else 'has none: Toolbox(store="…") gives one'
+        raise SourceError(f"--store is not for a toolbox that a Python source makes; this {said}.")
+    if own.lock is not None and box in views.values():
+        said = 'Toolbox(lock="…") gives it one'
+        raise SourceError(f"--lock is not for a toolbox that a Python source makes: {said}.")
+    return found
+
+
+async def _take_in(found: Loaded, source: str, kind: str, view: View | None) -> None:
+    box = found.box
+    assert isinstance(box, Toolbox)
+    if view is not None:
+        _adopt(box, source, view)
+        return
+    try:
+        if kind == "openapi":
+            await box.add_openapi(source)
+        else:
+            await box.add_mcp(source)
+    except (ImportError, WieldyError) as error:
+        raise SourceError(str(error)) from error
+    except Exception as error:
+        # A server or a document can fail in any way; the other sources still count.
+        raise SourceError(describe_exception(error)) from error
+
+
+def _adopt(box: Toolbox, source: str, view: View) -> None:
+    """Put another box's visible tools into ours, each with the rules that concern it."""
+    screen.say(
+        f"{source}: its tools run in the first toolbox. Their rules come with them; "
+        "its permission mode, middleware, approver and store don't.",
+        "yellow",
+    )
+    for tool in view:
+        _adopt_group(box, view, tool.group)
+        added = box.add(tool, on_conflict="rename")
+        if added.name != tool.name:
+            screen.say(f"{source}: {tool.name} is {added.name} here", "yellow")
+        if isinstance(view, Toolbox):
+            _adopt_rules(box, view, tool, added.name)
+
+
+def _adopt_group(box: Toolbox, view: View, name: str) -> None:
+    if name not in box.groups:
+        group = view.groups.get(name) if isinstance(view, Toolbox) else None
+        described = ("", None) if group is None else (group.description, group.notes)
+        box.groups.create(name, described[0], active=True, notes=described[1])
+
+
+def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
+    # In a pattern, a name stands for itself only if nothing in it is a wildcard.
+    exactly = re.sub(r"([*?[])", r"[\1]", name)
+    for rule in rules_concerning(view.rules, tool):
+        more = {} if rule.reason is None else {"reason": rule.reason}
+        scope = {"agent": rule.agent, "session": rule.session}
+        getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)
+
+
+async def _kind(source: str) -> str:
+    """What a source is, by its form and, for documents and addresses, by what is in it."""
+    if is_python(source):
+        return "python"
+    if source.startswith(_ADDRESSES):
+        return await kind_of_address(source)
+    return kind_of_file(Path(source))
+
+
+def _refused_tools(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
+    """The tools in a source that their servers list and that can't be offered."""
+    if not isinstance(view, Toolbox):
+        return []
+    told = {failure.server for failure in known}
+    return [
+        Failure(source, error, server, tool)
+        for server, refused in view.refused_tools.items()
+        for tool, error in refused.items()
+        if server not in told
+    ]
+
+
+def _failed_servers(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
+    """The servers in a source that could not be read, where the others could."""
+    if not isinstance(view, Toolbox):
+        return []
+    told = {failure.server for failure in known}
+    return [
+        Failure(source, str(error), name)
+        for name, error in view.server_errors.items()
+        if name not in told
+    ]

@@ -1,0 +1,1 @@
+"""Take arguments in: read, convert, repair, and say what is wrong with them."""

@@ -1,0 +1,287 @@
+"""Say in one short line what is wrong with an argument: where, what was expected, what came."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any, get_args
+
+from pydantic_core import ValidationError
+from pydantic_core.core_schema import ErrorType
+
+from wieldy.core.names import find_near_names
+from wieldy.core.secrets.secret import is_secret
+
+_SHOWN = 5
+_LOOKED_AT = 100
+_LONGEST = 500
+_DEEPEST = 60
+_MOST_MEMBERS = 8
+_MOST_DESCRIBED = 30
+_UNEXPLAINED = "arguments: they don't fit the schema, in a way that is too deep to tell"
+_EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
+# Where the message says more than the schema: which of several members of a union it was.
+_OPINIONS = ("value_error", "assertion_error", "literal_error")
+
+
+def from_pydantic(
+    error: ValidationError, arguments: Any, schema: Mapping[str, Any], outer: Mapping[str, str]
+) -> list[str]:
+    """Problems from pydantic's errors; `outer` maps the function's names to the model's."""
+    problems: dict[str, str] = {}
+    items = error.errors(include_url=False, include_context=False, include_input=False)
+    for item in items[:_LOOKED_AT]:
+        place = [*item["loc"]]
+        if place:
+            place[0] = outer.get(str(place[0]), place[0])
+        path, found = _follow(arguments, place)
+        kind = item["type"]
+        if kind.startswith("missing"):
+            path = [*_follow(arguments, place[:-1])[0], *place[-1:]]
+            text = f"missing, expected {describe_schema(at(schema, path), schema)}"
+        elif kind in _EXTRA:
+            text = _unknown(path, schema)
+        else:
+            opinion = kind in _OPINIONS or kind not in _pydantic_kinds()
+            text = _mismatch(found, at(schema, path), schema, item["msg"], opinion=opinion)
+        problems.setdefault(show_path(path), text)
+    return _limited(problems, len(items) - _LOOKED_AT)
+
+
+def from_misfits(
+    misfits: Iterable[tuple[Sequence[Any], str, str]],
+    arguments: Any,
+    schema: Mapping[str, Any],
+    outer: Mapping[str, str],
+) -> list[str]:
+    """Problems from what does not fit a schema from outside: path, kind and message of each."""
+    problems: dict[str, str] = {}
+    for place, kind, message in misfits:
+        path: list[Any] = [*(outer.get(str(step), step) for step in place[:1]), *place[1:]]
+        if kind == "missing":
+            text = f"missing, expected {describe_schema(at(schema, path), schema)}"
+        elif kind == "unknown":
+            text = _unknown(path, schema)
+        else:
+            found = _follow(arguments, path)[1]
+            text = _mismatch(found, at(schema, path), schema, message, masked=True)
+        problems.setdefault(show_path(path), text)
+        if len(problems) > _SHOWN:
+            return [*_limited(dict(islice(problems.items(), _SHOWN)), 0), "and more"]
+    return _limited(problems, 0) or [_UNEXPLAINED]
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls this kind of value."""
+    if value is None:
+        return "null"
+    kinds: list[tuple[Any, str]] = [
+        (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+        (Mapping, "object"), ((list, tuple), "array"),
+    ]  # fmt: skip
+    return next((name for kind, name in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+def show_path(path: Sequence[Any]) -> str:
+    """A path as people write it: `order.lines[0].price`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return _cut(text.removeprefix("."), 120)
+
+
+def describe_schema(
+    part: Any, schema: Mapping[str, Any], depth: int = 0, left: list[int] | None = None
+) -> str:
+    """A part of a schema in a few words."""
+    part = resolve_reference(part, schema)
+    left = [_MOST_DESCRIBED] if left is None else left
+    left[0] -= 1
+    if depth > 3 or left[0] < 0:
+        return "something else"
+    for key in ("anyOf", "oneOf"):
+        if key in part:
+            listed = part[key][:_MOST_MEMBERS]
+            members = dict.fromkeys(
+                describe_schema(each, schema, depth + 1, left) for each in listed
+            )
+            return " or ".join([*members, *["…"] * (len(part[key]) > len(listed))])
+    if "const" in part:
+        return _json(part["const"])
+    if "enum" in part:
+        more = ", …" if len(part["enum"]) > 12 else ""
+        return "one of " + ", ".join(map(_json, part["enum"][:12])) + more
+    kind = part.get("type", "any value")
+    text = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    if text == "array" and part.get("items"):
+        text = f"array of {describe_schema(part['items'], schema, depth + 1, left)}"
+    return text + _bounds(part)
+
+
+def at(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
+    """The schema that speaks about a place in the arguments."""
+    here: Any = schema
+    for step in path:
+        here = _step(resolve_reference(here, schema), step, schema)
+    return resolve_reference(here, schema)
+
+
+def resolve_reference(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow local references, and only those."""
+    for _ in range(20):
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        target: Any = root
+        for part in reference.removeprefix("#").split("/")[1:] if reference[:1] == "#" else [""]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            target = target.get(key) if isinstance(target, Mapping) else None
+        schema = target
+    return {}
+
+
+def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
+    """The schema of each of so many items; `None` where nothing is said."""
+    first, rest = item_parts(schema)
+    return [*first[:count], *[rest] * (count - len(first))]
+
+
+def item_parts(schema: Mapping[str, Any]) -> tuple[Sequence[Any], Any]:
+    """The schemas of the first items, and of all that follow."""
+    items = schema.get("items")
+    if isinstance(items, list):
+        # Before draft 2020-12 the first items stood here.
+        return items, schema.get("additionalItems")
+    return schema.get("prefixItems", ()), items
+
+
+def speaks_of_secret(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a schema says itself that its value is a secret."""
+    return part.get("writeOnly") is True or part.get("format") == "password"
+
+
+def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
+    """Whether a part of a schema speaks of a secret, itself or further in."""
+    seen: set[int] = set()
+    waiting = [part]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, list):
+            waiting.extend(here)
+        elif isinstance(here, Mapping) and id(here) not in seen:
+            if speaks_of_secret(here):
+                return True
+            seen.add(id(here))
+            waiting.extend(here.values())
+            if "$ref" in here:
+                waiting.append(resolve_reference(here, root))
+    return False
+
+
+def _step(
+    schema: Mapping[str, Any],
+    step: Any,
+    root: Mapping[str, Any],
+    above: tuple[set[int], int] | None = None,
+) -> Any:
+    seen, depth = above or (set(), 0)
+    seen.add(id(schema))
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(key, ()) if depth < _DEEPEST else ():
+            member = resolve_reference(part, root)
+            # Several choices may lead to the same part, or back to the first.
+            found = id(member) not in seen and _step(member, step, root, (seen, depth + 1))
+            if found:
+                return found
+    if isinstance(step, int):
+        return item_schemas(schema, step + 1)[step] or {}
+    properties = schema.get("properties", {})
+    return properties.get(step, schema.get("additionalProperties", {}))
+
+
+def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
+    """The part of a validator's location that exists in the data, and what stands there.
+
+    pydantic also puts names of union members into a location; they are left out.
+    """
+    path: list[Any] = []
+    here = arguments
+    for step in place:
+        listed = isinstance(here, list | tuple) and isinstance(step, int) and step < len(here)
+        if listed or (isinstance(here, Mapping) and step in here):
+            here = here[step]
+            path.append(step)
+    return path, here
+
+
+def _mismatch(
+    value: Any,
+    wanted: Mapping[str, Any],
+    root: Mapping[str, Any],
+    message: str,
+    *,
+    opinion: bool = False,
+    masked: bool = False,
+) -> str:
+    """What was expected and what came, or the validator's message where that says more."""
+    expected, kind = describe_schema(wanted, root), kind_of(value)
+    secret = mentions_secret(wanted, root) or is_secret(value)
+    got = kind if secret else _got(value)
+    same = any(each.split()[0] == kind for each in expected.split(" or ")) and "(" not in expected
+    if (opinion or same or expected == "any value") and (masked or not secret):
+        return f"{_cut(message, 200)}, got {got}"
+    refused = "its own check refused it" if opinion else f"expected {expected}"
+    return f"{refused}, got {got}"
+
+
+def _unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
+    known = list(at(schema, path[:-1]).get("properties", {}))
+    close = find_near_names(str(path[-1]), known) if path else []
+    if close:
+        return f"there is no such argument, did you mean {close[0]}?"
+    return f"there is no such argument, expected {_cut(', '.join(known), 200) or 'none'}"
+
+
+def _got(value: Any) -> str:
+    kind = kind_of(value)
+    scalar = kind in ("boolean", "integer", "number", "string")
+    return f"{kind} {_json(value)}" if scalar else kind
+
+
+@cache
+def _pydantic_kinds() -> frozenset[str]:
+    return frozenset(get_args(ErrorType))
+
+
+def _limited(problems: Mapping[str, str], unseen: int) -> list[str]:
+    """The first few problems and how many more there are."""
+    lines = (f"{path or 'arguments'}: {text}" for path, text in problems.items())
+    listed = [_cut(line, _LONGEST) for line in islice(lines, _SHOWN)]
+    rest = len(problems) - _SHOWN + max(0, unseen)
+    return listed if rest <= 0 else [*listed, f"and {rest} more"]
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+    parts = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
+    words = {
+        "minLength": "at least {} characters", "maxLength": "at most {} characters",
+        "minItems": "at least {} items", "maxItems": "at most {} items",
+        "pattern": "matching {}", "format": "as {}", "multipleOf": "a multiple of {}",
+    }  # fmt: skip
+    parts += [text.format(schema[key]) for key, text in words.items() if key in schema]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _json(value: Any) -> str:
+    try:
+        short = value[:80] if isinstance(value, str) else value
+        return _cut(json.dumps(short, ensure_ascii=False), 60)
+    except (TypeError, ValueError, RecursionError):
+        return type(value).__name__
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"

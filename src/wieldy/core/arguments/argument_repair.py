@@ -1,0 +1,275 @@
+"""Put right what models often get wrong, as far as the schema says how, with a receipt.
+
+A value whose schema accepts it is never touched, and neither is text where text
+is declared. Each change leaves a receipt: the path, the kind of repair, and for
+short scalars what stood there before and after.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wieldy.core.names import close_names, plain_name
+
+from .argument_errors import item_schemas, mentions_secret, resolve_reference, show_path
+from .conversion import UNCHANGED, convert_value, parse_json, parse_loose_json
+
+Receipt = dict[str, Any]
+Path = tuple[Any, ...]
+
+_LONGEST_NAME = 100
+_MOST_UNKNOWN = 50
+_MOST_HOPELESS = 1000
+# The event loop stands still meanwhile, so this is a fraction of a second.
+_MOST_STEPS = 50_000
+
+
+class _GiveUp(Exception):
+    """So much is wrong that putting the rest right is of no use."""
+
+
+def repair_arguments(
+    arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> tuple[Any, list[Receipt]]:
+    """The arguments with what could be put right, and the receipts; the input is not changed."""
+    fixer = _Repair(schema)
+    try:
+        fixed = fixer.value(arguments, schema, ())
+    except (RecursionError, _GiveUp):
+        return arguments, []
+    return (fixed, fixer.receipts) if fixer.receipts else (arguments, [])
+
+
+class _Repair:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.receipts: list[Receipt] = []
+        self.hopeless = 0
+        self.steps = 0
+        self.secret: dict[int, bool] = {}
+
+    def spend(self, steps: int) -> None:
+        """Count work, and give up when there was enough of it."""
+        self.steps += steps
+        if self.steps > _MOST_STEPS:
+            raise _GiveUp
+
+    def is_secret(self, schema: Mapping[str, Any]) -> bool:
+        """Whether a part of the schema speaks of a secret, looked up once."""
+        if id(schema) not in self.secret:
+            self.secret[id(schema)] = mentions_secret(schema, self.root)
+        return self.secret[id(schema)]
+
+    def value(self, value: Any, schema: Any, path: Path) -> Any:
+        self.spend(1)
+        schema = resolve_reference(schema, self.root)
+        for part in schema.get("allOf", ()):
+            value = self.value(value, part, path)
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                value = self.choice(value, schema[key], path)
+        for kind in _types(schema):
+            if _fits(value, kind):
+                return self.inside(value, kind, schema, path)
+        for kind in _types(schema):
+            fixed = self.converted(value, kind, schema, path)
+            if fixed is not UNCHANGED:
+                return fixed
+        self.hopeless += bool(_types(schema))
+        if self.hopeless > _MOST_HOPELESS:
+            raise _GiveUp
+        return value
+
+    def choice(self, value: Any, choices: Sequence[Any], path: Path) -> Any:
+        """The value for the one member that it is meant for, as far as that can be told."""
+        self.spend(len(choices))
+        members = [resolve_reference(choice, self.root) for choice in choices]
+        fitting = [member for member in members if self.meant_for(value, member)]
+        if len(fitting) > 1:
+            # Which one is meant can't be told from the value alone.
+            return value
+        if not fitting and isinstance(value, str):
+            for kind in {kind for member in members for kind in _types(member)}:
+                parsed = self.parsed(value, kind, path)
+                if parsed is not UNCHANGED:
+                    return self.choice(parsed, choices, path)
+        return self.least_changed(value, fitting or members, path)
+
+    def least_changed(self, value: Any, members: Sequence[Mapping[str, Any]], path: Path) -> Any:
+        """The value made to fit one of these, whichever takes the fewest changes."""
+        before, hopeless = len(self.receipts), self.hopeless
+        found: list[tuple[list[Receipt], Any]] = []
+        for member in members:
+            fixed = self.value(value, member, path)
+            if len(self.receipts) > before:
+                found.append((self.receipts[before:], fixed))
+                del self.receipts[before:]
+        if not found:
+            return value
+        receipts, best = min(found, key=lambda each: len(each[0]))
+        self.receipts += receipts
+        self.hopeless = hopeless
+        return best
+
+    def meant_for(self, value: Any, member: Mapping[str, Any]) -> bool:
+        """Whether the kind of value, and what marks an object, are those of this member."""
+        kinds = _types(member)
+        if kinds and not any(_fits(value, kind) for kind in kinds):
+            return False
+        if not isinstance(value, Mapping):
+            return True
+        self.spend(len(member.get("properties", {})))
+        marks = {
+            name: resolve_reference(p, self.root)
+            for name, p in member.get("properties", {}).items()
+        }
+        return all(
+            value[name] == mark["const"]
+            for name, mark in marks.items()
+            if "const" in mark and name in value
+        )
+
+    def inside(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
+        if kind == "object" and isinstance(value, Mapping):
+            return self.members(value, schema, path)
+        if kind == "array":
+            schemas = item_schemas(schema, len(value))
+            return [
+                self.value(item, each, (*path, i)) if isinstance(each, Mapping) else item
+                for i, (item, each) in enumerate(zip(value, schemas, strict=True))
+            ]
+        return value
+
+    def members(self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Any:
+        properties = schema.get("properties", {})
+        extra = schema.get("additionalProperties")
+        renamed = self.renames(value, schema, path)
+        fixed = {}
+        for name, item in value.items():
+            known = renamed.get(name, name)
+            inner = properties.get(known, extra)
+            place = (*path, known)
+            fixed[known] = self.value(item, inner, place) if isinstance(inner, Mapping) else item
+        return fixed
+
+    def renames(
+        self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Path
+    ) -> dict[str, str]:
+        """Unknown names that can only mean one of those still missing.
+
+        Where other names are allowed too, only a missing name that is required counts.
+        """
+        properties = schema.get("properties", {})
+        closed = schema.get("additionalProperties") is False
+        wanted = properties if closed else schema.get("required", ())
+        free = [name for name in wanted if name not in value]
+        unknown = [name for name in value if name not in properties and isinstance(name, str)]
+        if not free or len(unknown) > _MOST_UNKNOWN:
+            return {}
+        self.spend(len(unknown) * len(free) // 20)
+        meant = {name: _meant(name, free) for name in unknown}
+        claims = Counter(meant.values())
+        renamed = {name: own for name, own in meant.items() if own and claims[own] == 1}
+        for name, own in renamed.items():
+            self.receipt((*path, own), "renamed", name, own)
+        return renamed
+
+    def converted(self, value: Any, kind: str, schema: Mapping[str, Any], path: Path) -> Any:
+        fixed = convert_value(value, kind)
+        if fixed is not UNCHANGED:
+            change = () if self.is_secret(schema) else (value, fixed)
+            self.receipt(path, f"{kind}_from_{_origin(value)}", *change)
+            return fixed
+        if isinstance(value, str):
+            fixed = self.parsed(value, kind, path)
+            if fixed is not UNCHANGED:
+                return self.inside(fixed, kind, schema, path)
+        if kind == "array" and value is not None and not _looks_like_list(value):
+            return self.wrapped(value, schema, path)
+        return UNCHANGED
+
+    def parsed(self, text: str, kind: str, path: Path) -> Any:
+        """The list or object that stands in a text as JSON."""
+        if kind not in ("object", "array"):
+            return UNCHANGED
+        for parse in (parse_json, parse_loose_json):
+            try:
+                value = parse(text)
+            except (ValueError, RecursionError):
+                continue
+            if _fits(value, kind):
+                loose = "loose_" if parse is parse_loose_json else ""
+                self.receipt(path, f"{kind}_from_{loose}json")
+                return value
+        return UNCHANGED
+
+    def wrapped(self, value: Any, schema: Mapping[str, Any], path: Path) -> Any:
+        """One item where a list is wanted, if the item fits or can be made to."""
+        first = item_schemas(schema, 1)[0]
+        items = resolve_reference({} if first is None else first, self.root)
+        before = len(self.receipts)
+        item = self.value(value, items, (*path, 0))
+        kinds = _types(items)
+        if kinds and not any(_fits(item, kind) for kind in kinds):
+            del self.receipts[before:]
+            return UNCHANGED
+        self.receipts.insert(before, {"path": show_path(path), "kind": "array_from_item"})
+        return [item]
+
+    def receipt(self, path: Path, kind: str, *change: Any) -> None:
+        receipt: Receipt = {"path": show_path(path), "kind": kind}
+        if change:
+            receipt["before"], receipt["after"] = change
+        self.receipts.append(receipt)
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema.get("type")
+    if kind is None:
+        return ["object"] if "properties" in schema else []
+    return [*kind] if isinstance(kind, list) else [kind]
+
+
+def _fits(value: Any, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "boolean":
+            return isinstance(value, bool)
+        case "null":
+            return value is None
+        case "array":
+            return isinstance(value, list | tuple | set | frozenset)
+        case "object":
+            # Anything that is not JSON's own may be the declared model itself.
+            return isinstance(value, Mapping) or not _is_json(value)
+    return True
+
+
+def _is_json(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | list | tuple)
+
+
+def _looks_like_list(value: Any) -> bool:
+    """Whether this is text that was to be a list and can't be read; it is no item then."""
+    return isinstance(value, str) and value.lstrip()[:1] == "["
+
+
+def _origin(value: Any) -> str:
+    return "text" if isinstance(value, str) else "number"
+
+
+def _meant(name: str, free: Sequence[str]) -> str | None:
+    """The one free name that this one must stand for, or None."""
+    if len(name) > _LONGEST_NAME:
+        return None
+    same = [candidate for candidate in free if plain_name(candidate) == plain_name(name)]
+    if len(same) == 1:
+        return same[0]
+    short = [candidate for candidate in free if len(candidate) <= _LONGEST_NAME]
+    close = close_names(name.casefold(), short, 2, 0.8)
+    return close[0] if len(close) == 1 else None

@@ -1,0 +1,87 @@
+"""Values out of text: JSON, JSON with a comma too many, and scalars that came as strings."""
+
+import json
+import math
+import numbers
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import from_json
+
+UNCHANGED: Any = object()
+_LONGEST_SCALAR = 400
+_MOST_EXACT = 2**53
+# A string, closed or not, is passed over whole, so that the time stays linear in the text.
+_STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|,(?=\s*[}\]])', re.DOTALL)
+
+
+def parse_json(text: str) -> Any:
+    """JSON text as a value; `ValueError` if it is none."""
+    try:
+        return from_json(text)
+    except (TypeError, ValueError):
+        # Lone surrogates are JSON, but no text that Rust could hold.
+        return json.loads(text)
+
+
+def parse_loose_json(text: str) -> Any:
+    """JSON text that may end lists and objects with a comma; `ValueError` otherwise."""
+    return parse_json(_STRING_OR_COMMA.sub(_without_comma, text))
+
+
+def convert_value(value: Any, kind: str) -> Any:
+    """The value as this JSON type if it says the same, else `UNCHANGED`."""
+    conversion = _CONVERSIONS.get(kind)
+    if conversion is None or (isinstance(value, str) and len(value) > _LONGEST_SCALAR):
+        return UNCHANGED
+    return conversion(value)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, bool):
+        return UNCHANGED
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    number = value if isinstance(value, float) else _number(value)
+    if isinstance(number, float):
+        exact = number.is_integer() and abs(number) <= _MOST_EXACT
+        return int(number) if exact else UNCHANGED
+    return number
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, numbers.Real) and not isinstance(value, int | float):
+        return float(value)
+    if not isinstance(value, str):
+        return UNCHANGED
+    try:
+        number = json.loads(value.strip().removeprefix("+"))
+    except ValueError:
+        return UNCHANGED
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return UNCHANGED
+    return UNCHANGED if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def _boolean(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower(), UNCHANGED)
+    return bool(value) if isinstance(value, int | float) and value in (0, 1) else UNCHANGED
+
+
+def _null(value: Any) -> Any:
+    is_text = isinstance(value, str) and value.strip().lower() in ("null", "none")
+    return None if is_text else UNCHANGED
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "null": _null,
+}
+
+
+def _without_comma(found: re.Match[str]) -> str:
+    return "" if found[0] == "," else found[0]

@@ -1,0 +1,272 @@
+"""Take arguments in: parse, validate, repair, and give the function what it declared."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pydantic_core import ValidationError
+
+from wieldy.core.errors import DefinitionError, InvalidArguments
+from wieldy.core.run import Run
+from wieldy.core.schema.json_schema import arguments_validator, input_schema
+from wieldy.core.schema.misfit import find_misfits
+from wieldy.core.schema.schema_check import SchemaCheck, TooComplex
+from wieldy.core.schema.schema_graph import SchemaGraph
+from wieldy.core.schema.signature import bound_keywords
+from wieldy.core.schema.way_count import count_ways, multiplies
+from wieldy.core.secrets.secret import reveal_secret
+from wieldy.core.tool import Tool
+
+from . import argument_errors as problem
+from .argument_repair import Receipt, repair_arguments
+from .conversion import parse_json, parse_loose_json
+
+# From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
+Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
+Read = Callable[[Any], tuple[Any, dict[str, Any]]]
+Accept = Callable[[Run], dict[str, Any]]
+
+# Tries of a validator that take a few hundredths of a second where something is wrong, because it
+# keeps an error for each, and where all is right.
+_FEW_WAYS, _MOST_WAYS = 5_000, 500_000
+
+
+class _Refused(ValueError):
+    """What a validator could not accept; it knows how to say why.
+
+    `problems` takes the arguments as sent, and the model's name for each that was renamed.
+    """
+
+    def __init__(
+        self, problems: Callable[[Mapping[str, Any], Mapping[str, str]], list[str]]
+    ) -> None:
+        self.problems = problems
+
+
+class Intake:
+    """The way into one tool. Made once per tool, at its first call."""
+
+    def __init__(self, tool: Tool, default_validation: str = "repair") -> None:
+        self._tool = tool
+        self._mode = tool.validation or default_validation
+        self._presets = _ready_presets(tool)
+        self._hidden = self._presets.keys() - tool.input_schema["properties"].keys()
+        self._validate, self._read = _validators(tool, self._mode)
+        direct = tool.shape is None and not self._presets
+        self.values: Validate = self._validate if direct else self._values_unless_hidden
+        self.read: Read = self._read if direct else _no_text
+
+    def accept(self, run: Run) -> dict[str, Any]:
+        """What the function gets, from what was sent, or raise `InvalidArguments`."""
+        # The short ways, for a dict and for JSON text that fit; all else is looked at twice.
+        sent = run.call.arguments
+        try:
+            return (self.values if type(sent) is dict else self.read)(sent)[1]
+        except ValueError:
+            return self._accept_slowly(run, sent)
+
+    def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
+        parsed, repairs = self._parse(sent)
+        kept, dropped = self._without_hidden(parsed)
+        run.accepted = kept
+        checked = parsed if self._mode == "strict" else kept
+        try:
+            accepted = self._values(checked)[1]
+        except ValueError as error:
+            return self._repaired(run, checked, error, [*repairs, *dropped])
+        if repairs or dropped:
+            run.note("repairs", [*repairs, *dropped])
+        return accepted
+
+    def _repaired(
+        self, run: Run, sent: Mapping[str, Any], error: ValueError, repairs: list[Receipt]
+    ) -> dict[str, Any]:
+        if self._mode != "repair":
+            raise self._invalid(error, sent) from None
+        fixed, receipts = repair_arguments(sent, self._tool.input_schema)
+        if not receipts:
+            raise self._invalid(error, sent) from None
+        try:
+            accepted = self._values(fixed)[1]
+        except ValueError as second:
+            raise self._invalid(second, fixed) from None
+        run.accepted = fixed
+        run.note("repairs", [*repairs, *receipts])
+        return accepted
+
+    def _values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        shape = self._tool.shape
+        if shape is not None:
+            try:
+                arguments = shape.translate(arguments)
+            except KeyError as error:
+                problems = [f"{error.args[0]}: there is no such argument"]
+                raise _Refused(lambda sent, outer: problems) from None
+        validated = self._validate(arguments)
+        validated[1].update(self._presets)
+        return validated
+
+    def _values_unless_hidden(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The short way, which is not for somebody who names what is hidden."""
+        if not self._hidden.isdisjoint(arguments):
+            raise ValueError
+        return self._values(arguments)
+
+    def _without_hidden(self, sent: dict[str, Any]) -> tuple[dict[str, Any], list[Receipt]]:
+        """What was sent less what is not the sender's to set."""
+        named = [name for name in sent if name in self._hidden]
+        kept = {name: value for name, value in sent.items() if name not in named}
+        return (kept if named else sent), [{"path": name, "kind": "dropped"} for name in named]
+
+    def _parse(self, sent: Any) -> tuple[dict[str, Any], list[Receipt]]:
+        if isinstance(sent, Mapping):
+            return dict(sent), []
+        if sent is None or (isinstance(sent, str) and not sent.strip()):
+            return {}, []
+        value, repairs = self._parse_text(sent)
+        if isinstance(value, str) and self._mode == "repair":
+            value, inner = self._parse_text(value)
+            repairs = [*repairs, {"path": "", "kind": "object_from_json"}, *inner]
+        if value is None:
+            return {}, repairs
+        if not isinstance(value, dict):
+            raise self._not_an_object(value)
+        return value, repairs
+
+    def _parse_text(self, text: Any) -> tuple[Any, list[Receipt]]:
+        if not isinstance(text, str | bytes):
+            raise self._not_an_object(text)
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        try:
+            return parse_json(text), []
+        except (ValueError, RecursionError) as error:
+            reason = str(error)
+        if self._mode == "repair":
+            try:
+                return parse_loose_json(text), [{"path": "", "kind": "trailing_comma"}]
+            except (ValueError, RecursionError):
+                pass
+        unread = f"arguments: expected JSON, got text that can't be read: {reason}"
+        raise InvalidArguments(self._tool.name, [unread])
+
+    def _not_an_object(self, sent: Any) -> InvalidArguments:
+        kind = problem.kind_of(sent)
+        return InvalidArguments(self._tool.name, [f"arguments: expected object, got {kind}"])
+
+    def _invalid(self, error: Exception, arguments: Mapping[str, Any]) -> InvalidArguments:
+        shape = self._tool.shape
+        shown = () if shape is None else self._tool.input_schema["properties"]
+        outer = {shape.inner_name(name): name for name in shown} if shape else {}
+        if isinstance(error, _Refused):
+            problems = error.problems(arguments, outer)
+        else:
+            assert isinstance(error, ValidationError)
+            problems = problem.from_pydantic(error, arguments, self._tool.input_schema, outer)
+        return InvalidArguments(self._tool.name, problems)
+
+
+def _validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
+    """What checks a dict, and what reads and checks JSON text."""
+    if mode == "describe":
+        return _as_sent, _no_text
+    found: tuple[Validate, Read] = tool.once("validators", _make_validators)
+    return found
+
+
+def _make_validators(tool: Tool) -> tuple[Validate, Read]:
+    if tool.own_schema is not None:
+        return _foreign_validator(tool), _no_text
+    validator = arguments_validator(tool.name, tool.signature)
+    if "$defs" in tool.input_schema:
+        # The function's own arguments, which those of a derived tool are made into.
+        own = (
+            tool.input_schema if tool.shape is None else input_schema(tool.name, tool.signature, {})
+        )
+        if multiplies(SchemaGraph(own)):
+            return _bounded(validator.validate_python, own), _no_text
+    return validator.validate_python, validator.validate_json
+
+
+def _no_text(text: str) -> tuple[Any, dict[str, Any]]:
+    """There is no short way for text here."""
+    raise ValueError
+
+
+def _foreign_validator(tool: Tool) -> Validate:
+    """A validator for a schema that came from outside; the function gets plain data."""
+    # The tool keeps its validator, which therefore does not keep the tool.
+    check, shown = _schema_check(tool), tool.input_schema
+
+    def validate(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        try:
+            if check.fits(arguments):
+                return _as_sent(arguments)
+        except ValueError as error:
+            reason = str(error)
+            raise _Refused(lambda sent, outer: [f"arguments: {reason}"]) from None
+
+        def problems(sent: Mapping[str, Any], outer: Mapping[str, str]) -> list[str]:
+            misfits = find_misfits(check, arguments)
+            return problem.from_misfits(misfits, sent, shown, outer)
+
+        raise _Refused(problems)
+
+    return validate
+
+
+def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
+    """A validator of models that contain themselves, which ends.
+
+    Where it would have to try too much, the schema is asked first: it remembers what it
+    tried, and says what is wrong without trying everything.
+    """
+    check = SchemaCheck(schema)
+
+    def bounded(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        ways = count_ways(check.graph, arguments, _MOST_WAYS)
+        if ways > _FEW_WAYS and not _fits(check, arguments):
+            raise _Refused(partial(problems, arguments))
+        if ways > _MOST_WAYS:
+            raise _Refused(lambda sent, outer: [f"arguments: {TooComplex()}"])
+        return validate(arguments)
+
+    def problems(
+        arguments: Mapping[str, Any], sent: Mapping[str, Any], outer: Mapping[str, str]
+    ) -> list[str]:
+        return problem.from_misfits(find_misfits(check, arguments), sent, schema, outer)
+
+    return bounded
+
+
+def _fits(check: SchemaCheck, arguments: Any) -> bool:
+    try:
+        return check.fits(arguments)
+    except ValueError as error:
+        # What is not JSON may be the declared model itself.
+        return not isinstance(error, TooComplex)
+
+
+def _schema_check(tool: Tool) -> SchemaCheck:
+    try:
+        return SchemaCheck(tool.own_schema or {})
+    except ValueError as error:
+        place = problem.show_path(getattr(error, "instance_path", ()))
+        reason = f"{place}: {error}".removeprefix(": ").partition("\n")[0]
+        raise DefinitionError(tool.name, f"its input schema can't be used: {reason}") from error
+
+
+def _as_sent(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    return (), dict(arguments)
+
+
+def _ready_presets(tool: Tool) -> dict[str, Any]:
+    """Presets as the function wants them: a secret as text, unless a secret was declared.
+
+    What a partial holds by keyword counts too: a call could override it otherwise.
+    """
+    ready = bound_keywords(tool.function)
+    declared = tool.signature.secret_presets
+    for name, value in tool.presets.items():
+        ready[name] = value if name in declared else reveal_secret(value)
+    return ready

@@ -1,0 +1,189 @@
+"""Let only so many calls run at once, from whichever event loop they come."""
+
+import asyncio
+import os
+import queue
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from wieldy.core.call import Outcome
+from wieldy.core.run import Handler, Middleware, Run, stand_in_queue
+from wieldy.core.sync import Holder, refuse_standstill
+
+from .exclusive import Gate
+
+
+class Slots:
+    """A first-come-first-served semaphore that callers on different loops can share.
+
+    `longest` is how many may wait; to the next one `queue.Full` is raised.
+    """
+
+    __slots__ = ("_free", "_holders", "_lock", "_longest", "_waiting")
+
+    def __init__(self, count: int, longest: int | None = None) -> None:
+        self._free = count
+        self._longest = longest
+        self._holders: set[Holder] = set()
+        self._waiting: deque[tuple[asyncio.Future[None], Holder]] = deque()
+        self._lock = threading.Lock()
+
+    def take_free(self, holder: Holder) -> bool:
+        """Take a slot if one is free."""
+        with self._lock:
+            return self._take_free(holder)
+
+    async def take(self, holder: Holder, what: str) -> None:
+        """Wait for a slot, or raise if that would be forever; `what` it is a slot of."""
+        with self._lock:
+            self._drop_dead()
+            if self._take_free(holder):
+                return
+            refuse_standstill(holder, self._holders, f"the slot of {what}")
+            if self._longest is not None and len(self._waiting) >= self._longest:
+                raise queue.Full(f"{self._longest} calls of {what} wait already")
+            waiter = (asyncio.get_running_loop().create_future(), holder)
+            self._waiting.append(waiter)
+        try:
+            await stand_in_queue(waiter[0])
+        except asyncio.CancelledError:
+            with self._lock:
+                handed_over = waiter not in self._waiting
+                if not handed_over:
+                    self._waiting.remove(waiter)
+            if handed_over:
+                self.give(holder)
+            raise
+
+    def give(self, holder: Holder) -> None:
+        """Give a slot back, to the one who has waited longest."""
+        with self._lock:
+            if holder in self._holders:
+                self._holders.discard(holder)
+                self._free += 1
+                self._hand_over()
+
+    def _take_free(self, holder: Holder) -> bool:
+        if self._free > 0:
+            self._free -= 1
+            self._holders.add(holder)
+            return True
+        return False
+
+    def _drop_dead(self) -> None:
+        """Take back the slots of calls whose loop was closed under them: they never end."""
+        for holder in [each for each in self._holders if each.loop.is_closed()]:
+            self._holders.discard(holder)
+            self._free += 1
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._free > 0 and self._waiting:
+            future, holder = self._waiting.popleft()
+            try:
+                future.get_loop().call_soon_threadsafe(_wake, future)
+            except RuntimeError:
+                # Its loop was closed while it waited; the next one.
+                continue
+            self._take_free(holder)
+
+
+class _Pool:
+    """The slots of one tool, by key. A key that nobody uses is forgotten."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.renew()
+        _pools.add(self)
+
+    def renew(self) -> None:
+        """Start anew; in a forked child nobody gives back what its parent's calls hold."""
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, tuple[Slots, int]] = {(None, None): (Slots(self._count), 1)}
+
+    def enter(self, name: Hashable) -> Slots:
+        with self._lock:
+            slots, users = self._kept.get(name) or (Slots(self._count), 0)
+            self._kept[name] = (slots, users + 1)
+            return slots
+
+    def leave(self, name: Hashable, slots: Slots) -> None:
+        with self._lock:
+            kept, users = self._kept.get(name, (None, 0))
+            if kept is not slots:
+                return  # They are from before a fork.
+            del self._kept[name]
+            if users > 1:
+                self._kept[name] = (slots, users - 1)
+
+
+def limit_concurrency(
+    count: int, key: Callable[[Mapping[str, Any]], Hashable] | None, gate: Gate
+) -> Middleware:
+    """A middleware with `count` slots, or `count` for each key.
+
+    Calls nested in an exclusive call have slots of their own: while that runs,
+    nobody else does, and who holds the others may be waiting for it to end.
+    """
+    pool = _Pool(count)
+
+    async def take_slot(run: Run, proceed: Handler) -> Outcome:
+        name = (_alone_above(run), None if key is None else key(run.values))
+        slots = pool.enter(name)
+        try:
+            if _held_above(run, slots):
+                return await proceed(run)
+            outside = False
+            if not slots.take_free(run):
+                outside = gate.step_out(run)
+                await slots.take(run, run.tool.name)
+            run.slots = slots
+            try:
+                if outside:
+                    await gate.step_in(run)
+                return await proceed(run)
+            finally:
+                run.slots = None
+                slots.give(run)
+        finally:
+            pool.leave(name, slots)
+
+    return take_slot
+
+
+def _alone_above(run: Run) -> Run | None:
+    """The exclusive call that this one is nested in."""
+    above = run.parent
+    while above is not None and not above.exclusive:
+        above = above.parent
+    return above
+
+
+def _held_above(run: Run, slots: Slots) -> bool:
+    """Whether a call that this one is nested in holds a slot; to wait for it would be forever."""
+    above = run.parent
+    while above is not None:
+        if above.slots is slots:
+            return True
+        above = above.parent
+    return False
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+_pools: "weakref.WeakSet[_Pool]" = weakref.WeakSet()
+
+
+def _renew_pools() -> None:
+    for pool in list(_pools):
+        pool.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_pools)

@@ -1,0 +1,87 @@
+"""End a call that takes too long."""
+
+import asyncio
+from contextvars import Context
+from time import monotonic
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallTimeout
+from wieldy.core.run import Handler, Middleware, Run
+from wieldy.core.task import Cancellation
+
+# A timer would otherwise keep the call that armed it, and its arguments, until it rings.
+_NO_CONTEXT = Context()
+
+
+def limit_time(seconds: float) -> Middleware:
+    """A middleware that gives each attempt this many seconds.
+
+    It cancels the caller's own task and takes that back, which is far cheaper
+    than a task or a timeout context per call. A coroutine that swallows its
+    cancellation can't be ended from here.
+    """
+    clocks: dict[asyncio.AbstractEventLoop, _Clock] = {}
+
+    async def end_in_time(run: Run, proceed: Handler) -> Outcome:
+        loop = run.task.get_loop()
+        clock = clocks.get(loop)
+        if clock is None:
+            # Other threads start clocks for their loops meanwhile, hence the copy.
+            for known in list(clocks):
+                if known.is_closed():
+                    clocks.pop(known, None)
+            clock = clocks[loop] = _Clock(loop, seconds)
+        cancellation = Cancellation(run.task, run.task.cancelling())
+        clock.start(cancellation)
+        try:
+            outcome = await proceed(run)
+        except asyncio.CancelledError:
+            if not cancellation.taken_back():
+                raise
+            error = CallTimeout(run.tool.name, seconds)
+            return Outcome(run.call, Status.TIMEOUT, error=error)
+        finally:
+            clock.stop(cancellation)
+        if cancellation.fired:
+            left = await cancellation.settle()
+            if left is not None:
+                raise left
+        return outcome
+
+    return end_in_time
+
+
+class _Clock:
+    """All deadlines of one tool on one loop.
+
+    They are equally long, so they come due in the order they began, and one timer
+    serves them all.
+    """
+
+    __slots__ = ("_armed", "_loop", "_running", "_seconds")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._running: dict[Cancellation, float] = {}
+        self._armed = False
+
+    def start(self, cancellation: Cancellation) -> None:
+        self._running[cancellation] = monotonic() + self._seconds
+        if not self._armed:
+            self._armed = True
+            self._loop.call_later(self._seconds, self._ring, context=_NO_CONTEXT)
+
+    def stop(self, cancellation: Cancellation) -> None:
+        self._running.pop(cancellation, None)
+
+    def _ring(self) -> None:
+        self._armed = False
+        now = monotonic()
+        for cancellation, due in list(self._running.items()):
+            if due > now:
+                self._armed = True
+                self._loop.call_later(due - now, self._ring, context=_NO_CONTEXT)
+                return
+            del self._running[cancellation]
+            cancellation.fire()

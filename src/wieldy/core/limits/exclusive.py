@@ -1,0 +1,204 @@
+"""Let an exclusive tool run alone."""
+
+import asyncio
+import os
+import threading
+import weakref
+from collections import deque
+
+from wieldy.core.call import Outcome
+from wieldy.core.run import Handler, Run, stand_in_queue
+from wieldy.core.schema.signature import is_async
+from wieldy.core.sync import refuse_standstill
+
+
+class Gate:
+    """Many ordinary calls, or one exclusive call, never both.
+
+    Calls nested inside others don't wait for those they are nested in: an
+    ancestor that waits for its nested call is not running. New ordinary calls
+    queue behind a waiting exclusive one, so that it gets its turn. A call that
+    has to wait for something else steps out meanwhile, and comes back ahead of
+    that queue: somebody inside may wait for what it holds by then.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        _gates.add(self)
+
+    def renew(self) -> None:
+        """Start anew; in a forked child the calls of its parent never leave."""
+        self._lock = threading.Lock()
+        self._inside: set[Run] = set()
+        self._outside: set[Run] = set()
+        self._alone: Run | None = None
+        self._waiting: deque[_Waiter] = deque()
+
+    async def share(self, run: Run, proceed: Handler) -> Outcome:
+        """The middleware of an ordinary tool."""
+        return await self._pass(run, proceed, alone=False)
+
+    async def alone(self, run: Run, proceed: Handler) -> Outcome:
+        """The middleware of an exclusive tool."""
+        return await self._pass(run, proceed, alone=True)
+
+    async def _pass(self, run: Run, proceed: Handler, alone: bool) -> Outcome:
+        await self._enter(_Waiter(run, alone, ahead=run.parent is not None))
+        try:
+            return await proceed(run)
+        finally:
+            self._leave(run)
+
+    def step_out(self, run: Run) -> bool:
+        """Let others pass while an ordinary call waits; true if it has to come back."""
+        with self._lock:
+            if run not in self._inside or run.exclusive:
+                return False
+            self._inside.discard(run)
+            self._outside.add(run)
+            self._open()
+            return True
+
+    async def step_in(self, run: Run) -> None:
+        """Come back; only an exclusive call that runs now is waited for."""
+        await self._enter(_Waiter(run, alone=False, ahead=True))
+
+    async def _enter(self, waiter: "_Waiter") -> None:
+        with self._lock:
+            if self._may_pass(waiter):
+                self._admit(waiter)
+                return
+            self._drop_dead()
+            if self._may_pass(waiter):
+                self._admit(waiter)
+                return
+            for run in self._in_the_way(waiter):
+                refuse_standstill(waiter.run, [run], "the gate of exclusive tools")
+            waiter.turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            # The ancestors of this one stand still now, which may let another in.
+            self._open()
+        try:
+            await stand_in_queue(waiter.turn)
+        except asyncio.CancelledError:
+            with self._lock:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+            self._leave(waiter.run)
+            raise
+
+    def _leave(self, run: Run) -> None:
+        with self._lock:
+            self._inside.discard(run)
+            self._outside.discard(run)
+            run.exclusive = False
+            if self._alone is run:
+                self._alone = _holder(run.parent, self._inside)
+            self._open()
+
+    def _may_pass(self, waiter: "_Waiter") -> bool:
+        return self._admits(waiter) and (waiter.ahead or not self._waiting)
+
+    def _drop_dead(self) -> None:
+        """Forget calls whose loop was closed under them: they never leave."""
+        for run in [run for run in (*self._inside, *self._outside) if run.loop.is_closed()]:
+            self._inside.discard(run)
+            self._outside.discard(run)
+            if self._alone is run:
+                self._alone = _holder(run.parent, self._inside)
+        self._open()
+
+    def _in_the_way(self, waiter: "_Waiter") -> list[Run]:
+        """Calls each of which must leave before this one may enter, as far as that is certain."""
+        alone = self._alone
+        if alone is not None and alone not in _above(waiter.run):
+            return [alone]
+        if not waiter.alone:
+            return []
+        standing = self._standing(waiter)
+        # A blocking function may yet come to a queue on another loop, and stand still there.
+        return [run for run in self._inside - standing if is_async(run.tool.function)]
+
+    def _admits(self, waiter: "_Waiter") -> bool:
+        """Whether everything that runs now stands above this run, or may run beside it."""
+        above = _above(waiter.run)
+        if self._alone is not None and self._alone not in above:
+            return False
+        if not waiter.alone:
+            return True
+        return self._inside <= self._standing(waiter)
+
+    def _standing(self, waiter: "_Waiter") -> set[Run]:
+        """The calls that stand still: a call nested in them is this one, or waits."""
+        standing = set(_above(waiter.run))
+        for still in (*self._outside, *(other.run for other in self._waiting)):
+            standing.update(_above(still))
+        return standing
+
+    def _admit(self, waiter: "_Waiter") -> None:
+        self._inside.add(waiter.run)
+        self._outside.discard(waiter.run)
+        if waiter.alone:
+            waiter.run.exclusive = True
+            self._alone = waiter.run
+
+    def _open(self) -> None:
+        """Let in whoever may go now, in order."""
+        behind = False
+        for waiter in list(self._waiting):
+            if (behind and not waiter.ahead) or not self._admits(waiter):
+                behind = behind or waiter.alone
+                continue
+            self._waiting.remove(waiter)
+            try:
+                waiter.turn.get_loop().call_soon_threadsafe(_wake, waiter.turn)
+            except RuntimeError:
+                # Its loop was closed while it waited.
+                continue
+            self._admit(waiter)
+
+
+class _Waiter:
+    """A call at the gate. Those ahead don't queue behind an exclusive call that waits."""
+
+    __slots__ = ("ahead", "alone", "run", "turn")
+    turn: asyncio.Future[None]
+
+    def __init__(self, run: Run, alone: bool, ahead: bool) -> None:
+        self.run = run
+        self.alone = alone
+        self.ahead = ahead
+
+
+def _above(run: Run) -> list[Run]:
+    found, parent = [], run.parent
+    while parent is not None:
+        found.append(parent)
+        parent = parent.parent
+    return found
+
+
+def _holder(run: Run | None, inside: set[Run]) -> Run | None:
+    """The nearest ancestor that holds the gate alone."""
+    while run is not None:
+        if run.exclusive and run in inside:
+            return run
+        run = run.parent
+    return None
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+_gates: "weakref.WeakSet[Gate]" = weakref.WeakSet()
+
+
+def _renew_gates() -> None:
+    for gate in list(_gates):
+        gate.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_gates)

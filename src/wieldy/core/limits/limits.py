@@ -1,0 +1,86 @@
+"""How long, how often and how many at once a tool may run."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from wieldy.core.choices import Isolation
+
+ISOLATIONS = get_args(Isolation)
+_SECONDS = {"s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds on a tool's calls. Everything is off unless set.
+
+    Attributes:
+        timeout: Seconds that one attempt may take, from a free slot on.
+        retries: Attempts after the first; they count only for tools that are read-only or
+            idempotent, unless `retry_unsafe` says otherwise.
+        retry_unsafe: Retry other tools too.
+        concurrency: How many calls may run at once, per `key` where one is given.
+        key: Arguments to concurrency key.
+        exclusive: Run alone: no other tool of the box runs meanwhile.
+        rate: Starts per time: `"10/s"`, `"100/m"`, `"5/h"`, or `(count, seconds)`.
+        cache: Seconds for which the result of a read-only tool is kept and reused.
+        isolation: Where the function runs; sync functions default to a thread.
+        max_result: Characters of a result after which it is cut.
+    """
+
+    timeout: float | None = None
+    retries: int = 0
+    retry_unsafe: bool = False
+    concurrency: int | None = None
+    key: Callable[[Mapping[str, Any]], Any] | None = None
+    exclusive: bool = False
+    rate: str | tuple[int, float] | None = None
+    cache: float | None = None
+    isolation: Isolation | None = None
+    max_result: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "cache", "concurrency", "max_result"):
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and value > 0):
+                raise ValueError(f"Limits: {name} must be a positive number, not {value!r}")
+        for name in ("concurrency", "max_result", "retries"):
+            if not _is_whole(getattr(self, name) or 0):
+                raise ValueError(f"Limits: {name} must be whole, not {getattr(self, name)!r}")
+        if self.retries < 0:
+            raise ValueError(f"Limits: retries must be 0 or more, not {self.retries!r}")
+        if self.key is not None and self.concurrency is None:
+            raise ValueError("Limits: key needs concurrency, the number allowed for each key")
+        if self.isolation is not None and self.isolation not in ISOLATIONS:
+            raise ValueError(
+                f"Limits: isolation must be one of {', '.join(ISOLATIONS)}, not {self.isolation!r}"
+            )
+        if self.rate is not None:
+            parse_rate(self.rate)
+
+
+def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
+    """A rate as (count, seconds)."""
+    try:
+        if isinstance(rate, str):
+            number, _, unit = rate.partition("/")
+            count, seconds = int(number), _SECONDS[unit.strip()]
+        else:
+            count, seconds = rate
+    except (KeyError, TypeError, ValueError):
+        count, seconds = 0, 0.0
+    if not _is_whole(count) or count < 1 or not _is_number(seconds) or seconds <= 0:
+        raise ValueError(f'Limits: rate must be like "10/s", "100/m" or (10, 1.0), not {rate!r}')
+    return count, seconds
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+NO_LIMITS = Limits()

@@ -1,0 +1,82 @@
+"""Give the result of a read-only tool again, for a while."""
+
+import copy
+import threading
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.canonical import canonical_json, digest_of
+from wieldy.core.run import Handler, Middleware, Run
+
+from .held_size import held_bytes
+
+_MOST_ENTRIES = 256
+_MOST_BYTES = 64 * 1024 * 1024
+_OBJECT = '{"!":'
+
+
+class _Kept(NamedTuple):
+    """A result, until when it is given again, and about how many bytes it holds."""
+
+    until: float
+    value: Any
+    size: int
+
+
+def keep_results(seconds: float) -> Middleware:
+    """A middleware that reuses an ok outcome of the same arguments for so many seconds.
+
+    A tool that takes a `Context` may depend on who calls: its results are kept
+    per agent and session, and not at all for a call with `deps`. A tool that reads
+    context variables must take what they hold as arguments: they are not looked at.
+    """
+    kept: OrderedDict[str, _Kept] = OrderedDict()
+    lock = threading.Lock()
+
+    def find(key: str) -> _Kept | None:
+        with lock:
+            entry = kept.get(key)
+            if entry is not None and entry.until <= time.monotonic():
+                del kept[key]
+                return None
+            return entry
+
+    def keep(key: str, value: Any, size: int) -> None:
+        with lock:
+            kept[key] = _Kept(time.monotonic() + seconds, value, size)
+            kept.move_to_end(key)
+            held = sum(entry.size for entry in kept.values())
+            while len(kept) > _MOST_ENTRIES or held > _MOST_BYTES:
+                _, oldest = kept.popitem(last=False)
+                held -= oldest.size
+
+    async def reuse(run: Run, proceed: Handler) -> Outcome:
+        key = None if run.deps is not None else _key(run)
+        if key is None:
+            return await proceed(run)
+        entry = find(key)
+        if entry is not None:
+            run.note("cached", True)
+            return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
+        outcome = await proceed(run)
+        if outcome.status is Status.OK and not run.blocks and not run.streamed:
+            size = held_bytes(outcome.value, _MOST_BYTES)
+            # Other people's values: what can't be copied is not kept.
+            with suppress(Exception):
+                if size <= _MOST_BYTES:
+                    keep(key, copy.deepcopy(outcome.value), size)
+        return outcome
+
+    return reuse
+
+
+def _key(run: Run) -> str | None:
+    """What the result depends on; None where the arguments can't be told apart for certain."""
+    scope = run.call.scope
+    caller = (scope.agent, scope.session) if run.tool.signature.context else ()
+    text = canonical_json([run.arguments, caller])
+    # Objects stand there as their `repr`, which hides secrets and shortens tables.
+    return None if _OBJECT in text else digest_of(text)

@@ -1,0 +1,72 @@
+"""Cut a result that is too large to show, and hand the whole to whoever keeps it."""
+
+from collections.abc import Awaitable, Callable
+
+from wieldy.core.block import Block, Resource, Text, join_text, to_text
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import describe_exception
+from wieldy.core.run import Handler, Middleware, Run
+from wieldy.core.secrets.secret import redact_text
+
+Spill = Callable[[Call, str], Awaitable[str]]
+
+
+def limit_size(most: int, spill: Spill | None) -> Middleware:
+    """A middleware that leaves a preview of `most` characters and a marker.
+
+    `spill` is given the call and the whole text, and answers with a handle that
+    goes into the marker and into `metadata["spilled"]`.
+    """
+
+    async def cut(run: Run, proceed: Handler) -> Outcome:
+        outcome = await proceed(run)
+        if outcome.status is not Status.OK:
+            _cut_shown(run, most)
+            return outcome
+        blocks = (*(run.blocks or ()), *(() if run.streamed else outcome.content))
+        whole = join_text(blocks)
+        if len(whole) <= most:
+            return outcome
+        whole = redact_text(whole, run.secrets)
+        try:
+            handle = None if spill is None else await spill(run.call, whole)
+        except Exception as error:
+            # What can't be kept elsewhere is not thrown away here.
+            run.note("spill_error", describe_exception(error))
+            return outcome
+        where = "the rest was not kept" if handle is None else f"the whole is at {handle}"
+        marker = f"\n[cut: {most:,} of {len(whole):,} characters shown, {where}]"
+        run.note("cut", {"shown": most, "total": len(whole)})
+        if handle is not None:
+            run.note("spilled", handle)
+        shown = whole[:most] + marker
+        others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
+        if run.blocks:
+            # A reader has seen them; the preview is for the outcome.
+            run.end_stream()
+            run.blocks, run.streamed, run.sink = [], False, None
+        value = shown if len(to_text(outcome.value)) > most else outcome.value
+        return Outcome(
+            run.call, Status.OK, value, content=(Text(shown), *others), metadata=outcome.metadata
+        )
+
+    return cut
+
+
+def _cut_shown(run: Run, most: int) -> None:
+    """Leave a preview of what a call has shown that then failed."""
+    blocks = run.blocks or []
+    whole = join_text(blocks)
+    if len(whole) <= most:
+        return
+    whole = redact_text(whole, run.secrets)
+    marker = f"\n[cut: {most:,} of {len(whole):,} characters shown]\n"
+    others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
+    run.blocks = [Text(whole[:most] + marker), *others]
+
+
+def _without_text(block: Block) -> Block:
+    """A resource without the text that the preview has; its address stays."""
+    if not isinstance(block, Resource) or block.text is None:
+        return block
+    return Resource(block.uri, data=block.data, mime_type=block.mime_type, name=block.name)

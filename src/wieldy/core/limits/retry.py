@@ -1,0 +1,87 @@
+"""Try again, with growing pauses, where running twice does no harm."""
+
+import asyncio
+from copy import copy
+
+from wieldy.core.arguments.private_copy import private_arguments
+from wieldy.core.call import Outcome, asked_for
+from wieldy.core.errors import CallTimeout, ServiceError, ToolFailed
+from wieldy.core.run import Handler, Middleware, Run, Veto
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 10.0
+
+
+def retry_failures(retries: int, forbids: Veto) -> Middleware:
+    """A middleware that repeats a failed attempt, never after something was shown.
+
+    `forbids` says why not, if a rule was made meanwhile.
+    """
+    # Loaded with the first tool that retries, to keep `import wieldy` light.
+    from random import uniform  # noqa: PLC0415
+
+    async def try_again(run: Run, proceed: Handler) -> Outcome:
+        for attempt in range(1, retries + 2):
+            trial = _trial(run, attempt)
+            try:
+                outcome = await proceed(trial)
+            except BaseException:
+                _adopt(run, trial)
+                raise
+            if attempt > retries or not _worth_another(run, trial, outcome):
+                break
+            trial.stopped = True
+            # What an attempt has cost is spent, however it ended.
+            if trial.noted("cost"):
+                run.note("cost", trial.noted("cost"))
+            pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
+            await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
+            why_not = await forbids(run)
+            if why_not is not None:
+                trial.note("not_retried", why_not)
+                break
+        _adopt(run, trial)
+        return outcome
+
+    return try_again
+
+
+def _trial(run: Run, attempt: int) -> Run:
+    """The run as one attempt sees it: what is left of an attempt must not reach the next one."""
+    trial = copy(run)
+    trial.values = private_arguments(run.values)
+    trial.metadata = dict(run.metadata or {})
+    trial.blocks = None if run.blocks is None else list(run.blocks)
+    trial.attempts = attempt
+    return trial
+
+
+def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
+    nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
+    failed = isinstance(outcome.error, ToolFailed | CallTimeout) and _may_pass(outcome)
+    return failed and nothing_shown and not run.cancel_requested()
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    """Whether asking again may help, where the one who was asked says so."""
+    original = getattr(outcome.error, "original", None)
+    if not isinstance(original, ServiceError):
+        # A tool that asks for input has not failed.
+        return asked_for(outcome) is None
+    return original.temporary and (original.retry_after or 0.0) <= _LONGEST_PAUSE
+
+
+def _asked_pause(outcome: Outcome) -> float:
+    original = getattr(outcome.error, "original", None)
+    return (original.retry_after or 0.0) if isinstance(original, ServiceError) else 0.0
+
+
+def _adopt(run: Run, trial: Run) -> None:
+    """Take what the attempt that counts has shown and noted."""
+    run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
+    run.metadata = trial.metadata or None
+    if trial.secrets != run.secrets:
+        run.keep_secret(trial.secrets)
+    run.eventful = run.eventful or trial.eventful
+    if trial.attempts > 1:
+        run.note("attempts", trial.attempts)

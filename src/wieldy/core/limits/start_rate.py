@@ -1,0 +1,53 @@
+"""Start calls no faster than a rate."""
+
+import asyncio
+import threading
+import time
+from bisect import insort
+from collections import deque
+from contextlib import suppress
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallDenied
+from wieldy.core.run import Handler, Middleware, Run, Veto
+
+
+def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
+    """A middleware that lets `count` calls start in any span of `seconds`; others wait.
+
+    `forbids` says why a call that has waited may not start, if a rule was made meanwhile.
+    """
+    starts: deque[float] = deque()
+    lock = threading.Lock()
+
+    def reserve(now: float) -> float:
+        """Book the next start, and give when that is."""
+        with lock:
+            while starts and starts[0] <= now - seconds:
+                starts.popleft()
+            start = now if len(starts) < count else max(now, starts[-count] + seconds)
+            insort(starts, start)
+        return start
+
+    def cancel(start: float) -> None:
+        with lock, suppress(ValueError):
+            starts.remove(start)
+
+    async def start_in_turn(run: Run, proceed: Handler) -> Outcome:
+        now = time.monotonic()
+        start = reserve(now)
+        if start > now:
+            try:
+                await asyncio.sleep(start - now)
+            except asyncio.CancelledError:
+                # Who gives up waiting must not make the next one wait longer.
+                cancel(start)
+                raise
+            why_not = await forbids(run)
+            if why_not is not None:
+                cancel(start)
+                denied = CallDenied(run.tool.name, why_not)
+                return Outcome(run.call, Status.DENIED, error=denied)
+        return await proceed(run)
+
+    return start_in_turn

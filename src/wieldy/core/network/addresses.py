@@ -1,0 +1,168 @@
+"""What is near: this machine and the networks around it, however an address is written.
+
+Text that somebody else wrote (a document, a redirect, what a server says of others) must
+not lead our requests to places that only we can reach. One module decides what these are,
+from a host as it is written and from the addresses that a name stands for.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import urlsplit
+
+from pydantic_core import Url, ValidationError
+
+from wieldy.core.errors import ServiceError
+
+Address = IPv4Address | IPv6Address
+# From a host's name and a port to the addresses that it stands for, as text.
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_NEAR_NAMES = (
+    "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan",
+    "home.arpa", "ip6-localhost", "ip6-loopback",
+)  # fmt: skip
+_GLOBAL = ipaddress.IPv6Network("2000::/3")
+# Forms of IPv6 in which an address of IPv4 stands, and how far from the right.
+_EMBEDDING = (
+    (ipaddress.IPv6Network("::/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
+    (ipaddress.IPv6Network("::ffff:0:0:0/96"), 0),
+    (ipaddress.IPv6Network("64:ff9b::/96"), 0),
+    (ipaddress.IPv6Network("2002::/16"), 80),
+)
+# What Python's versions don't agree on: what is set aside for protocols, relays and examples.
+_SET_ASIDE = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
+)
+# The middle of an ISATAP address, whose last part is one of IPv4, in any network.
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+
+class Reach:
+    """Where connections may go: anywhere that is far, and near only where the user said so.
+
+    `leads_on` says that a place of the user's own choice that turns out to be near may
+    lead to others that are near. Otherwise only what stands for the same addresses as
+    such a place is reached.
+    """
+
+    def __init__(self, resolve: Resolve | None = None, leads_on: bool = False) -> None:
+        self._resolve = resolve or resolve_host
+        self._leads_on = leads_on
+        self._own: dict[str, set[Address]] = {}
+
+    def allow(self, host: str) -> None:
+        """Note a host that the user chose: it may be near."""
+        self._own.setdefault(_plain(host), set())
+
+    def is_own(self, host: str) -> bool:
+        """Whether the user chose a host."""
+        return _plain(host) in self._own
+
+    def is_near(self, host: str) -> bool:
+        """Whether a host is near, by how it is written or by what it was found to stand for."""
+        return is_near_host(host) or any(map(is_near_address, self._own.get(_plain(host), ())))
+
+    async def find(self, host: str, port: int) -> list[str]:
+        """The addresses to connect to, each of them checked; `ServiceError` where one is near."""
+        spelled = read_address(host)
+        found = [str(spelled)] if spelled is not None else await self._resolve(host, port)
+        addresses = [ipaddress.ip_address(each) for each in found]
+        own = self._own.get(_plain(host))
+        if own is not None:
+            own.update(addresses)
+        elif is_near_host(host) or any(map(is_near_address, addresses)):
+            await self._check_same(host, port, addresses)
+        return [str(each) for each in addresses]
+
+    async def _check_same(self, host: str, port: int, addresses: list[Address]) -> None:
+        for each, known in list(self._own.items()):
+            if not known:
+                with suppress(OSError):
+                    await self.find(each, port)
+        near = {a for known in self._own.values() for a in known if is_near_address(a)}
+        same = addresses and all(a in near for a in addresses if is_near_address(a))
+        if not (near if self._leads_on else same):
+            raise near_error(host)
+
+
+def near_error(host: str) -> ServiceError:
+    """What is said where a document or a server would lead a request to a near host."""
+    return ServiceError(
+        f"{host} is on this machine or its network, where requests go only if you say so yourself"
+    )
+
+
+def is_near_host(host: str) -> bool:
+    """Whether a host, as it is written, is this machine or a network that is not public."""
+    readings = list(_readings(host))
+    if readings:
+        return any(map(is_near_address, readings))
+    name = _plain(host)
+    return (
+        not name
+        or name.endswith(tuple(f".{each}" for each in _NEAR_NAMES))
+        or (name in _NEAR_NAMES)
+    )
+
+
+def is_near_url(url: str) -> bool:
+    """Whether the host of a URL is near, as one of the standards or the other reads it."""
+    try:
+        hosts = [urlsplit(url).hostname or ""]
+        hosts.append(Url(url).host or "")
+    except (ValueError, ValidationError):
+        return True
+    return any(map(is_near_host, hosts))
+
+
+def is_near_address(address: Address) -> bool:
+    """Whether an address is not one of the public network, or stands for one that is not."""
+    if any(address in network for network in _SET_ASIDE):
+        return True
+    if isinstance(address, IPv4Address):
+        return not address.is_global or address.is_multicast or address.is_reserved
+    number = int(address)
+    for network, shift in _EMBEDDING:
+        # `::` and `::1` are addresses of their own.
+        if address in network and number > 1:
+            return is_near_address(IPv4Address(number >> shift & 0xFFFFFFFF))
+    if number >> 32 & 0xFFFFFFFF in _ISATAP and is_near_address(IPv4Address(number & 0xFFFFFFFF)):
+        return True
+    return address not in _GLOBAL or not address.is_global or address.scope_id is not None
+
+
+def read_address(host: str) -> Address | None:
+    """The address that a host is, in any spelling that is read as one; None for a name."""
+    return next(_readings(host), None)
+
+
+async def resolve_host(host: str, port: int) -> list[str]:
+    """The addresses of a host, as the system knows them."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError(f"{host!r:.100} is no name of a host") from error
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def _readings(host: str) -> Iterator[Address]:
+    """The address that a host is, as each of those reads it who may: browsers, C and Python."""
+    bare = host.strip("[]")
+    with suppress(ValueError):
+        yield ipaddress.ip_address(bare)
+    with suppress(ValueError, ValidationError):
+        # Decimal, octal, hexadecimal and short forms, and what Unicode has for digits and dots.
+        yield ipaddress.ip_address((Url(f"http://{host}/").host or "").strip("[]"))
+    with suppress(OSError, ValueError):
+        yield IPv4Address(socket.inet_aton(bare.rstrip(".")))
+
+
+def _plain(host: str) -> str:
+    spelled = read_address(host)
+    return str(spelled) if spelled is not None else host.rstrip(".").lower()

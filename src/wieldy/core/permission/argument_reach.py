@@ -1,0 +1,124 @@
+"""Find what a rule's argument name means: through models, mappings and lists, by any of its names.
+
+A name such as `filter.path` may be one argument, or a part of another one, and a model's
+field may be sent under several names. Whatever a name can mean is found: a rule that
+restricts matches by any of it, one that allows by all of it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import Enum
+from typing import Any
+
+from wieldy.core.secrets.secret import reveal_secret
+
+PLAIN = frozenset({str, int, float, bool, type(None)})
+LISTS = (list, tuple, set, frozenset, deque)
+UNREADABLE: Any = object()
+_MISSING: Any = object()
+
+# For each class, and for dicts under None: a name that a field is sent under -> the fields.
+Aliases = Mapping[type | None, Mapping[str, Sequence[str]]]
+
+
+class ArgumentNames:
+    """The names under which rules may speak of one tool's arguments.
+
+    `own` has the function's names of arguments that the model sees under others.
+    """
+
+    __slots__ = ("_aliases", "_read", "own")
+
+    def __init__(self, own: Mapping[str, str], read_aliases: Callable[[], Aliases]) -> None:
+        self.own = own
+        self._read = read_aliases
+        self._aliases: Aliases | None = None
+
+    def fields(self, kind: type, name: str) -> Iterator[str]:
+        """The fields of a class, or of any dict, that are sent under this name."""
+        if self._aliases is None:
+            # Most rules never look into an argument.
+            self._aliases = self._read()
+        for each in (None,) if issubclass(kind, Mapping) else kind.__mro__:
+            yield from self._aliases.get(each, {}).get(name, ())
+
+    def readings(self, values: Mapping[str, Any], path: Sequence[str]) -> Iterator[Any]:
+        """Each plain value that a dotted name means."""
+        for end in range(1, len(path) + 1):
+            shown = ".".join(path[:end])
+            own = self.own.get(shown, shown)
+            if own in values:
+                for found in self._reach(values[own], path[end:]):
+                    yield from _leaves(found)
+
+    def _reach(self, here: Any, path: Sequence[str]) -> Iterator[Any]:
+        if not path:
+            yield here
+        elif hasattr(here, "__next__"):
+            yield UNREADABLE
+        elif _is_root(here):
+            yield from self._reach(here.root, path)
+        else:
+            if isinstance(here, LISTS):
+                for item in here:
+                    yield from self._reach(item, path)
+            for end in range(1, len(path) + 1):
+                for member in self._members(here, ".".join(path[:end])):
+                    yield from self._reach(member, path[end:])
+
+    def _members(self, here: Any, name: str) -> Iterator[Any]:
+        for own in dict.fromkeys((name, *self.fields(type(here), name))):
+            member = _entry(here, own) if isinstance(here, Mapping) else _attribute(here, own)
+            if member is not _MISSING:
+                yield member
+
+
+def _is_root(here: Any) -> bool:
+    return list(getattr(type(here), "model_fields", ())) == ["root"]
+
+
+def _entry(here: Mapping[Any, Any], name: str) -> Any:
+    """What a mapping has under a name; other keys than text are known by their text."""
+    found = here.get(name, _MISSING)
+    if found is _MISSING and any(type(key) is not str for key in here):
+        texts = {str(key.value if isinstance(key, Enum) else key): key for key in here}
+        found = here[texts[name]] if name in texts else _MISSING
+    return found
+
+
+def _attribute(here: Any, name: str) -> Any:
+    extra = getattr(here, "__pydantic_extra__", None)
+    if isinstance(extra, Mapping) and name in extra:
+        # A field that nobody declared may be called like a method.
+        return extra[name]
+    try:
+        found = getattr(here, name, _MISSING)
+    except Exception:
+        # Other people's attributes may do anything.
+        return UNREADABLE
+    return found if name in _fields(here) or not callable(found) else _MISSING
+
+
+def _fields(value: Any) -> Sequence[str]:
+    kind = type(value)
+    return list(getattr(kind, "model_fields", getattr(kind, "__dataclass_fields__", ())))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    value = reveal_secret(value)
+    if isinstance(value, Enum):
+        yield from _leaves(value.value)
+    elif type(value) in PLAIN:
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _leaves([*value.keys(), *value.values()])
+    elif isinstance(value, LISTS):
+        for item in value:
+            yield from _leaves(item)
+    elif hasattr(type(value), "model_fields") or is_dataclass(value):
+        extra = getattr(value, "__pydantic_extra__", None) or {}
+        yield from _leaves([*(getattr(value, name) for name in _fields(value)), extra])
+    else:
+        # An iterator can be read only once, and not by us.
+        yield UNREADABLE if hasattr(value, "__next__") else value

@@ -1,0 +1,223 @@
+"""Where people decide on parked calls."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from wieldy.core.arguments.argument_repair import Receipt
+from wieldy.core.arguments.private_copy import private_copy
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.canonical import digest_of, plain_json
+from wieldy.core.engine import Engine
+from wieldy.core.errors import (
+    AlreadyDecided,
+    AnswerNeeded,
+    CallDenied,
+    CallInterrupted,
+    CallNotFound,
+    StoreUnavailable,
+)
+from wieldy.core.registry import Registry
+from wieldy.core.run import Extras
+from wieldy.core.tool import Tool
+
+from .parked import Approvals, Edited, Parked
+from .parked import make_receipt as receipt_of
+from .permits import decision_on
+
+
+class Desk:
+    """Approve, deny and expire: a compare-and-set first, the call itself after it."""
+
+    def __init__(self, engine: Engine, registry: Registry, approvals: Approvals) -> None:
+        self._engine = engine
+        self._registry = registry
+        self._approvals = approvals
+        self._expiring: set[asyncio.Task[None]] = set()
+
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+        """The calls that wait for a decision, the oldest first."""
+        waiting = await self._approvals.pending(agent, session)
+        for parked in waiting:
+            if parked.expired():
+                # It has expired, whether or not that can be written now.
+                with suppress(StoreUnavailable):
+                    await self.expire(parked)
+        return [parked for parked in waiting if not parked.expired()]
+
+    async def approve(
+        self,
+        call_id: str,
+        by: str | None = None,
+        arguments: Mapping[str, Any] | str | None = None,
+        extras: Extras | None = None,
+    ) -> Outcome:
+        """Let a parked call run, as it is or with edited arguments, and give its outcome."""
+        arguments = private_copy(arguments)
+        parked = await self._current(call_id)
+        if parked.requests is not None:
+            raise AnswerNeeded(call_id, list(parked.requests))
+        edited, agreed, repairs = None, parked.digest, parked.repairs
+        if arguments is not None:
+            checked = await self._engine.check(parked.call.replace(arguments=arguments))
+            edited = Edited(*checked)
+            agreed, repairs = digest_of(edited.arguments), tuple(edited.repairs)
+        decision = decision_on(parked, True, agreed, by)
+        here = self._has_tool(parked)
+        call = await self._approvals.approve(parked, decision, edited, here)
+        held = call.decision
+        assert held is not None
+        if edited is not None and held.at != decision.at and held.arguments_digest != agreed:
+            # It was approved before, with other arguments than these.
+            raise AlreadyDecided(call_id, "approved", held.by)
+        return await self._resume(call, parked, repairs, extras or Extras())
+
+    async def answer(
+        self,
+        call_id: str,
+        answers: Mapping[str, Any],
+        by: str | None = None,
+        extras: Extras | None = None,
+    ) -> Outcome:
+        """Run a call again whose tool asked for input, with the answers, and give its outcome."""
+        parked = await self._current(call_id)
+        if parked.requests is None:
+            raise ValueError(f"call {call_id} asks for a decision, not for answers")
+        missing = [name for name in parked.requests if name not in answers]
+        if missing:
+            raise AnswerNeeded(call_id, missing)
+        held = plain_json(answers, "answers")
+        decision = decision_on(parked, True, parked.digest, by, answers=held)
+        call = await self._approvals.approve(parked, decision, None, self._has_tool(parked))
+        return await self._resume(call, parked, parked.repairs, extras or Extras())
+
+    async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
+        """Refuse a parked call; it never runs."""
+        parked = await self._current(call_id)
+        return await self._refuse(parked, by, reason or "a person said no", {})
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a call that was parked stands; a call that is running now is waited for."""
+        await self._current(call_id)
+        return await self._approvals.outcome(call_id)
+
+    async def wait(self, call_id: str, seconds: float | None) -> Outcome:
+        """The end of a parked call, decided wherever; its receipt if that takes too long."""
+        end = None if seconds is None else time.monotonic() + seconds
+        parked = await self._approvals.find(call_id)
+        receipt = receipt_of(parked)
+        while end is None or time.monotonic() < end:
+            try:
+                async with asyncio.timeout(_patience(parked, end)):
+                    ended = await self._approvals.watch(parked.id)
+            except TimeoutError:
+                if parked.expired():
+                    await self.expire(parked)
+                continue
+            if ended is None:
+                ended = await self.run_approved(parked)
+            if "input" not in ended.metadata:
+                return ended
+            # It ran, and asks for something more.
+            receipt, parked = ended, await self._approvals.find(parked.id)
+        return receipt
+
+    async def expire(self, overdue: Parked) -> None:
+        """End a parked call that nobody decided in time, unless somebody just did."""
+        with suppress(CallNotFound):
+            parked = await self._approvals.find(overdue.id)
+            if parked.expires_at != overdue.expires_at:
+                # It was decided and has asked anew, with time of its own.
+                return
+            try:
+                await self._refuse(parked, None, "nobody decided in time", {"expired": True})
+            except AlreadyDecided:
+                # Approved, and nobody with the tool came to run it.
+                outcome = _refused(parked.call, "nobody ran it in time", {"expired": True})
+                if await self._approvals.abandon(outcome):
+                    await self._engine.report(outcome)
+
+    def overdue(self, parked: Parked) -> None:
+        """End a parked call whose time is up; called by a timer on a running loop."""
+        task = asyncio.get_running_loop().create_task(self.expire(parked))
+        self._expiring.add(task)
+        task.add_done_callback(self._expiring.discard)
+
+    async def _current(self, call_id: str) -> Parked:
+        parked = await self._approvals.find(call_id)
+        if parked.expired():
+            await self.expire(parked)
+        return parked
+
+    def find_unchanged(self, name: str, fingerprint: str | None) -> Tool | None:
+        """The tool of this name if it can be called and is defined as it was, else None."""
+        return self._registry.find_unchanged(name, fingerprint)
+
+    def _has_tool(self, parked: Parked) -> bool:
+        return self._registry.find_unchanged(parked.tool, parked.fingerprint) is not None
+
+    async def run_approved(self, parked: Parked) -> Outcome:
+        """Run a call that somebody approved, or give what became of it meanwhile.
+
+        This is the one road of an approved call, whoever finds it: the approver, a caller
+        who waits, a server, or a process that recovers what another left.
+        """
+        decision = decision_on(parked, True, parked.digest, None)
+        try:
+            call = await self._approvals.approve(parked, decision, None, True)
+        except AlreadyDecided:
+            # Somebody else ran it, and it asks anew.
+            return receipt_of(await self._approvals.find(parked.id))
+        return await self._resume(call, parked, parked.repairs, Extras())
+
+    async def _resume(
+        self, call: Call, parked: Parked, repairs: Sequence[Receipt], extras: Extras
+    ) -> Outcome:
+        """Run an approved call if its tool is here and nobody else runs it."""
+        if not self._has_tool(parked):
+            reason = "approved, but the tool is not here as it was when the call was parked"
+            if parked.covered is not None and call.arguments == parked.call.arguments:
+                # It runs elsewhere: who decides has no use for its secrets.
+                call = call.replace(arguments=parked.covered)
+            return Outcome(call, Status.PENDING, metadata={"reason": reason})
+        if not await self._approvals.claim(call.id):
+            return await self._approvals.outcome(call.id)
+        if extras.deps is None:
+            extras.deps = parked.deps
+        return await self._run(call, repairs, extras)
+
+    async def _run(self, call: Call, repairs: Sequence[Receipt], extras: Extras) -> Outcome:
+        outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
+        try:
+            outcome = await self._engine.run(call, extras=extras)
+        finally:
+            if repairs:
+                outcome.metadata.setdefault("repairs", list(repairs))
+            if outcome.status is not Status.PENDING:
+                await self._approvals.finish(call.id, outcome)
+        return outcome
+
+    async def _refuse(
+        self, parked: Parked, by: str | None, reason: str, metadata: dict[str, Any]
+    ) -> Outcome:
+        decision = decision_on(parked, False, parked.digest, by, reason)
+        outcome = _refused(parked.call.replace(decision=decision), reason, metadata)
+        if not await self._approvals.refuse(parked, outcome):
+            return await self._approvals.outcome(parked.id)
+        await self._engine.report(outcome)
+        return outcome
+
+
+def _refused(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
+    error = CallDenied(call.tool, reason)
+    return Outcome(call, Status.DENIED, error=error, metadata=metadata)
+
+
+def _patience(parked: Parked, end: float | None) -> float | None:
+    """Seconds until somebody should look again: the caller's own limit, or the call's."""
+    limits = [] if end is None else [end - time.monotonic()]
+    if parked.expires_at is not None and not parked.expired():
+        limits.append(parked.expires_at - time.time())
+    return max(0.0, min(limits)) if limits else None

@@ -1,0 +1,403 @@
+"""Parked calls: who waits for a decision, and what was decided."""
+
+import asyncio
+import copy
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
+
+from wieldy.core.arguments.private_copy import private_copy
+from wieldy.core.block import Text, to_text
+from wieldy.core.call import Call, Decision, Outcome, Scope, Status
+from wieldy.core.canonical import digest_of
+from wieldy.core.errors import AlreadyDecided, CallNotFound
+from wieldy.core.limits.held_size import held_bytes
+from wieldy.core.run import Run
+
+_REMEMBERED = 1000
+_REMEMBERED_BYTES = 32 * 1024 * 1024
+
+
+class Parked:
+    """A call that waits for a person.
+
+    `shown` is what a person may see. `arguments` are those that would run, after
+    repairs, with their secrets. The decision on it holds for this tool definition and
+    these arguments only. If the tool asked for input, `requests` are its questions,
+    `state` is its own, and a store knows by `begun`, when it was started, which time
+    it asked.
+    """
+
+    __slots__ = (
+        "at",
+        "begun",
+        "call",
+        "covered",
+        "deps",
+        "digest",
+        "expires_at",
+        "fingerprint",
+        "reason",
+        "repairs",
+        "requests",
+        "state",
+        "token",
+    )
+
+    def __init__(
+        self,
+        call: Call,
+        fingerprint: str,
+        *,
+        reason: str | None = None,
+        at: float | None = None,
+        expires_at: float | None = None,
+        repairs: Sequence[dict[str, Any]] = (),
+        deps: Any = None,
+        requests: Mapping[str, Any] | None = None,
+        state: Any = None,
+        covered: Mapping[str, Any] | None = None,
+        begun: float | None = None,
+    ) -> None:
+        self.begun = begun
+        # What its copies have in common, and a call that asks anew does not have.
+        self.token = object()
+        self.call = call
+        self.covered = covered
+        self.digest = digest_of(call.arguments)
+        self.fingerprint = fingerprint
+        self.reason = reason
+        self.at = time.time() if at is None else at
+        self.expires_at = expires_at
+        self.repairs = tuple(repairs)
+        self.deps = deps
+        self.requests = requests
+        self.state = state
+
+    def copy(self) -> "Parked":
+        """The same parked call with data of its own, for somebody who may change that."""
+        other = copy.copy(self)
+        other.call = self.call.replace(arguments=private_copy(self.call.arguments))
+        for name in ("covered", "repairs", "requests", "state"):
+            setattr(other, name, private_copy(getattr(self, name)))
+        return other
+
+    @property
+    def id(self) -> str:
+        """The call's id, as `approve` and `deny` take it."""
+        return self.call.id
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        return self.call.tool
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as they would run. They may hold secrets: show people `shown`."""
+        sent = self.call.arguments
+        return sent if isinstance(sent, Mapping) else {}
+
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The arguments with their secrets covered, as a person may see them."""
+        return self.arguments if self.covered is None else self.covered
+
+    @property
+    def scope(self) -> Scope:
+        """On whose behalf the call is made."""
+        return self.call.scope
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain form for logs, pages and programs: JSON, with every secret covered."""
+        return {
+            "call_id": self.id,
+            "tool": self.tool,
+            "arguments": _plain(self.shown),
+            "reason": self.reason,
+            "requests": _plain(self.requests),
+            "repairs": _plain(self.repairs),
+            **self.scope.to_dict(),
+            "proposed_at": _moment(self.at),
+            "expires_at": None if self.expires_at is None else _moment(self.expires_at),
+        }
+
+    def concerns(self, agent: str | None, session: str | None) -> bool:
+        """Whether it is made for this agent and in this session, where they are named."""
+        return agent in (None, self.scope.agent) and session in (None, self.scope.session)
+
+    def expired(self) -> bool:
+        """Whether its time to be decided is over."""
+        return self.expires_at is not None and time.time() >= self.expires_at
+
+    def __repr__(self) -> str:
+        return f"Parked({self.call!r})"
+
+
+class Edited(NamedTuple):
+    """Other arguments than those parked, as they were accepted."""
+
+    arguments: Mapping[str, Any]
+    repairs: Sequence[dict[str, Any]]
+    secrets: tuple[str, ...]
+
+
+class Approvals(Protocol):
+    """Where parked calls are kept. Each change of state is made by exactly one caller."""
+
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input. False means that it is not ours."""
+
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+
+    async def find(self, call_id: str) -> Parked:
+        """The parked call of this id, decided or not; `CallNotFound` otherwise."""
+
+    async def approve(
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds.
+
+        `here` says that the caller has the tool and will run it. A decision is on the
+        call as it was found: if that has gone on and asks anew, it is `AlreadyDecided`.
+        """
+
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+
+    async def claim(self, call_id: str) -> bool:
+        """Whether the caller is the one who runs this approved call."""
+
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+
+    async def finish(self, call_id: str, outcome: Outcome) -> None:
+        """Record how an approved call ended."""
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a call ended, or its receipt if nobody runs it; waits while it is running."""
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+
+
+class _Decided:
+    """A parked call after its decision: the call as decided, and how it ended."""
+
+    __slots__ = ("call", "claimed", "ended", "parked", "size")
+
+    def __init__(self, parked: Parked, call: Call) -> None:
+        self.parked = parked
+        self.call = call
+        # Nobody is to run what was refused.
+        self.claimed = call.decision is None or not call.decision.approved
+        self.ended: Future[Outcome] = Future()
+        self.size = 0
+
+    def end(self, outcome: Outcome) -> None:
+        """The call has ended; what it came with is kept only while it waits."""
+        self.parked.deps = None
+        self.size = held_bytes((self.parked, self.call, outcome), _REMEMBERED_BYTES)
+        self.ended.set_result(outcome)
+
+
+class MemoryApprovals:
+    """The parked calls of one process, in memory.
+
+    Those that have ended are remembered until there are too many, or they hold too much;
+    then the oldest are forgotten. The one that ended last never is.
+    """
+
+    def __init__(self) -> None:
+        self._parked: dict[str, Parked] = {}
+        self._decided: OrderedDict[str, _Decided] = OrderedDict()
+        self._watched: dict[str, list[Future[_Decided]]] = {}
+        self._lock = threading.Lock()
+
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
+        with self._lock:
+            if parked.id in self._parked or parked.id in self._decided:
+                return False
+            self._parked[parked.id] = parked.copy()
+            return True
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input."""
+        with self._lock:
+            if parked.id in self._parked:
+                return False
+            before = self._decided.pop(parked.id, None)
+            self._parked[parked.id] = parked.copy()
+        if before is not None:
+            before.ended.set_result(make_receipt(parked))
+        return True
+
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+        with self._lock:
+            unclaimed = [known.parked for known in self._decided.values() if not known.claimed]
+            waiting = [*unclaimed, *self._parked.values()]
+        return [parked.copy() for parked in waiting if parked.concerns(agent, session)]
+
+    async def find(self, call_id: str) -> Parked:
+        """The parked call of this id, decided or not; `CallNotFound` otherwise."""
+        with self._lock:
+            parked = self._parked.get(call_id)
+            return (self._known(call_id).parked if parked is None else parked).copy()
+
+    async def approve(
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds."""
+        call, _ = self._decide(parked, decision, edited)
+        return call
+
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+        decision = outcome.call.decision
+        assert decision is not None
+        _, first = self._decide(parked, decision, None)
+        if first:
+            await self.finish(outcome.call.id, outcome)
+        return first
+
+    async def claim(self, call_id: str) -> bool:
+        """Whether the caller is the one who runs this approved call."""
+        with self._lock:
+            known = self._known(call_id)
+            first, known.claimed = not known.claimed, True
+            return first
+
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+        free = await self.claim(outcome.call.id)
+        if free:
+            await self.finish(outcome.call.id, outcome)
+        return free
+
+    async def finish(self, call_id: str, outcome: Outcome) -> None:
+        """Record how an approved call ended."""
+        with self._lock:
+            known = self._known(call_id)
+            known.claimed = True
+        if not known.ended.done():
+            known.end(outcome)
+            with self._lock:
+                self._forget_some(known)
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a call ended, or its receipt if nobody runs it; waits while it is running."""
+        with self._lock:
+            if call_id in self._parked:
+                return make_receipt(self._parked[call_id].copy())
+            known = self._known(call_id)
+            if not known.claimed:
+                return Outcome(known.call, Status.PENDING)
+        return await asyncio.wrap_future(known.ended)
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        with self._lock:
+            waiting: Future[_Decided] = Future()
+            if call_id in self._parked:
+                self._watched.setdefault(call_id, []).append(waiting)
+            else:
+                waiting.set_result(self._known(call_id))
+        # Given, not looked for: it may have ended and be forgotten before we go on.
+        known = await asyncio.wrap_future(waiting)
+        if not known.claimed:
+            return None
+        return await asyncio.wrap_future(known.ended)
+
+    def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
+        """The call as decided, and whether by this decision."""
+        call_id = seen.id
+        with self._lock:
+            parked = self._parked.get(call_id)
+            if parked is not None:
+                if parked.token is not seen.token:
+                    raise went_on(seen)
+                del self._parked[call_id]
+                held = parked.call.arguments if edited is None else edited.arguments
+                call = parked.call.replace(arguments=held, decision=decision)
+                known = self._decided[call_id] = _Decided(parked, call)
+                self._forget_some(known)
+                watchers = self._watched.pop(call_id, [])
+            else:
+                known = self._known(call_id)
+                call, watchers = known.call, []
+        for each in watchers:
+            if each.set_running_or_notify_cancel():
+                each.set_result(known)
+        check_agreement(call, decision)
+        return call.replace(arguments=private_copy(call.arguments)), parked is not None
+
+    def _known(self, call_id: str) -> _Decided:
+        known = self._decided.get(call_id)
+        if known is None:
+            raise CallNotFound(call_id)
+        return known
+
+    def _forget_some(self, newest: _Decided) -> None:
+        """Keep the memory of ended calls bounded, in number and in what they hold."""
+        ended = [known for known in self._decided.values() if known.ended.done()]
+        surplus = len(self._decided) - _REMEMBERED
+        held = sum(known.size for known in ended)
+        for known in ended:
+            if surplus <= 0 and held <= _REMEMBERED_BYTES:
+                return
+            if known is not newest:
+                del self._decided[known.call.id]
+                surplus, held = surplus - 1, held - known.size
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON can't hold stands as text."""
+    try:
+        # What is JSON already is written so at any depth that can be read.
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError):
+        text = to_text(value)
+    try:
+        return value if isinstance(value, str) else json.loads(text)
+    except ValueError:
+        # It can't be written as a whole.
+        return text
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def make_receipt(parked: Parked) -> Outcome:
+    """What the caller gets for a call that waits."""
+    metadata: dict[str, Any] = {"reason": parked.reason}
+    if parked.requests is None:
+        return Outcome(parked.call, Status.PENDING, metadata=metadata)
+    metadata["input"] = parked.requests
+    said = f"{parked.tool} waits for answers as {parked.id}: {parked.reason}"
+    return Outcome(parked.call, Status.PENDING, content=(Text(said),), metadata=metadata)
+
+
+def went_on(seen: Parked, by: str | None = None) -> AlreadyDecided:
+    """What a decision meets that was made on a call before it ran and asked anew."""
+    return AlreadyDecided(seen.id, "approved" if seen.requests is None else "answered", by)
+
+
+def check_agreement(call: Call, decision: Decision) -> None:
+    """Raise `AlreadyDecided` if the call was decided the other way."""
+    earlier = call.decision
+    assert earlier is not None
+    if earlier.approved != decision.approved:
+        verdict = "approved" if earlier.approved else "denied"
+        raise AlreadyDecided(call.id, verdict, earlier.by, earlier.reason)

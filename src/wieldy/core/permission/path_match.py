@@ -1,0 +1,156 @@
+"""Compare paths with patterns, in every way in which a tool may read a path.
+
+A path that a function gets may be handed to the file system, to a web server or to a
+program that undoes percent escapes first. They don't agree on what `?`, `%2e` or a
+backslash is, so a pattern is compared with each of their readings.
+"""
+
+import fnmatch
+import os.path
+import re
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import unquote
+
+Step = Callable[[str], object]
+
+# Whoever escapes a text more often than this wants it not to be read.
+_MOST_ESCAPES = 5
+_WILDCARDS = re.compile(r"[*?[]")
+_ESCAPES = re.compile(r"(?:%[0-9a-fA-F]{2})+")
+_PARAMETERS = re.compile(r";[^/]*")
+_DOTS_WITH_PARAMETERS = re.compile(r"(^|/)(\.{1,2});[^/]*")
+_AMBIGUOUS = re.compile(r"[%\\;]")
+_END_OF_PATH = re.compile(r"[?#]")
+
+
+class StepPattern:
+    """What the steps of a path must be: `*` stays within one step, `**` crosses them.
+
+    A rule that restricts `a/**` restricts `a` itself as well.
+    """
+
+    __slots__ = ("_at_or_below", "_below")
+
+    def __init__(self, patterns: Iterable[Sequence[str]]) -> None:
+        self._below = [_compile_steps(steps) for steps in patterns]
+        folders = [steps[:-2] for steps in self._below if steps[-2:-1] == [_any_depth]]
+        self._at_or_below = [*self._below, *folders]
+
+    def holds(self, paths: Iterable[Sequence[str]], restricts: bool) -> bool:
+        """Whether any of these readings of a path fits, or all, for a rule that allows."""
+        if restricts:
+            return any(_leads(steps, path) for path in paths for steps in self._at_or_below)
+        return all(any(_leads(steps, path) for steps in self._below) for path in paths)
+
+
+class PathPattern:
+    """A path with wildcards, as a rule has it."""
+
+    __slots__ = ("_absolute", "_steps")
+
+    def __init__(self, pattern: str) -> None:
+        if pattern.endswith("/"):
+            pattern += "**"
+        written = [pattern, os.path.expanduser(pattern)] if pattern.startswith("~") else [pattern]
+        self._steps = StepPattern(_normal(each).split("/") for each in written)
+        self._absolute = any(os.path.isabs(each) for each in written)
+
+    def holds(self, text: str, restricts: bool) -> bool:
+        """Whether the path is meant, by any reading of it or by all."""
+        text = text.replace("\0", "")
+        cut = _END_OF_PATH.split(text, maxsplit=1)[0]
+        forms = path_spellings(text, restricts) | path_spellings(cut, restricts)
+        paths = {path for form in forms for path in self._placed(form)}
+        return self._steps.holds([path.split("/") for path in paths], restricts)
+
+    def _placed(self, path: str) -> list[str]:
+        if not self._absolute:
+            return [_normal(path)]
+        home = [os.path.expanduser(path)] if path.startswith("~") else []
+        return [_normal(each) for each in (os.path.abspath(path), *home)]
+
+
+def path_spellings(path: str, restricts: bool) -> set[str]:
+    """The path as it is, and with escapes undone and backslashes turned, however often.
+
+    Raises `ValueError` if there is no end to the escapes.
+    """
+    forms = {path}
+    if not _AMBIGUOUS.search(path):
+        return forms
+    for _ in range(_MOST_ESCAPES):
+        plain = unquote(path)
+        forms.add(plain)
+        if plain == path:
+            break
+        path = plain
+    else:
+        raise ValueError("it is escaped too often to be read")
+    forms |= {form.replace("\\", "/") for form in forms}
+    # Some servers take what follows a semicolon for no part of a step's name.
+    dropped = _PARAMETERS if restricts else _DOTS_WITH_PARAMETERS
+    kept = "" if restricts else r"\1\2"
+    return forms | {dropped.sub(kept, form) for form in forms}
+
+
+def resolve_steps(path: str) -> list[list[str]]:
+    """The steps of a URL's path without dots: as the standard has it, and as if on a disk.
+
+    They differ where a step is empty: the standard counts it, a disk does not.
+    """
+    given = path.removeprefix("/").split("/")
+    standard: list[str] = []
+    on_disk: list[str] = []
+    for step in given:
+        if step == "..":
+            del standard[-1:], on_disk[-1:]
+        elif step != ".":
+            standard.append(step)
+            on_disk += [step] if step else []
+    if standard[-1:] == [""]:
+        standard.pop()
+    # The root of a host is a step without a name.
+    return [steps or [""] for steps in ([standard] if standard == on_disk else [standard, on_disk])]
+
+
+def unescape_pattern(pattern: str) -> str:
+    """The pattern with percent escapes undone; what was escaped is never a wildcard."""
+    return _ESCAPES.sub(lambda found: _WILDCARDS.sub(r"[\g<0>]", unquote(found[0])), pattern)
+
+
+def _normal(path: str) -> str:
+    plain = os.path.normpath(path.replace(os.sep, "/")) if path else ""
+    # A leading "//" is "/" here, and normpath keeps it.
+    return "/" + plain.lstrip("/") if plain.startswith("/") else plain
+
+
+def _any_depth(step: str) -> bool:
+    """Stands for `**` among the steps of a pattern."""
+    return True
+
+
+def _compile_steps(steps: Sequence[str]) -> list[Step]:
+    """What each step of a path must be. A `**` at the end stands for at least one step."""
+    last = ["*"] if steps[-1:] == ["**"] else []
+    return [
+        _any_depth if step == "**" else re.compile(fnmatch.translate(step)).match
+        for step in (*steps, *last)
+    ]
+
+
+def _leads(wanted: Sequence[Step], steps: Sequence[str]) -> bool:
+    """Compare step by step; only the last `**` is ever tried again, so the time is bounded."""
+    at = step = resumed = 0
+    crossing = -1
+    while step < len(steps):
+        if at < len(wanted) and wanted[at] is _any_depth:
+            crossing, resumed = at, step
+            at += 1
+        elif at < len(wanted) and wanted[at](steps[step]):
+            at, step = at + 1, step + 1
+        elif crossing >= 0:
+            resumed += 1
+            at, step = crossing + 1, resumed
+        else:
+            return False
+    return all(rest is _any_depth for rest in wanted[at:])

@@ -1,0 +1,235 @@
+"""Standing rules: which calls are allowed, asked about or denied, by name and arguments."""
+
+import fnmatch
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from wieldy.core.call import Scope, check_id
+from wieldy.core.names import provider_name
+from wieldy.core.tool import Tool
+
+from .argument_reach import PLAIN, ArgumentNames
+from .conditions import Matcher, compile_matcher, reading_matches
+
+
+class Verdict(Enum):
+    """What a rule says. The order is the order in which rules count."""
+
+    DENY = "deny"
+    ASK = "ask"
+    ALLOW = "allow"
+
+
+_RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+class Rule:
+    """One verdict on the tools and arguments that match.
+
+    A rule that restricts matches if any reading of an argument matches; a rule
+    that allows matches only if every reading does. So a list, or a path that can
+    be read in two ways, never slips past a denial nor into a permission.
+
+    A rule may hold for one agent or session only, until a moment, and for tools of
+    these fingerprints only.
+    """
+
+    __slots__ = (
+        "_name",
+        "_restricts",
+        "_where",
+        "agent",
+        "expires_at",
+        "fingerprints",
+        "pattern",
+        "reason",
+        "session",
+        "verdict",
+        "where",
+    )
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        expires_at: float | None = None,
+        fingerprints: Collection[str] | None = None,
+    ) -> None:
+        for what, name in (("an agent", agent), ("a session", session)):
+            if name is not None:
+                check_id(what, name)
+        self.verdict = verdict
+        self._restricts = verdict is not Verdict.ALLOW
+        self.pattern = pattern
+        if not isinstance(where or {}, Mapping):
+            raise TypeError(f"where names arguments, such as {{'path': '/etc/**'}}, not {where!r}")
+        self.where = dict(where or {})
+        self.reason = reason
+        self.agent = agent
+        self.session = session
+        self.expires_at = expires_at
+        self.fingerprints = fingerprints
+        self._name = re.compile(fnmatch.translate(pattern)).match
+        self._where = [
+            (name, name.split("."), compile_matcher(matcher))
+            for name, matcher in self.where.items()
+        ]
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether the rule can speak about this tool.
+
+        A rule that restricts means a tool also by the name that its server or its
+        maker gave it; a rule that allows means it by its name here alone.
+        """
+        own, every = tool.once("called", _read_names)
+        names: tuple[str, ...] = every if self._restricts else own
+        # Each rule is asked after each change of rules, so this is a plain loop.
+        for name in names:  # noqa: SIM110
+            if self._name(name):
+                return True
+        return False
+
+    @property
+    def always(self) -> bool:
+        """Whether the rule holds at any time, and whoever calls."""
+        return self.agent is None and self.session is None and self.expires_at is None
+
+    def holds_for(self, scope: Scope) -> bool:
+        """Whether the rule holds now, for calls made on this behalf."""
+        return (
+            (self.agent is None or self.agent == scope.agent)
+            and (self.session is None or self.session == scope.session)
+            and (self.expires_at is None or time.time() < self.expires_at)
+        )
+
+    def matches(self, values: Mapping[str, Any], names: ArgumentNames) -> bool:
+        """Whether the arguments that the function would get are those meant."""
+        restricts = self._restricts
+        for name, path, match in self._where:
+            own = names.own.get(name, name)
+            value = values.get(own)
+            if len(path) == 1 and type(value) in PLAIN and own in values:
+                # A plain value can be read in one way only.
+                held = [reading_matches(match, value, restricts)]
+            else:
+                found = names.readings(values, path)
+                held = [reading_matches(match, each, restricts) for each in found]
+            if not held or not (any(held) if restricts else all(held)):
+                return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{self.verdict.value} {self.pattern!r}"
+
+    def __repr__(self) -> str:
+        where = f", where={self.where!r}" if self.where else ""
+        return f"Rule({self.verdict.value} {self.pattern!r}{where})"
+
+
+class StoredRules(Protocol):
+    """Rules that are kept elsewhere, and may be changed there by others."""
+
+    # Counts the changes that were seen here.
+    edition: int
+    # Until when, on the monotonic clock, they are as they should be.
+    good_until: float
+
+    async def renew(self) -> None:
+        """Read them again."""
+
+    def __iter__(self) -> Iterator[Rule]: ...
+
+
+class Rules:
+    """The rules of one toolbox, in the order they were made."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        self._rules: list[Rule] = []
+        self._changed = changed
+        # Counts the changes, for whoever has worked something out from the rules before.
+        self.edition = 0
+
+    def allow(
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> Rule:
+        """Let matching calls run without asking."""
+        return self._add(Rule(Verdict.ALLOW, pattern, where, agent=agent, session=session))
+
+    def ask(
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> Rule:
+        """Ask a person before matching calls run."""
+        return self._add(Rule(Verdict.ASK, pattern, where, reason, agent=agent, session=session))
+
+    def deny(
+        self,
+        pattern: str,
+        where: Mapping[str, Matcher] | None = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+    ) -> Rule:
+        """Never let matching calls run."""
+        return self._add(Rule(Verdict.DENY, pattern, where, reason, agent=agent, session=session))
+
+    def remove(self, rule: Rule) -> None:
+        """Take a rule back; `ValueError` if it is not here."""
+        self._rules.remove(rule)
+        self._tell()
+
+    def replace(self, rules: Iterable[Rule]) -> None:
+        """Put these rules in the place of all there are."""
+        self._rules = list(rules)
+        self._tell()
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(tuple(self._rules))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __bool__(self) -> bool:
+        # Whoever writes `rules or default` means one that was given, also while it is empty.
+        return True
+
+    def _add(self, rule: Rule) -> Rule:
+        self._rules.append(rule)
+        self._tell()
+        return rule
+
+    def _tell(self) -> None:
+        self.edition += 1
+        self._changed()
+
+
+def rules_concerning(rules: Iterable[Rule], tool: Tool) -> list[Rule]:
+    """The rules that can speak about a tool, those that count first in front."""
+    found = [rule for rule in rules if rule.concerns(tool)]
+    return sorted(found, key=lambda rule: _RANKS[rule.verdict]) if found else found
+
+
+def _read_names(tool: Tool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a tool is called here, and that with what else it was called."""
+    own = (tool.name, provider_name(tool.name))
+    others = [each for name in tool.original_names for each in (name, provider_name(name))]
+    return tuple(dict.fromkeys(own)), tuple(dict.fromkeys((*own, *others)))

@@ -1,0 +1,1 @@
+"""What a callable takes and gives, as JSON Schema."""

@@ -1,0 +1,209 @@
+"""Say where a value does not fit a schema that came from outside, a few places at most.
+
+A validator's own list of errors is made whole before the first can be read, each with a
+copy of the value. Here the parts of the schema are asked one by one, and only those that
+refuse are followed.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from wieldy.core.arguments.argument_errors import item_schemas
+
+from .bounded_keywords import PATTERN, PLACE, is_linear, matches
+from .schema_check import SchemaCheck, Session, TooComplex
+from .schema_graph import INSIDE, INSIDE_NAMED, REFERENCES, SAME, SAME_LISTS, SAME_NAMED, Node
+
+_STRUCTURE = frozenset({
+    *SAME, *SAME_LISTS, *SAME_NAMED, *REFERENCES, *INSIDE, *INSIDE_NAMED, "required",
+    "dependentRequired", "$defs",
+    "definitions", "$schema", "$id", "id", "$anchor", "$dynamicAnchor", PLACE, PATTERN,
+})  # fmt: skip
+_MISSING = "it is required and missing"
+_UNKNOWN = "there is no such property"
+_NONE_FITS = "it is not valid under any of the schemas listed in the '{}' keyword"
+_SEVERAL_FIT = "it is valid under more than one of the schemas listed in the 'oneOf' keyword"
+
+Path = tuple[Any, ...]
+
+
+class Misfit(NamedTuple):
+    """One thing that is wrong: where, what kind of thing, and the validator's words for it.
+
+    The kind is `missing` or `unknown` of a name, which is the last step of the path
+    then, and else `wrong`.
+    """
+
+    path: Path
+    kind: str
+    message: str
+
+
+def find_misfits(check: SchemaCheck, value: Any) -> Iterator[Misfit]:
+    """What is wrong with a value that does not fit, as far as there is work left to find out."""
+    session = check.start()
+    try:
+        yield from _Explainer(check, session).explain(check.graph.root, value, ())
+    except TooComplex:
+        return
+
+
+class _Explainer:
+    def __init__(self, check: SchemaCheck, session: Session) -> None:
+        self._check = check
+        self._graph = check.graph
+        self._session = session
+        self._seen: set[tuple[int, Path]] = set()
+
+    def explain(self, node: Any, value: Any, path: Path) -> Iterator[Misfit]:
+        """What is wrong with a value, for a part that it does not fit."""
+        if not isinstance(node, Mapping):
+            yield Misfit(path, "wrong", "it is not allowed")
+            return
+        # Several ways may lead to the same part, and a ring leads back to it.
+        if (id(node), path) in self._seen:
+            return
+        self._seen.add((id(node), path))
+        only = self._check.is_old and "$ref" in node
+        found = self._same(node, value, path)
+        if not only:
+            ways = (self._own, self._choices, self._inside)
+            found = chain(found, *(way(node, value, path) for way in ways))
+        count = 0
+        for misfit in found:
+            count += 1
+            yield misfit
+        if not count:
+            yield from self._leftover(node, value, path)
+
+    def _all(self, parts: Sequence[Any], value: Any, path: Path) -> Iterator[Misfit]:
+        for part in parts:
+            if not self._session.fits(part, value):
+                yield from self.explain(part, value, path)
+
+    def _same(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+        """What the parts say that all hold for the same value."""
+        targets = [self._graph.target(node, key) for key in REFERENCES if key in node]
+        yield from self._all([each for each in targets if each is not None], value, path)
+        if self._check.is_old and "$ref" in node:
+            return
+        yield from self._all(_list(node.get("allOf")), value, path)
+        if "if" in node:
+            branch = "then" if self._session.fits(node["if"], value) else "else"
+            yield from self._all([node.get(branch, True)], value, path)
+        for key in SAME_NAMED if isinstance(value, Mapping) else ():
+            named = [each for name, each in _mapping(node.get(key)).items() if name in value]
+            held = [each for each in named if isinstance(each, Mapping | bool)]
+            yield from self._all(held, value, path)
+
+    def _own(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+        """What the part itself says, by keywords that hold no other schemas."""
+        if isinstance(value, Mapping):
+            missing = (name for name in _needed(node, value) if name not in value)
+            yield from (Misfit((*path, name), "missing", _MISSING) for name in missing)
+        own = [key for key in node if key not in _STRUCTURE]
+        pattern = node.get("pattern")
+        if isinstance(pattern, str) and not is_linear(pattern):
+            own.remove("pattern")
+            if isinstance(value, str) and not matches(self._session, pattern, value):
+                yield Misfit(path, "wrong", f'it does not match "{pattern}"')
+        message = _refusal(self._check.leaf(node, own), value) if own else None
+        if message is not None:
+            yield Misfit(path, "wrong", message)
+
+    def _choices(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+        fits = self._session.fits
+        for key in ("anyOf", "oneOf"):
+            members = _list(node.get(key))
+            fitting = 0
+            for member in members:
+                fitting += fits(member, value)
+                if fitting and (key == "anyOf" or fitting > 1):
+                    break
+            if members and not fitting:
+                yield Misfit(path, "wrong", _NONE_FITS.format(key))
+            elif key == "oneOf" and fitting > 1:
+                yield Misfit(path, "wrong", _SEVERAL_FIT)
+        if "not" in node and fits(node["not"], value):
+            refused = json.dumps(node["not"], separators=(",", ":"), default=str)
+            yield Misfit(path, "wrong", f"{refused:.150} is not allowed for it")
+
+    def _inside(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+        if isinstance(value, Mapping):
+            return self._members(node, value, path)
+        return self._items(node, value, path) if isinstance(value, list | tuple) else iter(())
+
+    def _members(self, node: Node, value: Node, path: Path) -> Iterator[Misfit]:
+        others = node.get("additionalProperties", True)
+        for name, inner in value.items():
+            known = [*self._named(node, name)]
+            if not known and others is False:
+                yield Misfit((*path, name), "unknown", _UNKNOWN)
+            else:
+                yield from self._all(known or [others], inner, (*path, name))
+            if not self._session.fits(node.get("propertyNames", True), name):
+                yield Misfit((*path, name), "wrong", "its name is not allowed")
+
+    def _named(self, node: Node, name: str) -> Iterator[Any]:
+        """What is said of a property by its name."""
+        named = _mapping(node.get("properties"))
+        if name in named:
+            yield named[name]
+        for pattern, each in _mapping(node.get("patternProperties")).items():
+            if matches(self._session, pattern, name):
+                yield each
+
+    def _items(self, node: Node, value: Sequence[Any], path: Path) -> Iterator[Misfit]:
+        for place, (item, part) in enumerate(
+            zip(value, item_schemas(node, len(value)), strict=True)
+        ):
+            yield from self._all([True if part is None else part], item, (*path, place))
+        wanted = node.get("contains", True) if node.get("minContains", 1) else True
+        if wanted is not True and not any(self._session.fits(wanted, item) for item in value):
+            yield Misfit(path, "wrong", "none of its items is what it has to contain")
+
+    def _leftover(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+        """The rest: a property that no part speaks of, or something that can't be told."""
+        if node.get("unevaluatedProperties") is False and isinstance(value, Mapping):
+            spoken = [*self._same_value(node)]
+            for name in value:
+                if not any(True for part in spoken for _ in self._named(part, name)):
+                    yield Misfit((*path, name), "unknown", _UNKNOWN)
+                    return
+        yield Misfit(path, "wrong", "it does not fit")
+
+    def _same_value(self, node: Node) -> Iterator[Node]:
+        waiting, seen = [node], {id(node)}
+        while waiting:
+            here = waiting.pop()
+            yield here
+            new = [each for each in self._graph.look_again(here) if id(each) not in seen]
+            seen |= {id(each) for each in new}
+            waiting += new
+
+
+def _needed(node: Node, value: Node) -> Iterator[str]:
+    """The names that have to be there, in any case or because of others that are."""
+    yield from _list(node.get("required"))
+    for key in ("dependentRequired", "dependencies"):
+        for name, needed in _mapping(node.get(key)).items():
+            yield from _list(needed) if name in value else ()
+
+
+def _refusal(validator: Any, value: Any) -> str | None:
+    """What a validator says first against a value; None where it says nothing."""
+    try:
+        validator.validate(value)
+    except ValueError as error:
+        return str(getattr(error, "message", error))
+    return None
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,199 @@
+"""A given schema without the arguments that presets fill in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.arguments.argument_errors import resolve_reference
+
+_CHOICES = ("allOf", "anyOf", "oneOf")
+_HOMES = ("$defs", "definitions")
+_CONDITIONS = ("if", "then", "else", "not")
+# By what else may be there: names that are then required, or a schema that then holds.
+_DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
+
+
+def without_filled_in(schema: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object less the names in `presets`, wherever it speaks of them.
+
+    They count as given: what requires one is content, what holds only for another
+    value of one does not hold, and what comes with one is required.
+    """
+    return _Filling(schema, presets).whole()
+
+
+class _Filling:
+    """Walks through all parts of a schema that speak of the arguments as a whole.
+
+    What such a part refers to may be referred to by others, which don't speak of the
+    arguments: it stays, and a definition of its own is made for the part.
+    """
+
+    def __init__(self, root: Mapping[str, Any], presets: Mapping[str, Any]) -> None:
+        self._root = root
+        self._presets = presets
+        # One may be for other tools than this.
+        described = resolve_reference(root, root).get("properties", {})
+        self._count = len(presets.keys() & {*described, *root.get("properties", {})})
+        # What each reference of such a part has become: another, or False.
+        self._references: dict[str, Any] = {}
+        self._made: dict[str, Any] = {}
+
+    def whole(self) -> dict[str, Any]:
+        """The whole schema. What it says of a preset alone is dropped, not compared."""
+        plain = self._filled(self._opened())
+        if self._made:
+            plain["$defs"] = {**plain.get("$defs", {}), **self._made}
+        return _without_unused(plain, self._references)
+
+    def _opened(self) -> Mapping[str, Any]:
+        """The schema with what it refers to as a whole in its place."""
+        root = self._root
+        if not isinstance(root.get("$ref"), str):
+            return root
+        own = {key: value for key, value in root.items() if key != "$ref"}
+        target = resolve_reference(root, root)
+        # Its own definitions are no part of what a definition says.
+        self._references[root["$ref"]] = True
+        if own.keys() & target.keys():
+            return {**own, "allOf": [*own.get("allOf", ()), target]}
+        return {**target, **own}
+
+    def _part(self, part: Any) -> Any:
+        """A part; False if the presets contradict it."""
+        if not isinstance(part, Mapping):
+            return part
+        described = part.get("properties", {})
+        if any(self._contradicts(name, each) for name, each in described.items()):
+            return False
+        filled = self._filled(part)
+        reference = part.get("$ref")
+        if isinstance(reference, str):
+            now = self._referred(reference)
+            if now is False:
+                return False
+            filled["$ref"] = now
+        return filled
+
+    def _referred(self, reference: str) -> Any:
+        """What a part refers to instead; False if the presets contradict that."""
+        known = self._references.get(reference)
+        if isinstance(known, str) or known is False:
+            return known
+        name = f"{reference.rpartition('/')[2]}-{len(self._references) + 1}"
+        # It may refer to itself.
+        self._references[reference] = f"#/$defs/{name}"
+        target = resolve_reference({"$ref": reference}, self._root)
+        made = self._part(target)
+        if made is False:
+            self._references[reference] = False
+        elif made == target:
+            self._references[reference] = reference
+        else:
+            self._made[name] = made
+        return self._references[reference]
+
+    def _filled(self, part: Mapping[str, Any]) -> dict[str, Any]:
+        plain = dict(part)
+        self._fill_names(plain)
+        for key in _DEPENDENT:
+            self._fill_dependents(plain, key)
+        for key in _CHOICES:
+            if isinstance(plain.get(key), list):
+                choices = [self._part(each) for each in plain.pop(key)]
+                plain.update(_simplified(key, choices))
+        for key in _CONDITIONS:
+            if key in plain:
+                plain[key] = self._part(plain[key])
+        return {key: value for key, value in plain.items() if key != "required" or value}
+
+    def _fill_names(self, plain: dict[str, Any]) -> None:
+        named = plain.get("properties")
+        if isinstance(named, Mapping):
+            plain["properties"] = {k: v for k, v in named.items() if k not in self._presets}
+        if isinstance(plain.get("required"), list | tuple):
+            plain["required"] = self._others(plain["required"])
+        if isinstance(plain.get("minProperties"), int):
+            plain["minProperties"] = max(0, plain["minProperties"] - self._count)
+        for key in ("default", "examples"):
+            if key in plain:
+                plain[key] = self._example(plain[key])
+
+    def _fill_dependents(self, plain: dict[str, Any], key: str) -> None:
+        given = plain.get(key)
+        if not isinstance(given, Mapping):
+            return
+        kept: dict[str, Any] = {}
+        for name, then in given.items():
+            names = self._others(then) if isinstance(then, list) else None
+            if name not in self._presets:
+                if names != []:
+                    kept[name] = self._part(then) if names is None else names
+            elif names is None:
+                plain["allOf"] = [*plain.get("allOf", ()), then]
+            else:
+                plain["required"] = [*dict.fromkeys((*plain.get("required", ()), *names))]
+        plain[key] = kept
+        if not kept:
+            del plain[key]
+
+    def _contradicts(self, name: str, described: Any) -> bool:
+        """Whether a part holds only for other values of an argument than its preset's."""
+        if name not in self._presets:
+            return False
+        told = resolve_reference(described, self._root) if isinstance(described, Mapping) else {}
+        value = self._presets[name]
+        listed = told["enum"] if isinstance(told.get("enum"), list) else None
+        return ("const" in told and told["const"] != value) or (
+            listed is not None and value not in listed
+        )
+
+    def _others(self, names: Any) -> list[Any]:
+        return [name for name in names if name not in self._presets]
+
+    def _example(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._example(each) for each in value]
+        if isinstance(value, Mapping):
+            return {key: each for key, each in value.items() if key not in self._presets}
+        return value
+
+
+def _simplified(key: str, choices: list[Any]) -> dict[str, Any]:
+    """A choice without those that can't be made, and without what asks for nothing."""
+    if key == "allOf":
+        left = [each for each in choices if each not in ({}, True)]
+        return {key: left} if left else {}
+    left = [each for each in choices if each is not False] or choices
+    free = key == "anyOf" and any(each in ({}, True) for each in left)
+    return {} if free else {key: left}
+
+
+def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema less those definitions that it does not refer to any more."""
+    used = _used(schema)
+    for reference in references.keys() - used:
+        home, _, name = reference.removeprefix("#/").partition("/")
+        if isinstance(schema.get(home), Mapping) and name in schema[home]:
+            schema = {**schema, home: {k: v for k, v in schema[home].items() if k != name}}
+    return {key: each for key, each in schema.items() if key not in _HOMES or each}
+
+
+def _used(schema: Mapping[str, Any]) -> set[str]:
+    """The definitions that a schema refers to, and what they refer to."""
+    used: set[str] = set()
+    waiting: list[Any] = [{key: each for key, each in schema.items() if key not in _HOMES}]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            waiting.extend(here.values())
+            reference = here.get("$ref")
+            if isinstance(reference, str):
+                # A reference may go further into a definition.
+                home, name = [*reference.removeprefix("#/").split("/"), ""][:2]
+                if f"#/{home}/{name}" not in used:
+                    used.add(f"#/{home}/{name}")
+                    held = schema.get(home)
+                    waiting.append(held.get(name) if isinstance(held, Mapping) else None)
+        elif isinstance(here, list):
+            waiting.extend(here)
+    return used

@@ -1,0 +1,147 @@
+"""Hold what a tool gives to the output schema that it declares."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.block import to_text
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import InvalidResult
+from wieldy.core.run import Handler, Run
+from wieldy.core.secrets.secret import redact_text
+from wieldy.core.tool import Tool
+
+from .misfit import Misfit, find_misfits
+from .result_wrapping import is_wrapped, wrapped_schema
+from .schema_check import SchemaCheck
+
+_LONGEST = 300
+_UNTOLD = Misfit((), "wrong", "it does not fit")
+
+
+class Promise:
+    """What a tool says that its results are, as the schema of an object.
+
+    `wrapped` says that the object has the value under `result`, because the value
+    itself need not be an object.
+    """
+
+    __slots__ = ("_check", "schema", "wrapped")
+
+    def __init__(self, schema: Mapping[str, Any], wrapped: bool) -> None:
+        self.schema = dict(schema)
+        self.wrapped = wrapped
+        self._check: SchemaCheck | None = None
+
+    def structured(self, data: Any) -> Any:
+        """Plain data as structured content."""
+        return {"result": data} if self.wrapped else data
+
+    def problem(self, structured: Any) -> str | None:
+        """What about structured content does not fit, or None."""
+        if self._check is None:
+            self._check = compile_schema(self.schema)
+        try:
+            if self._check.fits(structured):
+                return None
+            path, _, message = next(find_misfits(self._check, structured), _UNTOLD)
+        except (ValueError, RecursionError) as error:
+            return f"it can't be checked ({_first_line(error)})"
+        place = [str(step) for step in path][1 if self.wrapped else 0 :]
+        where = f"at {'/'.join(place)[:_LONGEST]}: " if place else ""
+        return f"{where}{_first_line(message)}"
+
+
+def promised_result(tool: Tool) -> Promise | None:
+    """What the tool's results are held to; None where it makes no promise that can be checked."""
+    promise: Promise | None = tool.once("promise", _read_promise)
+    return promise
+
+
+def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
+    """What holds values to a schema from anywhere, or `ValueError` if it can't be used."""
+    try:
+        return SchemaCheck(schema)
+    except ValueError as error:
+        raise ValueError(_first_line(error)) from error
+
+
+def plain_data(value: Any) -> Any:
+    """A value as the JSON data that is sent of it; `ValueError` where it can't be sent."""
+    if isinstance(value, str):
+        return value
+    try:
+        return parse_json(to_text(value))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+async def check_results(run: Run, proceed: Handler) -> Outcome:
+    """A middleware that makes an error of a result which is not what its tool promises."""
+    return checked_outcome(run, await proceed(run))
+
+
+def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
+    """The outcome, or, if its value is not what its tool promises, an error that keeps it."""
+    run.checks_result = False
+    # Of a result that was cut there is only a part, and that is not the tool's doing.
+    if outcome.status is not Status.OK or run.noted("cut") is not None:
+        return outcome
+    found = _problem(run.tool, outcome.value)
+    if found is None:
+        return outcome
+    error = InvalidResult(run.tool.name, redact_text(found, run.secrets))
+    content = () if run.streamed else outcome.content
+    return Outcome(outcome.call, Status.ERROR, outcome.value, error, content, outcome._metadata)
+
+
+def _problem(tool: Tool, value: Any) -> str | None:
+    promise = promised_result(tool)
+    if promise is None:
+        return None
+    try:
+        data = plain_data(value)
+    except ValueError:
+        return "it can't be written as JSON"
+    return promise.problem(promise.structured(data))
+
+
+def _read_promise(tool: Tool) -> Promise | None:
+    schema = tool.declared_output
+    if schema is None or _is_postprocessed(tool):
+        return None
+    promise = _promise(schema)
+    try:
+        compile_schema(promise.schema)
+    except ValueError:
+        return None
+    return promise
+
+
+def _promise(schema: Mapping[str, Any]) -> Promise:
+    if is_wrapped(schema):
+        return Promise(schema, True)
+    if _describes_object(schema):
+        return Promise({**schema, "type": "object"}, False)
+    return Promise(wrapped_schema(schema), True)
+
+
+def _is_postprocessed(tool: Tool) -> bool:
+    """Whether the schema is that of a value which is then made into another."""
+    own = tool.source == "python" and tool.has_given_output
+    return tool.postprocess is not None and not own
+
+
+def _describes_object(schema: Mapping[str, Any]) -> bool:
+    if "type" in schema:
+        return bool(schema["type"] == "object")
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        # A model that contains itself is described so.
+        target = schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+        return isinstance(target, Mapping) and target.get("type") == "object"
+    return "properties" in schema
+
+
+def _first_line(said: object) -> str:
+    return str(said).partition("\n")[0][:_LONGEST]

@@ -1,0 +1,312 @@
+"""Which strings are secret: by their type, by what a schema says, or by a credential's name."""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from types import NoneType
+from typing import Any
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
+
+from wieldy.core.arguments.argument_errors import (
+    item_schemas,
+    mentions_secret,
+    resolve_reference,
+    speaks_of_secret,
+)
+from wieldy.core.schema.schema_graph import SchemaGraph
+
+from .secret import is_secret
+
+# Shorter text is found in too much that it has nothing to do with.
+_SHORTEST = 8
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CREDENTIALS = {"token", "password", "passwd", "secret", "authorization", "credential"}
+_KEYS = {"api", "access", "secret", "private", "auth", "signing"}
+# A scheme and what follows it, as in `Authorization: Bearer abc`.
+_SCHEME = re.compile(r"[A-Za-z][\w-]*\s+(\S+)")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Drivers of databases take a password with any character in it, up to the last `@`.
+_LOOSE = re.compile(r"(?!https?:|wss?:)[A-Za-z0-9+.-]+://([^:/@]*):(\S+)@", re.I)
+_TEXTS = (str, bytes, bytearray)
+_FLAT = frozenset((str, int, float, bool, bytes, NoneType))
+# What comes with a call is looked through each time: so many things, and so many parts of each.
+_MOST_THINGS, _MOST_PARTS = 500, 100
+_MOST_PAIRS = 100_000
+
+
+def is_credential(name: str) -> bool:
+    """Whether what has this name is a credential, by the words in it."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    after = pairwise(words)
+    return not _CREDENTIALS.isdisjoint(words) or any(
+        second == "key" and first in _KEYS for first, second in after
+    )
+
+
+def preset_secrets(presets: Any) -> list[str]:
+    """The strings among hidden arguments that must appear nowhere.
+
+    Marked ones, those under a credential's name, and passwords in addresses; what
+    else is hidden is configuration.
+    """
+    found: dict[str, None] = {}
+    for text, marked, named in _leaves(presets, tells=is_credential):
+        if marked or (named and len(text) >= _SHORTEST):
+            found.update(dict.fromkeys((text, *_bare_tokens(text))))
+        found.update(dict.fromkeys(_address_secrets(text)))
+    return list(found)
+
+
+def argument_secrets(arguments: Any) -> list[str]:
+    """The strings that the arguments' own types mark as secret."""
+    return [text for text, marked, _ in _leaves(arguments) if marked]
+
+
+def held_secrets(deps: Any) -> list[str]:
+    """The same for what a call comes with: the nearest things in it, as many as can be looked at.
+
+    This is done for each call, so it passes over all that can't be a secret or hold one.
+    """
+    found: list[str] = []
+    near: list[tuple[Any, bool]] = [(deps, False)]
+    seen: set[int] = set()
+    # The list grows while it is read, by what is in the things that are in it.
+    for here, inside in near:
+        shape = _shape_of(here)
+        if shape is _Shape.SECRET:
+            found += argument_secrets(here)
+        elif len(seen) < _MOST_THINGS and id(here) not in seen:
+            seen.add(id(here))
+            opaque = shape is _Shape.OTHER
+            held = () if opaque and inside else islice(_values(here, shape), _MOST_PARTS)
+            near += [(part, inside or opaque) for part in held if type(part) not in _FLAT]
+    return found
+
+
+def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
+    """The strings that stand in plain arguments where the schema speaks of a secret."""
+    return [text for text, _ in _sent(arguments, schema)]
+
+
+def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
+    """Those of them that are searched for in results: passwords, and what is not short.
+
+    Documents say `writeOnly` of much that is merely not sent back.
+    """
+    sent = _sent(arguments, schema)
+    return [text for text, sure in sent if sure or len(text) >= _SHORTEST]
+
+
+def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Each such string, and whether the schema says that it is a password."""
+    if not mentions_secret(schema, schema):
+        return
+    telling = SchemaGraph(schema).leading_to(speaks_of_secret)
+    seen: set[tuple[int, int]] = set()
+    rest: list[tuple[Any, Any]] = [(arguments, schema)]
+    while rest:
+        value, place = rest.pop()
+        # Kinds that refer to each other come to the same value on many ways.
+        if id(place) not in telling or (id(value), id(place)) in seen:
+            continue
+        seen.add((id(value), id(place)))
+        if len(seen) > _MOST_PAIRS:
+            # Nobody waits for which of them it is, and none is told.
+            yield from ((text, True) for text, _, _ in _leaves(arguments, marked=True))
+            return
+        password = place.get("format") == "password"
+        if password or place.get("writeOnly") is True:
+            yield from ((text, password) for text, _, _ in _leaves(value, marked=True))
+        else:
+            rest += _places(value, place, schema)
+
+
+def _places(
+    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> Iterator[tuple[Any, Any]]:
+    """What a schema says about a value and its parts, one level down."""
+    if "$ref" in schema:
+        yield value, resolve_reference(schema, root)
+    for choice in ("anyOf", "oneOf", "allOf"):
+        yield from ((value, each) for each in schema.get(choice, ()))
+    yield from ((value, schema.get(choice)) for choice in ("then", "else", "if"))
+    if isinstance(value, Mapping):
+        named = schema.get("properties", {})
+        others = schema.get("additionalProperties")
+        yield from ((inner, named.get(name, others)) for name, inner in value.items())
+    elif isinstance(value, list | tuple):
+        yield from zip(value, item_schemas(schema, len(value)), strict=True)
+
+
+def _leaves(
+    value: Any,
+    marked: bool = False,
+    tells: Callable[[str], bool] = lambda name: False,
+) -> Iterator[tuple[str, bool, bool]]:
+    """Every text inside a value, whether it is marked secret, and whether a name tells so.
+
+    An object that is no record may lead anywhere: what it holds is looked at, other such
+    objects in it are not.
+    """
+    seen: set[tuple[int, bool, bool]] = set()
+    rest: list[tuple[Any, bool, bool, bool]] = [(value, marked, False, False)]
+    while rest:
+        here, marked, named, inside = rest.pop()
+        if is_secret(here):
+            here, marked = here.get_secret_value(), True
+        if isinstance(here, _TEXTS):
+            yield from ((text, marked, named) for text in _texts(here))
+        elif isinstance(here, int | float) and not isinstance(here, bool):
+            # A number is searched for only where somebody says that it is secret.
+            if marked:
+                yield str(here), True, named
+        elif here is not None and (id(here), marked, named) not in seen:
+            seen.add((id(here), marked, named))
+            opaque = _shape_of(here) is _Shape.OTHER
+            if not (opaque and inside):
+                for name, part in _parts(here):
+                    rest.append((part, marked, named or tells(name), inside or opaque))
+
+
+def _texts(value: str | bytes | bytearray) -> Iterable[str]:
+    """A text; or bytes as the text that they are, and as they are shown."""
+    if isinstance(value, str):
+        return (value,)
+    shown = (repr(bytes(value))[2:-1], base64.b64encode(value).decode())
+    try:
+        return (value.decode(), *shown)
+    except UnicodeDecodeError:
+        return shown
+
+
+def _parts(value: Any) -> Iterable[tuple[str, Any]]:
+    """What a value holds, each thing under its name if it has one."""
+    match _shape_of(value):
+        case _Shape.MAPPING:
+            return ((name if isinstance(name, str) else "", part) for name, part in value.items())
+        case _Shape.LIST:
+            return (("", part) for part in value)
+        case _Shape.CLASS:
+            return ()
+        case _Shape.ADDRESS:
+            return (("", str(value)),)
+    kind: Any = type(value)
+    held = getattr(value, "__dict__", None)
+    own = held if isinstance(held, dict) else {}
+    extra = getattr(value, "__pydantic_extra__", None) if _is_model(kind) else None
+    return chain(
+        ((name, getattr(value, name, None)) for name in _declared(kind) if name not in own),
+        own.items(),
+        (extra or {}).items(),
+    )
+
+
+def _values(value: Any, shape: "_Shape") -> Iterable[Any]:
+    """The same without the names, where that is quicker."""
+    if shape is _Shape.MAPPING:
+        # Other mappings may fetch what they hold from anywhere.
+        return value.values() if isinstance(value, dict) else ()
+    own = getattr(value, "__dict__", None) if shape is _Shape.OTHER else None
+    return own.values() if isinstance(own, dict) else (part for _, part in _parts(value))
+
+
+class _Shape(Enum):
+    """How to look into the values of a class."""
+
+    SECRET = "secret"
+    MAPPING = "mapping"
+    LIST = "list"
+    CLASS = "class"
+    ADDRESS = "address"
+    RECORD = "record"
+    OTHER = "other"
+
+
+def _shape_of(value: Any) -> _Shape:
+    # Not `__class__`, which a stand-in takes from what it stands for.
+    kind: Any = type(value)
+    return _shape(kind)
+
+
+@lru_cache(maxsize=1000)
+def _shape(kind: Any) -> _Shape:
+    if hasattr(kind, "get_secret_value"):
+        return _Shape.SECRET
+    if issubclass(kind, Mapping):
+        return _Shape.MAPPING
+    if issubclass(kind, list | tuple | set | frozenset) and not hasattr(kind, "_fields"):
+        return _Shape.LIST
+    if issubclass(kind, type):
+        return _Shape.CLASS
+    if hasattr(kind, "unicode_string"):
+        # One of pydantic's URLs.
+        return _Shape.ADDRESS
+    return _Shape.RECORD if _declared(kind) or _is_model(kind) else _Shape.OTHER
+
+
+def _is_model(kind: Any) -> bool:
+    return hasattr(kind, "__pydantic_fields__")
+
+
+@lru_cache(maxsize=1000)
+def _declared(kind: Any) -> tuple[str, ...]:
+    """The fields of a record's class, which may have slots: of a dataclass, `attrs` or a tuple."""
+    attributes = (each.name for each in getattr(kind, "__attrs_attrs__", ()))
+    fields = getattr(kind, "__dataclass_fields__", ())
+    return (*getattr(kind, "_fields", ()), *fields, *attributes)
+
+
+def _bare_tokens(text: str) -> Iterator[str]:
+    """What stands behind the scheme in a header, and the password in a pair."""
+    parts = _SCHEME.fullmatch(text)
+    if parts is None or len(parts[1]) < _SHORTEST:
+        return
+    yield parts[1]
+    try:
+        pair = base64.b64decode(parts[1], validate=True).decode()
+    except ValueError:
+        return
+    password = pair.partition(":")[2]
+    yield from (each for each in (pair, password) if len(each) >= _SHORTEST and password)
+
+
+def _address_secrets(text: str) -> Iterator[str]:
+    """The passwords in a text's addresses, as they are written there and as they are sent.
+
+    A short one is covered where it stands behind its user, and not wherever it occurs.
+    """
+    for found in _ADDRESS.finditer(text):
+        for user, password in _passwords(found[0]):
+            yield f"{user}:{password}@"
+            forms = (password, unquote(password), unquote_plus(password))
+            if len(password) >= _SHORTEST:
+                yield from forms
+        for name, value in _queried(found[0]):
+            if is_credential(name) and len(value) >= _SHORTEST:
+                yield value
+
+
+def _passwords(address: str) -> Iterator[tuple[str, str]]:
+    """Who signs in, and how, in each way that an address can be read."""
+    try:
+        authority = urlsplit(address).netloc
+    except ValueError:
+        authority = address.partition("://")[2]
+    # A database's address may name several hosts.
+    for part in {authority, *authority.split(",")}:
+        user, colon, password = part.rpartition("@")[0].partition(":")
+        if colon and password:
+            yield user, password
+    loose = _LOOSE.match(address)
+    if loose is not None:
+        yield loose[1], loose[2]
+
+
+def _queried(address: str) -> list[tuple[str, str]]:
+    """What an address says by name, in its query or behind it."""
+    _, _, query = address.partition("?")
+    query, _, fragment = query.partition("#")
+    return [pair for each in (query, fragment) for pair in parse_qsl(each)]

@@ -1,0 +1,154 @@
+"""What a reader of a stream does not see yet, because it may be the beginning of a secret."""
+
+from collections.abc import Iterable, Sequence
+
+from wieldy.core.block import Block, RepeatingText, Text
+
+from .secret import MASK, redact_text, secret_forms
+
+_Spans = list[tuple[int, int]]
+# The beginning of a secret is looked for by so many of its characters first.
+_HEAD = 8
+
+
+class HeldText:
+    """Covers secrets in blocks that are shown one by one, also where they are split.
+
+    The end of a text is held back as far as a secret may begin there, until the next
+    text decides. Blocks of other kinds wait behind it, so that the order stays.
+    """
+
+    __slots__ = ("_blocks", "_covered", "_forms", "_known", "_repeated", "_text", "_unseen")
+
+    def __init__(self) -> None:
+        self._known: tuple[str, ...] = ()
+        self._forms: tuple[str, ...] = ()
+        self._text = ""
+        # Where in the text each block ends, and the block itself if it is not text.
+        self._blocks: list[tuple[int, Block | None]] = []
+        self._covered = 0  # how much of the text's beginning belongs to a mask already shown
+        self._repeated = ""  # the text of the last block that repeats those before it
+        self._unseen: RepeatingText | None = None  # that block, if its end was held back
+
+    def take(self, block: Block, secrets: tuple[str, ...]) -> list[Block]:
+        """What may be shown now that this block has come."""
+        self._know(secrets)
+        if isinstance(block, RepeatingText):
+            return [*self._release(len(self._text)), self._repeat(block, False)]
+        given = self._give_unseen() if isinstance(block, Text) else []
+        self._add(block)
+        return [*given, *self._release(_undecided(self._text, self._forms))]
+
+    def give_all(self, blocks: Iterable[Block], secrets: tuple[str, ...]) -> list[Block]:
+        """What was held back, and these blocks after it. No more will come."""
+        self._know(secrets)
+        given = self._give_unseen()
+        for block in blocks:
+            if isinstance(block, RepeatingText):
+                given += [*self._release(len(self._text)), self._repeat(block, True)]
+            else:
+                self._add(block)
+        return [*given, *self._release(len(self._text))]
+
+    def _know(self, secrets: tuple[str, ...]) -> None:
+        if secrets != self._known:
+            self._known = secrets
+            self._forms = tuple({form for secret in secrets for form in secret_forms(secret)})
+
+    def _add(self, block: Block) -> None:
+        if isinstance(block, Text):
+            self._text += block.text
+            self._blocks.append((len(self._text), None))
+        else:
+            other = block.map_text(lambda text: redact_text(text, self._known))
+            self._blocks.append((len(self._text), other))
+
+    def _release(self, end: int) -> list[Block]:
+        """The blocks up to a place in the text, from which on it stays held."""
+        spans = _spans(self._text, self._forms, self._covered)
+        released = [each for each in self._blocks if each[0] <= end]
+        given: list[Block] = []
+        at = 0
+        for over, block in [*released, (end, None)]:
+            words = _visible(self._text, at, over, spans)
+            given += [Text(words)] if words else []
+            given += [] if block is None else [block]
+            at = over
+        self._covered = max([0, *(over - end for start, over in spans if start < end)])
+        self._text = self._text[end:]
+        self._blocks = [(over - end, block) for over, block in self._blocks[len(released) :]]
+        return given
+
+    def _repeat(self, block: RepeatingText, final: bool) -> Block:
+        texts = block.texts()
+        whole = "".join(texts)
+        end = len(whole) if final else _undecided(whole, self._forms)
+        again = self._unseen is block
+        self._unseen = block if end < len(whole) else None
+        before, shown = self._repeated, _cut(texts, end, _spans(whole, self._forms, 0))
+        self._repeated = "".join(shown)
+        return block.with_texts(shown, before, again)
+
+    def _give_unseen(self) -> list[Block]:
+        return [] if self._unseen is None else [self._repeat(self._unseen, True)]
+
+
+def _undecided(text: str, forms: Iterable[str]) -> int:
+    """From where on a text may be the beginning of a secret; else its end."""
+    return min((_beginning(text, form) for form in forms), default=len(text))
+
+
+def _beginning(text: str, form: str) -> int:
+    size = len(text)
+    start = max(0, size - len(form) + 1)
+    head = form[:_HEAD]
+    at = text.find(head, start)
+    while at >= 0:
+        if form.startswith(text[at:]):
+            return at
+        at = text.find(head, at + 1)
+    short = range(max(start, size - _HEAD + 1), size)
+    return next((at for at in short if form.startswith(text[at:])), size)
+
+
+def _spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
+    """Where secrets stand, in order. Those that overlap are one; one may have begun before."""
+    found = [(-1, covered)] if covered else []
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            found.append((at, at + len(form)))
+            at = text.find(form, at + 1)
+    spans: _Spans = []
+    for start, over in sorted(found):
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], over))
+        else:
+            spans.append((start, over))
+    return spans
+
+
+def _visible(text: str, start: int, end: int, spans: _Spans) -> str:
+    """A stretch of the text as it may be seen: a mask stands where a secret begins."""
+    pieces: list[str] = []
+    at = start
+    for begin, over in spans:
+        if over <= start or begin >= end:
+            continue
+        if begin >= start:
+            pieces += (text[at:begin], MASK)
+        at = min(over, end)
+    pieces.append(text[at:end])
+    return "".join(pieces)
+
+
+def _cut(texts: Sequence[str], end: int, spans: _Spans) -> list[str]:
+    """The texts that are one together, each as it may be seen, up to a place."""
+    whole = "".join(texts)
+    shown: list[str] = []
+    at = 0
+    for text in texts:
+        over = at + len(text)
+        shown.append(_visible(whole, min(at, end), min(over, end), spans))
+        at = over
+    return shown

@@ -1,0 +1,110 @@
+"""Values that must not be seen, and taking them out of text and data."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+MASK = "**********"
+
+
+class Secret:
+    """A string that shows itself only when asked with `get_secret_value()`."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        """The string itself."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __str__(self) -> str:
+        return MASK if self._value else ""
+
+    def __repr__(self) -> str:
+        return f"Secret({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        held = core_schema.is_instance_schema(cls)
+        made = core_schema.chain_schema(
+            [core_schema.str_schema(), core_schema.no_info_plain_validator_function(cls)]
+        )
+        return core_schema.json_or_python_schema(
+            json_schema=made,
+            python_schema=core_schema.union_schema([held, made]),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, source: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "format": "password", "writeOnly": True}
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a value is a secret, ours or pydantic's."""
+    # The class is asked, because things for a tool may answer to every name.
+    return hasattr(type(value), "get_secret_value")
+
+
+def reveal_secret(value: Any) -> Any:
+    """The plain value of a secret, ours or pydantic's; anything else unchanged."""
+    return value.get_secret_value() if is_secret(value) else value
+
+
+def secret_forms(secret: str) -> set[str]:
+    """A secret as it is, and escaped as in JSON, in a `repr` or in a URL."""
+    if not secret:
+        return set()
+    return {
+        secret,
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        quote(secret, errors="surrogatepass"),
+        quote(secret, safe="", errors="surrogatepass"),
+        quote_plus(secret, errors="surrogatepass"),
+    }
+
+
+def redact_text(text: str, secrets: Iterable[str]) -> str:
+    """Cover every secret in a text, in all its forms."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        for form in secret_forms(secret):
+            text = text.replace(form, MASK)
+    return text
+
+
+def redact_data(data: Any, secrets: Iterable[str]) -> Any:
+    """Cover every secret in JSON-like data; the data passed in stays as it is."""
+    known = list(secrets)
+    if not known:
+        return data
+    if isinstance(data, str):
+        return redact_text(data, known)
+    if is_secret(data):
+        return MASK
+    if isinstance(data, int | float):
+        return MASK if str(data) in known else data
+    if isinstance(data, Mapping):
+        return {redact_data(k, known): redact_data(v, known) for k, v in data.items()}
+    if isinstance(data, list | tuple | set | frozenset):
+        return [redact_data(item, known) for item in data]
+    if isinstance(data, bytes | bytearray):
+        text = data.decode("utf-8", "replace")
+        return data if redact_text(text, known) == text else MASK
+    return data

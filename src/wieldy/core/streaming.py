@@ -1,0 +1,140 @@
+"""The one place where pushed items become an async iterator."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_log = logging.getLogger("wieldy")
+# A writer waits when its reader is behind by more than either.
+_AHEAD = 64
+_AHEAD_BYTES = 4 * 1024 * 1024
+
+
+class Channel:
+    """A queue between one running call and one reader, on one loop.
+
+    A writer that is more than a few items or megabytes ahead is asked to wait. A live
+    reader wants only what is shown while the call runs.
+    """
+
+    def __init__(self, live: bool = False) -> None:
+        self.live = live
+        self._items: deque[tuple[Any, int]] = deque()
+        self._held = 0
+        self._closed = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+
+    def push(self, item: Any) -> None:
+        """Take an item; a closed channel drops it."""
+        if not self._closed:
+            size = _length(item)
+            self._items.append((item, size))
+            self._held += size
+            self._wake_reader()
+
+    def room(self) -> Awaitable[None] | None:
+        """Something to wait for when the reader is behind."""
+        if self._closed or self._has_room():
+            return None
+        future = asyncio.get_running_loop().create_future()
+        self._writers.append(future)
+        return future
+
+    def close(self) -> None:
+        """No more items; the reader ends after those that are left."""
+        self._closed = True
+        self._wake_reader()
+        self._wake_writers()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while True:
+            while self._items:
+                item, size = self._items.popleft()
+                self._held -= size
+                if self._has_room():
+                    self._wake_writers()
+                yield item
+            if self._closed:
+                return
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+
+    def _has_room(self) -> bool:
+        return len(self._items) <= _AHEAD and self._held <= _AHEAD_BYTES
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def _wake_writers(self) -> None:
+        for future in self._writers:
+            if not future.done():
+                future.set_result(None)
+        self._writers.clear()
+
+
+def _length(item: Any) -> int:
+    """About how many bytes an item holds: the text or data of a block, what progress says."""
+    for name in ("text", "data", "message"):
+        held = getattr(item, name, None)
+        if isinstance(held, str | bytes):
+            return len(held)
+    return 0
+
+
+class TellingSink:
+    """Tells a listener what a call shows, in the call's own task.
+
+    Where nothing is shown nothing is made: no task and no queue, as a reader would need.
+    A listener that fails, such as a client that has gone, does not fail the call.
+    """
+
+    # What the call gives in the end comes with its outcome.
+    live = True
+
+    def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        self._tell = tell
+        self._items: deque[Any] = deque()
+
+    def push(self, item: Any) -> None:
+        """Take an item, to be told when the call next waits, or at its end."""
+        self._items.append(item)
+
+    def room(self) -> Awaitable[None] | None:
+        """Something to wait for while there are items that nobody was told of."""
+        return self if self._items else None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._flush().__await__()
+
+    async def _flush(self) -> None:
+        while self._items:
+            item = self._items.popleft()
+            try:
+                await self._tell(item)
+            except Exception:
+                _log.debug("A listener could not be told of %r", type(item), exc_info=True)
+
+
+async def iterate_pushed(
+    start: Callable[[Channel], Coroutine[Any, Any, T]], live: bool = False
+) -> AsyncIterator[Any | T]:
+    """What a coroutine pushes as it comes, and last what it gives.
+
+    Whoever stops reading stops the coroutine.
+    """
+    channel = Channel(live)
+    task = asyncio.create_task(start(channel))
+    task.add_done_callback(lambda _: channel.close())
+    try:
+        async for item in channel:
+            yield item
+        yield await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))

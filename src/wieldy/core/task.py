@@ -1,0 +1,64 @@
+"""The task that is running now, found as cheaply as this Python allows."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+class Cancellation:
+    """A cancellation of one task that ends at the frame which made it.
+
+    Frames below see an ordinary `CancelledError`. The frame that made it asks
+    `taken_back()`: true means that this was the only reason, and the task goes on.
+    """
+
+    __slots__ = ("before", "fired", "task")
+
+    def __init__(self, task: "asyncio.Task[Any]", before: int) -> None:
+        self.task = task
+        self.before = before
+        self.fired = False
+
+    def fire(self) -> None:
+        """Cancel the task, once. Call it on the task's own loop."""
+        if not self.fired and not self.task.done():
+            self.fired = True
+            self.task.cancel()
+
+    def taken_back(self) -> bool:
+        """Whether the `CancelledError` just caught was ours alone."""
+        return self.fired and self.task.uncancel() <= self.before
+
+    async def settle(self) -> asyncio.CancelledError | None:
+        """Absorb a cancellation that was fired while its frame was ending by itself.
+
+        Gives the `CancelledError` that has to go on, if somebody else cancelled too.
+        """
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError as error:
+            return error if self.task.uncancel() > self.before else None
+        self.task.uncancel()
+        return None
+
+
+def current_task() -> "asyncio.Task[Any]":
+    """The running task; engine code always runs in one."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+class _Current:
+    """The running task as a list of one."""
+
+    def __iter__(self) -> "Iterator[asyncio.Task[Any]]":
+        yield current_task()
+
+
+# Before 3.12 asking for the running loop makes a system call, which costs as much as a whole
+# tool call. That asyncio is final, so its own table of running tasks can be read.
+running_tasks: Any = _Current()
+if sys.version_info < (3, 12):
+    running_tasks = vars(asyncio.tasks)["_current_tasks"].values()

@@ -1,0 +1,100 @@
+"""Text from outside, written so that a person sees all of it and a terminal obeys none of it."""
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+# Letters and symbols that are printable and yet show nothing; selectors of variants are like them.
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4"
+    "\U0001d159\U000e0100-\U000e01ef]"
+)
+# Strokes and frames that are drawn over what stands before them.
+_OVERLAY = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d2-\u20ea]")
+_PLAIN = re.compile(r"[ -~\n]*\Z")
+# How long what stands for the middle of a text may be.
+_CUT = 45
+_SIMPLE_NAME = re.compile(r"[\w.$/@:-]+\Z")
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a reader would not see the character, or a terminal would act on it."""
+    # A space of another width is seen as a gap.
+    return _is_unseen(character) and unicodedata.category(character) != "Zs"
+
+
+def visible_line(text: str, limit: int | None = None) -> str:
+    """The text on one line, in which whatever a reader could not tell is written as an escape."""
+    if limit is not None and len(text) > limit:
+        text = text[:limit] + "…"
+    return "".join(
+        each.encode("unicode_escape").decode() if _is_unclear(each) else each for each in text
+    )
+
+
+def visible_lines(text: str) -> str:
+    """The same for text of several lines, which stay."""
+    return "\n".join(map(visible_line, text.replace("\r\n", "\n").split("\n")))
+
+
+def visible_json(value: Any) -> str:
+    """The same for data: JSON with sorted keys, one fact to a line."""
+    return _escape_all(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
+
+
+def visible_value(value: Any) -> str:
+    """The same for one value, on one line: JSON, whatever the value is.
+
+    `ValueError` means that it can't be shown, such as what is nested too deeply.
+    """
+    try:
+        return _escape_all(json.dumps(value, ensure_ascii=False, default=_plain))
+    except (RecursionError, TypeError) as error:
+        raise ValueError(f"it can't be shown: {error}") from None
+
+
+def visible_name(name: str) -> str:
+    """A name as it is; in quotes, as JSON, if it has anything but letters, digits and marks."""
+    simple = _SIMPLE_NAME.match(name) is not None and not any(map(_is_unclear, name))
+    return name if simple else visible_value(name)
+
+
+def cut_middle(text: str, limit: int, quote: str = "") -> str:
+    """The text, or its beginning and its end around how much there is between them.
+
+    Each part of a quoted text gets its own quotes, so that no text can pretend to be cut.
+    """
+    if len(text) <= limit:
+        return text
+    half = max(1, (limit - _CUT) // 2)
+    cut = f"{quote} … {len(text) - 2 * half:,} characters left out … {quote}"
+    return text[:half] + cut + text[-half:]
+
+
+def _escape_all(text: str) -> str:
+    if _PLAIN.match(text):
+        return text
+    # Line ends stand between facts; inside strings they are escapes already.
+    return "".join(_escaped(each) if each != "\n" and _is_unclear(each) else each for each in text)
+
+
+def _is_unseen(character: str) -> bool:
+    return not character.isprintable() or _BLANK.match(character) is not None
+
+
+def _is_unclear(character: str) -> bool:
+    return _is_unseen(character) or _OVERLAY.match(character) is not None
+
+
+def _escaped(character: str) -> str:
+    # To JSON, DEL is a character like any other.
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+
+
+def _plain(value: Any) -> Any:
+    return to_jsonable_python(
+        value, fallback=repr, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
+    )

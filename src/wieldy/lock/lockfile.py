@@ -1,0 +1,190 @@
+"""`tools.lock`: the definitions that were looked at, and what has changed since."""
+
+import difflib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import TypeAdapter, ValidationError
+
+from wieldy.core.errors import LockError
+from wieldy.core.tool import Tool
+from wieldy.core.visible_text import visible_json, visible_line
+
+from .definition import Definition
+
+LOCK_FILE = "tools.lock"
+FORMAT = 1
+_MARK = "wieldy_lock"
+_TOOLS = TypeAdapter(dict[str, Definition])
+_AGAIN = "Restore it from a copy, or delete it and run `wieldy lock` again."
+
+
+@runtime_checkable
+class Box(Protocol):
+    """A toolbox or a view of one."""
+
+    def all_tools(self) -> list[Tool]:
+        """Every tool, offered or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One tool that is not as it was locked: new, gone, or with other words."""
+
+    name: str
+    before: Definition | None
+    after: Definition | None
+
+    @property
+    def kind(self) -> str:
+        """What became of it: added, removed or changed."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+    @property
+    def fields(self) -> list[str]:
+        """The parts of the definition that differ, such as `description`."""
+        if self.before is None or self.after is None:
+            return []
+        names = [each for each in Definition.model_fields if each != "fingerprint"]
+        return [each for each in names if getattr(self.before, each) != getattr(self.after, each)]
+
+    def diff(self) -> list[str]:
+        """The lines that differ, with a few around them; hidden characters are made visible."""
+        before = [] if self.before is None else self.before.lines()
+        after = [] if self.after is None else self.after.lines()
+        name = visible_line(self.name)
+        return list(
+            difflib.unified_diff(before, after, f"locked {name}", f"now {name}", lineterm="")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How tools differ from a lock, in the order of their names."""
+
+    added: tuple[Change, ...] = ()
+    removed: tuple[Change, ...] = ()
+    changed: tuple[Change, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter((*self.changed, *self.added, *self.removed))
+
+
+class Lock:
+    """Definitions by the name of their tool."""
+
+    def __init__(self, tools: Mapping[str, Definition]) -> None:
+        self.tools = dict(sorted(tools.items()))
+
+    @classmethod
+    def of(cls, box: Box | Iterable[Tool]) -> "Lock":
+        """Lock the tools of a box as they are now, also those that are not offered."""
+        return cls({tool.name: Definition.of(tool) for tool in _tools(box)})
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Lock":
+        """The lock in a file; `LockError` if it is not there or can't be relied upon."""
+        shown = os.fspath(path)
+        try:
+            text = Path(path).read_bytes().decode()
+        except FileNotFoundError as error:
+            next_step = "Make it with `wieldy lock`."
+            raise LockError(shown, "there is no such file", next_step) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise LockError(shown, f"it can't be read ({error})", _AGAIN) from error
+        return cls(_parse(shown, text))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Replace the file in one step: a reader finds the old lock or this one."""
+        # A link stays a link.
+        target = Path(os.path.realpath(path))
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            with beside.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(self.text())
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        except OSError as error:
+            reason = f"it can't be written ({error.strerror})"
+            raise LockError(os.fspath(path), reason, "Choose another with --lock.") from error
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+
+    def text(self) -> str:
+        """The lock as its file holds it: JSON in a stable order."""
+        tools = {name: tool.model_dump() for name, tool in self.tools.items()}
+        return visible_json({_MARK: FORMAT, "tools": tools}) + "\n"
+
+    def compare(self, box: Box | Iterable[Tool]) -> Changes:
+        """What is new, gone or different in a box."""
+        now = {tool.name: Definition.of(tool) for tool in _tools(box)}
+        found: dict[str, list[Change]] = {"added": [], "removed": [], "changed": []}
+        for name in sorted({*self.tools, *now}):
+            change = Change(name, self.tools.get(name), now.get(name))
+            if change.before is None or not change.before.same(change.after):
+                found[change.kind].append(change)
+        return Changes(**{kind: tuple(changes) for kind, changes in found.items()})
+
+    def with_kept(self, others: Iterable[tuple[str, Definition]]) -> "Lock":
+        """This lock and, of the others, the tools that it does not have."""
+        return Lock({**dict(others), **self.tools})
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def __bool__(self) -> bool:
+        # Whoever writes `lock or default` means one that was given, also while it is empty.
+        return True
+
+    def __repr__(self) -> str:
+        return f"Lock({len(self)} tools)"
+
+
+def _tools(box: Box | Iterable[Tool]) -> Iterable[Tool]:
+    return box.all_tools() if isinstance(box, Box) else box
+
+
+def _parse(path: str, text: str) -> dict[str, Definition]:
+    """The definitions in a lock file, or the reason why it is not taken."""
+    try:
+        found = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise LockError(path, f"it is not the JSON it was ({error})", _AGAIN) from error
+    version = found.get(_MARK) if isinstance(found, dict) else None
+    if type(version) is int and version > FORMAT:
+        reason = f"it has format {version}, and this version of wieldy knows {FORMAT}"
+        raise LockError(path, reason, "Upgrade wieldy, or lock anew with this version.")
+    if type(version) is not int or version != FORMAT or found.keys() != {_MARK, "tools"}:
+        raise LockError(path, "it is not a lock of wieldy", _AGAIN)
+    try:
+        tools = _TOOLS.validate_python(found["tools"])
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        reason = f"{visible_line(place)} is not as it was written ({error.errors()[0]['msg']})"
+        raise LockError(path, reason, _AGAIN) from None
+    for name, tool in tools.items():
+        if tool.fingerprint != tool.expected(name):
+            reason = f"the definition of {visible_line(name)} does not fit its fingerprint"
+            raise LockError(path, reason, _AGAIN)
+    return tools
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no name comes twice: a reader and a program could see different ones."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name comes twice in it")
+    return made

@@ -1,0 +1,1 @@
+"""MCP servers as tools: connections, processes, and the tools kept in step."""

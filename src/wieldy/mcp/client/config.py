@@ -1,0 +1,159 @@
+"""The `mcpServers` configuration, as Claude Desktop, Cursor and VS Code write it."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.errors import InvalidSource
+
+from .server_source import TRANSPORTS, Address, Command, Source
+
+# ${NAME}, ${NAME:-default} and ${env:NAME}; all else in braces is somebody else's.
+_VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:)?(?P<name>\w+)(?P<default>:-(?P<text>[^}]*))?\}")
+# Text, comments and commas before a bracket, in the order in which they count.
+_LOOSE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+
+
+def read_file(path: Path) -> Mapping[str, Any]:
+    """The configuration in a file, which may hold comments."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        # Once for the comments and once for the commas that they stood behind.
+        found = json.loads(_strict(_strict(text)))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSource(str(path), f"it can't be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InvalidSource(str(path), 'it holds no object with "mcpServers"')
+    return found
+
+
+def read_entries(
+    configuration: Mapping[str, Any], where: str
+) -> dict[str, Callable[[], Source | None]]:
+    """The servers by name; each is read when it is asked for, so that a bad one stands alone."""
+    listed = _listed(configuration)
+    if listed is None:
+        if "command" in configuration or "url" in configuration:
+            return {"": lambda: _read_entry("the server", configuration)}
+        raise InvalidSource(where, 'there is no "mcpServers" in it')
+    entries: dict[str, Callable[[], Source | None]] = {}
+    for name, entry in listed.items():
+        entries[str(name)] = partial(_read_entry, str(name), entry)
+    if not entries:
+        raise InvalidSource(where, "it names no server")
+    return entries
+
+
+def _listed(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The part that lists servers: under either name, or the whole if it is nothing else."""
+    inner = configuration.get("mcp", configuration)
+    for part in (configuration, inner if isinstance(inner, Mapping) else {}):
+        for key in ("mcpServers", "servers"):
+            if isinstance(part.get(key), Mapping):
+                found: Mapping[str, Any] = part[key]
+                return found
+    bare = configuration and all(
+        isinstance(entry, Mapping) and ("command" in entry or "url" in entry)
+        for entry in configuration.values()
+    )
+    return configuration if bare else None
+
+
+def _read_entry(name: str, entry: Any) -> Source | None:
+    """One server; None if it is switched off."""
+    if not isinstance(entry, Mapping):
+        raise InvalidSource(name, "its entry is no object")
+    if entry.get("disabled") is True or entry.get("enabled") is False:
+        return None
+    plain: Any = _expanded(name, {key: entry[key] for key in entry if key in _KNOWN})
+    url = plain.get("url") or plain.get("serverUrl") or plain.get("httpUrl")
+    if url is not None:
+        _expect(name, "url", url, str)
+        return Address(url, _transport(name, plain), _texts(name, "headers", plain))
+    command = plain.get("command")
+    if not isinstance(command, str) or not command:
+        raise InvalidSource(name, 'its entry has neither a "command" nor a "url"')
+    arguments = plain.get("args") or []
+    _expect(name, "args", arguments, list)
+    cwd = plain.get("cwd")
+    _expect(name, "cwd", cwd, str | None)
+    env = {**_read_env_file(name, plain.get("envFile")), **_texts(name, "env", plain)}
+    return Command([command, *map(str, arguments)], env, cwd)
+
+
+_KNOWN = frozenset(
+    ("type", "transport", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "httpUrl",
+     "headers")
+)  # fmt: skip
+
+
+def _transport(name: str, entry: Mapping[str, Any]) -> str | None:
+    given = entry.get("type") or entry.get("transport")
+    if given is None:
+        return "http" if entry.get("httpUrl") else None
+    found = TRANSPORTS.get(str(given).lower())
+    if found is None:
+        known = ", ".join(sorted(set(TRANSPORTS.values())))
+        raise InvalidSource(name, f"a URL is reached by one of {known}, not by {given!r}")
+    return found
+
+
+def _texts(name: str, key: str, entry: Mapping[str, Any]) -> dict[str, str]:
+    found = entry.get(key) or {}
+    _expect(name, key, found, dict)
+    return {str(each): str(value) for each, value in found.items() if value is not None}
+
+
+def _expect(name: str, key: str, value: Any, kind: Any) -> None:
+    if not isinstance(value, kind):
+        raise InvalidSource(name, f"its {key!r} is {type(value).__name__}, which can't be right")
+
+
+def _expanded(name: str, value: Any) -> Any:
+    """The value with every variable in its texts replaced."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: _value_of(name, found), value)
+    if isinstance(value, Mapping):
+        return {key: _expanded(name, each) for key, each in value.items()}
+    return [_expanded(name, each) for each in value] if isinstance(value, list) else value
+
+
+def _value_of(name: str, found: re.Match[str]) -> str:
+    kind, variable, default = found["kind"], found["name"], found["text"]
+    if kind is None and variable == "userHome":
+        return str(Path.home())
+    if kind not in (None, "env:"):
+        raise InvalidSource(
+            name, f"{found[0]} asks somebody; set an environment variable and write ${{env:NAME}}"
+        )
+    value = os.environ.get(variable)
+    # An empty variable counts as none where there is a default, as in a shell.
+    if not value and default is not None:
+        return default
+    if value is None:
+        raise InvalidSource(name, f"the environment variable {variable} is not set")
+    return value
+
+
+def _read_env_file(name: str, path: Any) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidSource(name, f"its envFile can't be read: {error}") from None
+    pairs = (line.strip().removeprefix("export ").partition("=") for line in lines)
+    return {
+        key.strip(): value.strip().strip("'\"")
+        for key, mark, value in pairs
+        if mark and not key.startswith("#")
+    }
+
+
+def _strict(text: str) -> str:
+    """JSON without comments, and without commas before a closing bracket."""
+    return _LOOSE.sub(lambda found: found[0] if found[0].startswith('"') else "", text)

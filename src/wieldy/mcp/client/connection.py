@@ -1,0 +1,322 @@
+"""The connection to one server: opened by one task, shared by all callers, made anew when lost."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context
+from typing import Any, Protocol, TypeVar
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from wieldy.core.errors import RemoteFailure, ServerUnavailable
+from wieldy.core.secrets.secret import redact_text
+
+from .live_session import STREAM_ENDED, Link
+from .patience import Patience
+from .request_extras import Errand, current_errand
+from .tool_listing import MOST_PAGES, Listing, read_listing
+from .transports import Opening, Way, is_vague, reason_of
+
+T = TypeVar("T")
+_PAUSES = (0.0, 0.2, 1.0)
+_FIRST_REST, _LONGEST_REST = 1.0, 30.0
+_CLOSE_SECONDS = 15.0
+# A process has been ended by then, and a server behind a URL that hangs is left alone.
+_LEAVE_SECONDS = 9.0
+_log = logging.getLogger("wieldy.mcp")
+
+
+class Owner(Protocol):
+    """Whose connection it is."""
+
+    name: str
+
+    def listed(self, client: Client, listing: Listing) -> None:
+        """Hear what the server lists."""
+
+
+class AnswerLost(Exception):
+    """The connection ended before the answer came; whether the request ran is not known."""
+
+
+class _NotOpened(Exception):
+    """A session could not be opened one way; `cause` decides whether another is tried."""
+
+    def __init__(self, reason: str, cause: BaseException) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
+class Connection:
+    """All its methods run on one loop. One task owns each session and alone enters and leaves it.
+
+    A session that is lost is made anew when somebody next needs it, once for all who
+    wait. Where that fails, those who come in the next moments hear so at once.
+    """
+
+    def __init__(self, server: Owner, opening: Opening, patience: Patience) -> None:
+        self.failure: ServerUnavailable | None = None
+        self._server = server
+        self._opening = opening
+        self._patience = patience
+        self._link: Link | None = None
+        self._owner: asyncio.Task[None] | None = None
+        self._remaking: asyncio.Task[Link] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._stale = False
+        self._closed = False
+        self._rest = _FIRST_REST
+        self._rests_until = 0.0
+
+    async def open(self) -> Link:
+        """Open the first session; a server that can't be reached at once is an error."""
+        self._link = await self._open()
+        return self._link
+
+    async def ask(
+        self, send: Callable[[Client], Awaitable[T]], errand: Errand, safe: bool = True
+    ) -> T:
+        """Send a request; once more on a new session if the first was lost and it may run twice.
+
+        `safe` says that it may. A request that surely did not run may in any case.
+        """
+        current_errand.set(errand)
+        for last in (False, True):
+            link = await self._current()
+            errand.sent = errand.turned_away = False
+            try:
+                return await link.ask(send)
+            except MCPError as error:
+                if not self._has_lost(link, errand, error):
+                    raise _failure(error, errand) from error
+            except ValidationError as error:
+                raise RemoteFailure(f"its answer can't be read: {_first_line(error)}") from error
+            if last or not (safe or errand.surely_did_not_run):
+                raise await self._unanswered(link, errand)
+        raise AssertionError("the second time is the last")
+
+    def told(self, message: Any) -> None:
+        """Hear of what the server says by itself."""
+        if isinstance(message, types.ToolListChangedNotification):
+            self._refresh_soon()
+
+    def doubt(self) -> None:
+        """Hear that somebody waited for an answer in vain."""
+        if self._link is not None:
+            self._link.doubt()
+
+    def forget(self) -> None:
+        """Drop everything in a forked child: the loop and the session are the parent's."""
+        self._link = self._owner = self._remaking = self._refreshing = None
+
+    async def close(self) -> None:
+        """End the session; whoever waits for an answer hears that it was closed."""
+        self._closed = True
+        for task in (self._remaking, self._refreshing):
+            if task is not None:
+                task.cancel()
+        if self._link is not None:
+            self._link.close()
+        if self._owner is not None:
+            await asyncio.wait((self._owner,), timeout=_CLOSE_SECONDS)
+            if not self._owner.done():
+                self._owner.cancel()
+                await asyncio.wait((self._owner,), timeout=_CLOSE_SECONDS)
+        self._opening.close()
+
+    async def _current(self) -> Link:
+        """The session to use now: the one there is, or a new one for all who wait."""
+        if self._closed:
+            raise self._unavailable("it was closed")
+        link = self._link
+        if link is not None and await link.sure():
+            return link
+        if self.failure is not None and asyncio.get_running_loop().time() < self._rests_until:
+            raise ServerUnavailable(self._server.name, self.failure.reason, self.failure.stderr)
+        if self._remaking is None or self._remaking.done():
+            self._remaking = _start(self._remake())
+            # Everybody who waits may leave before it fails.
+            self._remaking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._remaking)
+
+    async def _remake(self) -> Link:
+        if self._link is not None:
+            # Never two of a server at once: it may hold a port or a lock.
+            await self._link.why()
+            self._link.close()
+        try:
+            self._link = await self._tried()
+        except ServerUnavailable as error:
+            self.failure = error
+            self._rests_until = asyncio.get_running_loop().time() + self._rest
+            self._rest = min(self._rest * 2, _LONGEST_REST)
+            raise
+        self.failure, self._rest = None, _FIRST_REST
+        return self._link
+
+    async def _tried(self) -> Link:
+        *pauses, final = _PAUSES
+        for pause in pauses:
+            await asyncio.sleep(pause)
+            try:
+                return await self._open()
+            except ServerUnavailable as error:
+                _log.info("Reconnecting: %s", error)
+        await asyncio.sleep(final)
+        return await self._open()
+
+    async def _open(self) -> Link:
+        """Open a session by the first way that works, and read the tools through it."""
+        for way in self._opening.ways:
+            errand = Errand()
+            ready: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+            self._owner = _start(self._own(way, errand, ready))
+            try:
+                link = await asyncio.shield(ready)
+            except asyncio.CancelledError:
+                self._owner.cancel()
+                raise
+            except _NotOpened as error:
+                failure = error
+                if not self._opening.goes_on(error.cause, errand):
+                    break
+            else:
+                self._opening.worked(way, link)
+                return link
+        raise self._unavailable(_told_status(str(failure), errand)) from failure.cause
+
+    async def _own(self, way: Way, errand: Errand, ready: "asyncio.Future[Link]") -> None:
+        """Own one session: enter it, hold it, leave it."""
+        current_errand.set(errand)
+        link = Link(self._patience.sign_of_life)
+        try:
+            async with asyncio.timeout(self._opening.seconds) as patience:
+                async with self._opening.session(way, link):
+                    self._server.listed(link.client, await read_listing(link.client))
+                    patience.reschedule(None)
+                    current_errand.set(None)
+                    listening = _start(self._listen(link))
+                    ready.set_result(link)
+                    await link.over()
+                    listening.cancel()
+                    patience.reschedule(asyncio.get_running_loop().time() + _LEAVE_SECONDS)
+        except BaseException as error:
+            self._left(ready, link, error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            link.gone.set()
+
+    def _left(self, ready: "asyncio.Future[Link]", link: Link, error: BaseException) -> None:
+        """Pass on why a session could not be opened, or note why it ended."""
+        if not ready.done():
+            # Who only knows that the connection ended knows less than the link.
+            ended = is_vague(error) and link.lost is not None
+            ready.set_exception(_NotOpened(link.lost or "" if ended else reason_of(error), error))
+            # Whoever waited may be gone.
+            ready.exception()
+        elif link.lost in (None, STREAM_ENDED):
+            link.lost = reason_of(error)
+
+    async def _listen(self, link: Link) -> None:
+        """Hold a stream of changes open, where the server has one."""
+        capabilities = link.client.server_capabilities
+        if not link.modern or capabilities.tools is None or not capabilities.tools.list_changed:
+            return
+        pause = 1.0
+        while link.lost is None:
+            try:
+                async with link.client.listen(tools_list_changed=True) as events:
+                    pause = 1.0
+                    async for _ in events:
+                        self._refresh_soon()
+            except (ListenNotSupportedError, MCPError) as error:
+                _log.debug("%s tells of no changes: %s", self._server.name, error)
+                return
+            except Exception as error:
+                _log.debug("%s stopped telling of changes: %s", self._server.name, error)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_REST)
+            # Something may have changed that nobody told of.
+            self._refresh_soon()
+
+    def _refresh_soon(self) -> None:
+        self._stale = True
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = _start(self._refresh())
+
+    async def _refresh(self) -> None:
+        while self._stale and self._link is not None and self._link.lost is None:
+            self._stale = False
+            try:
+                async with asyncio.timeout(self._patience.connect):
+                    client = self._link.client
+                    self._server.listed(client, await read_listing(client))
+            except Exception as error:
+                _log.warning(
+                    "The tools of %s can't be read anew: %s", self._server.name, reason_of(error)
+                )
+
+    def _has_lost(self, link: Link, errand: Errand, error: MCPError) -> bool:
+        """Whether an error means that no answer will come, rather than being the answer."""
+        if errand.turned_away:
+            link.retire("its session had ended")
+        if link.lost is not None:
+            return True
+        # Said by the transport when the stream of one answer broke off.
+        return error.code == types.CONNECTION_CLOSED and error.message.startswith("SSE stream")
+
+    async def _unanswered(self, link: Link, errand: Errand) -> Exception:
+        why = await link.why() if link.lost is not None else "the answer broke off"
+        reason = redact_text(why, self._opening.secrets)
+        if errand.surely_did_not_run:
+            return self._unavailable(reason)
+        said = self._opening.last_words
+        return AnswerLost(f"{reason}; last on stderr: {said}" if said else reason)
+
+    def _unavailable(self, reason: str) -> ServerUnavailable:
+        garbage, reason = self._opening.garbage, redact_text(reason, self._opening.secrets)
+        if garbage:
+            reason = f"{reason}; it wrote to stdout what is no message: {garbage!r}"
+        return ServerUnavailable(self._server.name, reason, self._opening.last_words)
+
+
+async def list_all_pages(
+    page: Callable[[str | None], Awaitable[Any]], items: Callable[[Any], list[T]]
+) -> list[T]:
+    """What all pages of a list hold; a server that turns in circles is found out."""
+    found: list[T] = []
+    seen: set[str | None] = {None}
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        result = await page(cursor)
+        found += items(result)
+        cursor = result.next_cursor
+        if cursor is None:
+            return found
+        if cursor in seen:
+            raise RemoteFailure("its list never ends: a page names itself as the next")
+        seen.add(cursor)
+    raise RemoteFailure(f"its list has more than {MOST_PAGES} pages")
+
+
+def _start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    # In no call's context: it would keep that call, and its arguments, for as long as it runs.
+    return asyncio.get_running_loop().create_task(work, context=Context())
+
+
+def _failure(error: MCPError, errand: Errand) -> RemoteFailure:
+    return RemoteFailure(_told_status(error.message, errand), code=error.code)
+
+
+def _told_status(reason: str, errand: Errand) -> str:
+    failed = errand.status is not None and errand.status >= 400
+    return f"{reason} (HTTP {errand.status})" if failed else reason
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split("\n")[:3])[:300]

@@ -1,0 +1,122 @@
+"""Connections to servers behind a URL: streamable HTTP, and SSE for older ones."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from wieldy.core.network.addresses import Reach
+from wieldy.core.network.guarded_transport import GuardedTransport
+from wieldy.core.secrets.secret import reveal_secret
+
+from .oauth import OAuth
+from .request_extras import current_errand
+from .server_source import Address
+
+Lost = Callable[[str], None]
+_SESSION = "mcp-session-id"
+# A server may hold an answer's stream open without a word for long.
+_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
+
+
+@asynccontextmanager
+async def open_address(
+    address: Address, transport: str, auth: httpx2.Auth | None, lost: Lost
+) -> AsyncIterator[Any]:
+    """The streams to a server, by the transport that is asked for."""
+    if transport == "sse":
+        post = _Postman(address, lost, lone=True)
+
+        def client(
+            headers: dict[str, str] | None = None,
+            timeout: httpx2.Timeout | None = None,
+            auth: httpx2.Auth | None = None,
+        ) -> httpx2.AsyncClient:
+            guarded = GuardedTransport(reach_of(address))
+            return post.equip(
+                httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=guarded)
+            )
+
+        async with sse_client(address.url, auth=auth, httpx_client_factory=client) as streams:
+            yield streams
+        return
+    post = _Postman(address, lost)
+    guarded = GuardedTransport(reach_of(address))
+    async with (
+        post.equip(httpx2.AsyncClient(timeout=_TIMEOUT, auth=auth, transport=guarded)) as http,
+        streamable_http_client(address.url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+class _Postman:
+    """Puts headers on each request, and notes on its errand what became of it."""
+
+    def __init__(self, address: Address, lost: Lost, lone: bool = False) -> None:
+        self._headers = address.headers
+        self._origin = _origin(httpx2.URL(address.url))
+        self._lost = lost
+        # Over SSE nobody else notices that a message could not be delivered.
+        self._lone = lone
+
+    def equip(self, client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+        """The client, with this postman on its way out and in."""
+        client.event_hooks = {"request": [self._out], "response": [self._back]}
+        return client
+
+    async def _out(self, request: httpx2.Request) -> None:
+        if _origin(request.url) != self._origin:
+            return
+        errand = current_errand.get()
+        own = errand.headers if errand is not None else {}
+        for name, value in (await self._standing(bool(own)) | dict(own)).items():
+            request.headers[name] = str(reveal_secret(value))
+
+        async def trace(event: str, facts: Mapping[str, Any]) -> None:
+            if errand is not None and event.endswith("send_request_headers.started"):
+                errand.sent = True
+            elif self._lone and request.method == "POST" and event.endswith(".failed"):
+                self._lost(f"a message could not be sent ({facts.get('exception')!r})")
+
+        request.extensions = {**request.extensions, "trace": trace}
+
+    async def _back(self, response: httpx2.Response) -> None:
+        errand = current_errand.get()
+        if errand is not None:
+            errand.status = response.status_code
+            errand.turned_away = (
+                response.status_code == 404 and _SESSION in response.request.headers
+            )
+        if self._lone and response.request.method == "POST" and response.status_code >= 400:
+            self._lost(f"it answered HTTP {response.status_code} to a message")
+
+    async def _standing(self, has_own: bool) -> dict[str, Any]:
+        """The headers of the connection itself; those that are made per request are made here."""
+        if not callable(self._headers):
+            return dict(self._headers)
+        if has_own:
+            return {}
+        made = self._headers(None)
+        return dict(await made if inspect.isawaitable(made) else made)
+
+
+def reach_of(address: Address) -> Reach:
+    """Where requests may go: to the server, and where it says that one signs in.
+
+    A server that is far does not send them to this machine or its network; one that is
+    near itself may name others that are.
+    """
+    reach = Reach(leads_on=True)
+    issuer = address.auth.issuer if isinstance(address.auth, OAuth) else None
+    for url in (address.url, issuer):
+        if url is not None:
+            reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
+    return reach
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

@@ -1,0 +1,233 @@
+"""Messages over the pipes of a process: one JSON document per line."""
+
+import asyncio
+import os
+import re
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from .live_session import STDIN_CLOSED, STDOUT_CLOSED
+from .request_extras import current_errand
+
+_CHUNK = 256 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+# A server that writes more than is read from it waits, once it is ahead by either.
+_MOST_WAITING = 256
+_MOST_WAITING_BYTES = 16 * 1024 * 1024
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")')
+
+
+class _Stream:
+    """What both directions share: a file descriptor, and an end."""
+
+    def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
+        self._fd = fd
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self.closed = False
+
+    def close(self) -> None:
+        """Stop looking at the pipe."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Incoming(_Stream):
+    """What the server says. A line that is no message is passed over, and kept for diagnosis."""
+
+    def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
+        super().__init__(fd, lost)
+        self.garbage: deque[str] = deque(maxlen=5)
+        self._pieces: list[bytes] = []
+        self._length = 0
+        self._items: deque[tuple[SessionMessage, int]] = deque()
+        self._held = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended = False
+        self._paused = False
+        self._loop.add_reader(fd, self._readable)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        while not self._items:
+            if self._ended or self.closed:
+                raise StopAsyncIteration
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        message, size = self._items.popleft()
+        self._held -= size
+        if self._paused and not self._is_ahead(2) and not self._ended:
+            self._paused = False
+            self._loop.add_reader(self._fd, self._readable)
+        return message
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message; `EndOfStream` when there are no more."""
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    def close(self) -> None:
+        """Stop reading."""
+        if not self.closed:
+            self.closed = True
+            self._end()
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._end()
+            self._lost(STDOUT_CLOSED)
+            return
+        self._split(chunk)
+        if self._length > _LONGEST_LINE:
+            self._end()
+            self._lost(f"it wrote a line of more than {_LONGEST_LINE:,} bytes")
+        elif self._is_ahead():
+            self._paused = True
+            self._loop.remove_reader(self._fd)
+
+    def _split(self, chunk: bytes) -> None:
+        first, *rest = chunk.split(b"\n")
+        self._pieces.append(first)
+        self._length += len(first)
+        for piece in rest:
+            self._take(b"".join(self._pieces).strip())
+            self._pieces, self._length = [piece], len(piece)
+        self._wake()
+
+    def _take(self, line: bytes) -> None:
+        if not line:
+            return
+        message = read_message(line)
+        if message is None:
+            self.garbage.append(line[:200].decode("utf-8", "replace"))
+        else:
+            self._items.append((SessionMessage(message), len(line)))
+            self._held += len(line)
+
+    def _is_ahead(self, share: int = 1) -> bool:
+        """Whether more messages wait than may, or than that share of it."""
+        many = len(self._items) > _MOST_WAITING // share
+        return many or self._held > _MOST_WAITING_BYTES // share
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._loop.remove_reader(self._fd)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Outgoing(_Stream):
+    """What we say. A message is on its way whole or not at all, also when its sender leaves."""
+
+    def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
+        super().__init__(fd, lost)
+        self._rest = bytearray()
+        self._queued = self._written = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write a message; returns when the pipe has taken all of it."""
+        if self.closed:
+            raise anyio.ClosedResourceError
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        line = text.encode("utf-8", "replace") + b"\n"
+        self._queued += len(line)
+        self._rest += line
+        self._flush()
+        if self.closed:
+            raise anyio.BrokenResourceError
+        if self._written < self._queued:
+            taken = self._loop.create_future()
+            self._waiting.append((self._queued, taken))
+            await taken
+        errand = current_errand.get()
+        if errand is not None:
+            errand.sent = True
+
+    def close(self) -> None:
+        """Stop writing; who still waits is told."""
+        if not self.closed:
+            self.closed = True
+            self._loop.remove_writer(self._fd)
+            for _, taken in self._waiting:
+                if not taken.done():
+                    taken.set_exception(anyio.BrokenResourceError())
+
+    def _flush(self) -> None:
+        try:
+            while self._rest:
+                written = os.write(self._fd, memoryview(self._rest)[:_CHUNK])
+                del self._rest[:written]
+                self._written += written
+        except BlockingIOError:
+            self._loop.add_writer(self._fd, self._flush)
+            self._tell()
+            return
+        except OSError:
+            self.close()
+            self._lost(STDIN_CLOSED)
+            return
+        self._loop.remove_writer(self._fd)
+        self._tell()
+
+    def _tell(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._written:
+            _, taken = self._waiting.popleft()
+            if not taken.done():
+                taken.set_result(None)
+
+
+def read_message(line: bytes) -> Any:
+    """The message that a line holds, or None if it holds none.
+
+    Bytes that are not UTF-8 are replaced, so that one of them does not cost the message.
+    A broken answer that still says what it answers becomes an error for whoever waits.
+    """
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        text = line.decode("utf-8", "replace")
+        return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        pass
+    found = _ID.search(line) if line.startswith(b"{") and b'"jsonrpc"' in line else None
+    if found is None or b'"method"' in line:
+        return None
+    answered = found[1].decode().strip('"') if found[1][:1] == b'"' else int(found[1])
+    error = types.ErrorData(code=types.PARSE_ERROR, message="the server's answer can't be read")
+    return types.JSONRPCError(jsonrpc="2.0", id=answered, error=error)

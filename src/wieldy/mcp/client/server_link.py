@@ -1,0 +1,227 @@
+"""A connected MCP server, as the users of a toolbox see it."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.client import Client
+
+from wieldy.core.block import Block, read_block
+from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
+from wieldy.core.loop_bridge import run_on_loop, wind_down
+from wieldy.core.registry import Registry
+from wieldy.core.sync import LoopThread
+from wieldy.core.tool import Tool
+from wieldy.core.visible_text import visible_line
+
+from .connection import AnswerLost, Connection, list_all_pages
+from .patience import Patience
+from .request_extras import Errand
+from .result_content import to_block
+from .server_requests import Answers
+from .server_source import Source
+from .tool_listing import Listing, read_listing
+from .tool_sync import Shelf, Terms
+from .transports import Opening
+
+T = TypeVar("T")
+_log = logging.getLogger("wieldy.mcp")
+_CLOSE_SECONDS = 30.0
+# For a loop on which other people's code runs to answer at all.
+_BLOCKED_SECONDS = 5.0
+
+
+class Server:
+    """One MCP server of a toolbox: its tools, its resources and prompts, and how it is doing.
+
+    `protocol_version` is what was agreed on with it, `info` and `instructions` are what
+    it says of itself.
+    """
+
+    def __init__(self, name: str, thread: LoopThread, own_thread: bool = False) -> None:
+        self.name = name
+        self.protocol_version: str | None = None
+        self.instructions: str | None = None
+        self.info: dict[str, Any] = {}
+        self._thread = thread
+        self._own_thread = own_thread
+        self._error: WieldyError | None = None
+        self._connection: Connection | None = None
+        self._opening: Opening | None = None
+        self._shelf: Shelf | None = None
+        self._latest = Listing()
+        self._closed = False
+
+    @classmethod
+    def failed(cls, name: str, thread: LoopThread, error: WieldyError) -> "Server":
+        """A server that could not be added, kept for the reason."""
+        server = cls(name, thread)
+        server._error = error
+        return server
+
+    @property
+    def error(self) -> WieldyError | None:
+        """Why it was not added, or why its last connection could not be made."""
+        if self._error is None and self._connection is not None:
+            return self._connection.failure
+        return self._error
+
+    @property
+    def tools(self) -> list[Tool]:
+        """Its tools in the toolbox, in the order in which they came."""
+        return [] if self._shelf is None else self._shelf.tools
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The strings that it was given and that are covered in what it says."""
+        return () if self._opening is None else self._opening.secrets
+
+    @property
+    def tool_errors(self) -> dict[str, str]:
+        """Why tools that it lists are not offered, by their names there."""
+        refused = {} if self._shelf is None else self._shelf.refused
+        return {**self._latest.problems, **refused}
+
+    @property
+    def stderr(self) -> str:
+        """The end of what its process wrote to stderr; empty for a server that is none."""
+        return "" if self._opening is None else self._opening.stderr
+
+    async def list_tools(self) -> list[types.Tool]:
+        """What the server lists now, as the SDK gives it."""
+        found: Listing = await self._ask(read_listing)
+        return found.tools
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | None = None
+    ) -> types.CallToolResult:
+        """Call a tool past the toolbox, by the server's own name; gives the SDK's result."""
+        sent = dict(arguments or {})
+        try:
+            return await self.ask(lambda client: client.call_tool(name, sent), Errand(), False)
+        except AnswerLost as lost:
+            raise CallUnknown(name, str(lost)) from lost
+
+    async def resources(self) -> list[dict[str, Any]]:
+        """The resources it lists, in MCP's JSON shape."""
+        return await self._list(Client.list_resources, lambda page: page.resources)
+
+    async def resource_templates(self) -> list[dict[str, Any]]:
+        """The patterns of addresses it has resources at, in MCP's JSON shape."""
+        return await self._list(
+            Client.list_resource_templates, lambda page: page.resource_templates
+        )
+
+    async def read_resource(self, uri: str) -> list[Block]:
+        """What is at an address, as blocks with text or bytes."""
+        found = await self._ask(lambda client: client.read_resource(uri))
+        shapes = (item.model_dump(by_alias=True, mode="json") for item in found.contents)
+        return [read_block({"type": "resource", "resource": shape}) for shape in shapes]
+
+    async def prompts(self) -> list[dict[str, Any]]:
+        """The prompts it offers, in MCP's JSON shape."""
+        return await self._list(Client.list_prompts, lambda page: page.prompts)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None
+    ) -> list[tuple[str, Block]]:
+        """A prompt filled in: who says what, in order."""
+        sent = dict(arguments or {})
+        found = await self._ask(lambda client: client.get_prompt(name, sent))
+        return [(message.role, to_block(message.content)) for message in found.messages]
+
+    async def ask(
+        self, send: Callable[[Client], Awaitable[T]], errand: Errand, safe: bool = True
+    ) -> T:
+        """Send a request on its loop, from any loop, and give the answer here."""
+        connection = self._connected()
+        try:
+            return await run_on_loop(self._thread, lambda: connection.ask(send, errand, safe))
+        except asyncio.CancelledError:
+            # Known there before anybody else's request is: it may be silent for all.
+            self._thread.call(connection.doubt)
+            raise
+
+    async def connect(self, source: Source, patience: Patience, answers: Answers) -> None:
+        """Open the first session. Runs on its loop, as the connection does."""
+        self._opening = Opening(source, patience, answers, self._told)
+        self._connection = Connection(self, self._opening, patience)
+        await self._connection.open()
+
+    def rename(self, name: str) -> None:
+        """Be known under another name, before anybody knows it."""
+        self.name = name
+
+    def offer(self, registry: Registry, terms: Terms) -> list[Tool]:
+        """Put its tools into a toolbox, and from now on every change; gives the tools."""
+        self._shelf = Shelf(self.name, self, registry, terms)
+        self._shelf.fill(self._latest.tools)
+        return self._shelf.tools
+
+    def listed(self, client: Client, listing: Listing) -> None:
+        """Hear what the server says of itself, at every connection and change."""
+        self.protocol_version = client.protocol_version
+        self.instructions = client.instructions
+        info = client.server_info
+        self.info = {} if info is None else info.model_dump(by_alias=True, exclude_none=True)
+        for name, problem in listing.problems.items():
+            if self._latest.problems.get(name) != problem:
+                _log.warning(
+                    "%s: %s can't be offered: %s", self.name, visible_line(name, 80), problem
+                )
+        self._latest = listing
+        if self._shelf is not None:
+            self._shelf.fill(listing.tools)
+
+    def forget(self, thread: LoopThread) -> None:
+        """Start anew in a forked child, where the parent's threads are not."""
+        self._thread = LoopThread(self._thread.name) if self._own_thread else thread
+        if self._connection is not None:
+            self._connection.forget()
+
+    async def close(self) -> None:
+        """End the connection, and the process behind it; its tools then answer with an error."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._connection is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await run_on_loop(self._thread, self._connection.close)
+        if self._own_thread:
+            await wind_down(self._thread, _BLOCKED_SECONDS)
+
+    def empty(self) -> None:
+        """Take its tools out of the toolbox."""
+        if self._shelf is not None:
+            self._shelf.clear()
+
+    async def _list(
+        self, fetch: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Any]]
+    ) -> list[dict[str, Any]]:
+        found = await self._ask(
+            lambda client: list_all_pages(lambda c: fetch(client, cursor=c), items)
+        )
+        return [item.model_dump(by_alias=True, mode="json", exclude_none=True) for item in found]
+
+    async def _ask(self, send: Callable[[Client], Awaitable[Any]]) -> Any:
+        try:
+            return await self.ask(send, Errand())
+        except AnswerLost as lost:
+            raise ServerUnavailable(self.name, str(lost)) from lost
+
+    async def _told(self, message: Any) -> None:
+        if self._connection is not None:
+            self._connection.told(message)
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._closed:
+            raise self.error or ServerUnavailable(self.name, "it was closed")
+        return self._connection
+
+    def __repr__(self) -> str:
+        state = f"error={str(self.error)!r}" if self.error else f"{len(self.tools)} tools"
+        return f"Server({self.name!r}, {state})"

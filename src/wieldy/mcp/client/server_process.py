@@ -1,0 +1,146 @@
+"""A server's process, started through the guard, and the pipes to it."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from wieldy.core.errors import InvalidSource
+
+_GUARD = str(Path(__file__).with_name("process_guard.py"))
+# The guard gives the group two seconds to leave and two to be gone.
+_GUARD_SECONDS = 6.0
+
+
+class Process:
+    """A running server: `stdin` and `stdout` are our ends of its pipes, both non-blocking.
+
+    `ended` is set when the server is gone; `exit_code` then says how, if that is known.
+    """
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], cwd: str | None, stderr: int
+    ) -> None:
+        program = _find(command[0], env, cwd)
+        self.ended = asyncio.Event()
+        self.exit_code: int | None = None
+        self._group: int | None = None
+        theirs_in, self.stdin = os.pipe()
+        self.stdout, theirs_out = os.pipe()
+        self._lifeline, theirs = socket.socketpair()
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", _GUARD, str(theirs.fileno()), program, *command[1:]],
+                stdin=theirs_in,
+                stdout=theirs_out,
+                stderr=stderr,
+                pass_fds=[theirs.fileno()],
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close_our_ends()
+            raise
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+            theirs.close()
+        _running.add(self)
+        for ours in (self.stdin, self.stdout):
+            os.set_blocking(ours, False)
+        self._lifeline.setblocking(False)
+        self._watch = asyncio.get_running_loop().create_task(self._hear())
+
+    def close_stdin(self) -> None:
+        """Tell the server that nothing more will come, which asks it to leave."""
+        if self.stdin >= 0:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    async def stop(self, grace: float) -> None:
+        """End the server: by itself within `grace`, else the guard ends its whole group."""
+        self.close_stdin()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self.ended.wait()
+        with suppress(OSError):
+            self._lifeline.shutdown(socket.SHUT_WR)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GUARD_SECONDS):
+                await self.ended.wait()
+        if not self.ended.is_set():
+            self._guard.kill()
+        self._watch.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._watch
+        self._reap()
+        self._close_our_ends()
+        _running.discard(self)
+
+    async def _hear(self) -> None:
+        """Read what the guard says, until it is gone."""
+        loop = asyncio.get_running_loop()
+        heard = b""
+        with suppress(ConnectionError):
+            while said := await loop.sock_recv(self._lifeline, 512):
+                heard += said
+                for line in heard.split(b"\n")[:-1]:
+                    word, _, number = line.partition(b" ")
+                    if word == b"pid":
+                        self._group = int(number)
+                    else:
+                        self.exit_code = int(number)
+        self.ended.set()
+
+    def _reap(self) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self._guard.wait(1)
+        if self.exit_code is None and self._group is not None:
+            # Somebody killed the guard, so what it guarded is ours to end.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+
+    def _close_our_ends(self) -> None:
+        self.close_stdin()
+        if self.stdout >= 0:
+            os.close(self.stdout)
+            self.stdout = -1
+        self._lifeline.close()
+
+    def forget(self) -> None:
+        """Let go of it in a forked child: it is the parent's."""
+        self._close_our_ends()
+
+
+# A forked child holds copies of our ends, and would keep servers alive that nobody wants.
+_running: "weakref.WeakSet[Process]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for process in list(_running):
+        process.forget()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _find(program: str, env: Mapping[str, str], cwd: str | None) -> str:
+    """The program's path, looked up as the server's own environment says."""
+    if cwd is not None and not os.path.isdir(cwd):
+        raise InvalidSource(program, f"there is no folder {cwd!r} to start it in")
+    if os.path.dirname(program):
+        found = os.path.join(cwd or "", program)
+        if os.path.isfile(found):
+            return program
+    elif found := shutil.which(program, path=env.get("PATH")) or "":
+        return found
+    raise InvalidSource(program, "there is no such program; install it, or give its full path")

@@ -1,0 +1,88 @@
+"""What a server asks while a call of it waits, and who answers."""
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import mcp_types as types
+from pydantic import ValidationError
+
+from wieldy.core.loop_bridge import run_on_loop
+from wieldy.core.sync import LoopThread
+
+Answer = Mapping[str, Any] | None
+OnRequest = Callable[[dict[str, Any]], Awaitable[Answer] | Answer]
+_log = logging.getLogger("wieldy.mcp")
+
+
+class Answers:
+    """Answers questions of older servers, whose calls stay in flight meanwhile.
+
+    The callbacks are other people's code, so they run on a loop of their own: one that
+    blocks holds up no connection. A question that nobody answers in time is cancelled.
+    """
+
+    def __init__(
+        self,
+        thread: LoopThread,
+        seconds: float,
+        on_elicit: OnRequest | None,
+        on_sample: OnRequest | None,
+    ) -> None:
+        self._thread = thread
+        self._seconds = seconds
+        self._on_elicit = on_elicit
+        self._on_sample = on_sample
+
+    @property
+    def samples(self) -> bool:
+        """Whether somebody is there to answer as a model."""
+        return self._on_sample is not None
+
+    async def elicit(self, context: Any, params: Any) -> types.ElicitResult | types.ErrorData:
+        """Answer a question to the person."""
+        if self._on_elicit is None:
+            return types.ElicitResult(action="decline")
+        try:
+            answer = await self._ask(self._on_elicit, "elicitation/create", params)
+        except TimeoutError:
+            return types.ElicitResult(action="cancel")
+        except Exception as error:
+            return _failed(error)
+        if answer is None:
+            return types.ElicitResult(action="decline")
+        try:
+            return types.ElicitResult.model_validate(answer)
+        except ValidationError as error:
+            return _failed(error)
+
+    async def sample(
+        self, context: Any, params: Any
+    ) -> types.CreateMessageResult | types.ErrorData:
+        """Answer a question to a model."""
+        assert self._on_sample is not None
+        try:
+            answer = await self._ask(self._on_sample, "sampling/createMessage", params)
+            if answer is None:
+                return types.ErrorData(code=types.INVALID_REQUEST, message="it was declined")
+            return types.CreateMessageResult.model_validate(answer)
+        except Exception as error:
+            return _failed(error)
+
+    async def _ask(self, callback: OnRequest, method: str, params: Any) -> Answer:
+        shown = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+        async def answer() -> Answer:
+            given = callback({"method": method, "params": shown})
+            return await given if inspect.isawaitable(given) else given
+
+        async with asyncio.timeout(self._seconds):
+            return await run_on_loop(self._thread, answer)
+
+
+def _failed(error: Exception) -> types.ErrorData:
+    # Other people's code; the server is told that there is no answer, the log why.
+    _log.warning("A question of a server was not answered: %r", error)
+    return types.ErrorData(code=types.INTERNAL_ERROR, message="there is no answer")

@@ -1,0 +1,315 @@
+"""The MCP servers of one toolbox: added, kept, shared and closed together."""
+
+import asyncio
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+try:
+    import mcp as _sdk  # noqa: F401
+except ImportError as error:
+    raise ImportError('MCP needs an extra: pip install "wieldy[mcp]"') from error
+
+from wieldy.core.errors import InvalidSource, ServerUnavailable, WieldyError, describe_exception
+from wieldy.core.limits.limits import Limits
+from wieldy.core.loop_bridge import run_on_loop, wind_down
+from wieldy.core.names import listed_names
+from wieldy.core.registry import Registry
+from wieldy.core.sync import LoopThread
+from wieldy.core.tool import Permission, Tool
+
+from .config import read_entries, read_file
+from .patience import Patience
+from .server_link import Server
+from .server_requests import Answers, OnRequest
+from .server_source import Address, Command, Headers, Inside, Source, read_source
+from .tool_sync import DEFAULT_LIMITS, Tags, Terms
+
+__all__ = ["Server", "Servers"]
+# What is left of connections, and of callbacks, which are other people's code.
+_WIND_DOWN_SECONDS, _ANSWERS_SECONDS = 10.0, 1.0
+_log = logging.getLogger("wieldy.mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How servers are reached and what they may do, as `add_mcp` was told."""
+
+    terms: Terms
+    headers: Headers | None = None
+    auth: Any = None
+    env: Mapping[str, Any] | None = None
+    cwd: str | None = None
+    on_elicit: OnRequest | None = None
+    on_sample: OnRequest | None = None
+    patience: Patience
+
+    @property
+    def reaches(self) -> bool:
+        """Whether something is set that is meant for one server alone."""
+        return any(given is not None for given in (self.headers, self.auth, self.env, self.cwd))
+
+    def applied(self, source: Source) -> Source:
+        """The source with what was given beside it."""
+        if isinstance(source, Command):
+            self._refuse(source, headers=self.headers, auth=self.auth)
+            return replace(
+                source, env={**source.env, **(self.env or {})}, cwd=self.cwd or source.cwd
+            )
+        self._refuse(source, env=self.env, cwd=self.cwd)
+        if isinstance(source, Inside):
+            self._refuse(source, headers=self.headers, auth=self.auth)
+            return source
+        headers: Headers = source.headers
+        if callable(self.headers):
+            headers = self.headers
+        elif self.headers is not None:
+            assert not callable(headers)
+            headers = {**headers, **self.headers}
+        return replace(source, headers=headers, auth=self.auth or source.auth)
+
+    def _refuse(self, source: Source, **given: Any) -> None:
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidSource(source.guess, f"{name}= has no meaning for this kind of server")
+
+
+class Servers(Mapping[str, Server]):
+    """Name to server. Connections live on a loop of their own, on which no tool runs."""
+
+    kind = "MCP servers"
+
+    def __init__(self, registry: Registry) -> None:
+        # The toolbox that was dropped is not kept by what closes its servers.
+        self._home = weakref.ref(registry)
+        self._lock = threading.Lock()
+        self._open = False
+        self._servers: dict[str, Server] = {}
+        self._renew()
+        _pools.add(self)
+
+    async def add(self, source: Any, name: str | None, settings: Settings) -> list[Tool]:
+        """Connect to what was given and offer its tools; gives those.
+
+        In a configuration a server that fails does not stop the others.
+        """
+        found = read_source(source)
+        if not isinstance(found, Path | Mapping):
+            return await self._add_one(settings.applied(found), name, settings)
+        where = str(found) if isinstance(found, Path) else "the configuration"
+        content = read_file(found) if isinstance(found, Path) else found
+        entries = read_entries(content, where)
+        if len(entries) == 1:
+            [(listed, read)] = entries.items()
+            only = read()
+            if only is None:
+                return []
+            return await self._add_one(settings.applied(only), name or listed or None, settings)
+        if name is not None or settings.reaches:
+            given = "name=" if name is not None else "headers=, auth=, env= and cwd="
+            raise InvalidSource(where, f"{given} is for one server, and there are {len(entries)}")
+        return await self._add_all(entries, settings)
+
+    async def remove(self, name: str) -> None:
+        """Close a server and take its tools out."""
+        with self._lock:
+            server = self._servers.pop(name, None)
+        if server is None:
+            known = ", ".join(map(repr, self._servers)) or "none"
+            raise KeyError(f"There is no MCP server {name!r} here; there is {known}.")
+        server.empty()
+        await server.close()
+
+    @property
+    def _registry(self) -> Registry:
+        registry = self._home()
+        if registry is None:
+            raise ServerUnavailable("the toolbox", "it was dropped")
+        return registry
+
+    @property
+    def held(self) -> bool:
+        """Whether there may be connections."""
+        return self._open
+
+    async def close(self) -> None:
+        """Close all connections, and the threads they lived on."""
+        self._open = False
+        await asyncio.gather(*(server.close() for server in list(self._servers.values())))
+        await wind_down(self._thread, _WIND_DOWN_SECONDS)
+        await wind_down(self._answers, _ANSWERS_SECONDS)
+
+    async def _add_all(self, entries: Mapping[str, Any], settings: Settings) -> list[Tool]:
+        """Connect to all at once, and add them in the order they are listed."""
+        made: list[Server] = []
+        try:
+            servers = await asyncio.gather(
+                *(self._try(name, read, settings, made) for name, read in entries.items())
+            )
+        except BaseException:
+            for server in made:
+                self._drop(server)
+                await asyncio.shield(server.close())
+            raise
+        known = [server for server in servers if server is not None]
+        self._put_in_order(known)
+        failed = [server for server in known if server.error is not None]
+        for server in failed:
+            _log.warning("An MCP server was not added: %s", server.error)
+        if failed and len(failed) == len(known):
+            for server in failed:
+                self._drop(server)
+            reasons = "\n".join(str(server.error) for server in failed)
+            raise ServerUnavailable(", ".join(s.name for s in failed), f"none of them:\n{reasons}")
+        return [
+            tool
+            for server in known
+            if server.error is None
+            for tool in server.offer(self._registry, settings.terms)
+        ]
+
+    def _put_in_order(self, servers: Iterable[Server]) -> None:
+        """Have them in the order in which they are listed, whoever was there first."""
+        with self._lock:
+            for server in servers:
+                if self._servers.get(server.name) is server:
+                    self._servers[server.name] = self._servers.pop(server.name)
+
+    def _drop(self, server: Server) -> None:
+        with self._lock:
+            if self._servers.get(server.name) is server:
+                del self._servers[server.name]
+
+    async def _try(
+        self, name: str, read: Any, settings: Settings, made: list[Server]
+    ) -> Server | None:
+        """One server of several; why it can't be had is kept with its name."""
+        try:
+            source = read()
+            if source is None:
+                return None
+            server = await self._connected(source, name, settings)
+        except Exception as error:
+            # The SDK's errors too: one server must not stop the others.
+            if not isinstance(error, WieldyError):
+                error = ServerUnavailable(name, describe_exception(error))
+            server = Server.failed(name, self._thread, error)
+            with self._lock:
+                # A name that is taken stays with whoever has it.
+                self._servers.setdefault(name, server)
+        made.append(server)
+        return server
+
+    async def _add_one(self, source: Source, name: str | None, settings: Settings) -> list[Tool]:
+        server = await self._connected(source, name, settings)
+        terms = settings.terms
+        if isinstance(source, Address) and callable(source.headers):
+            terms = replace(terms, headers=source.headers)
+        return server.offer(self._registry, terms)
+
+    async def _connected(self, source: Source, name: str | None, settings: Settings) -> Server:
+        """A server with a first session, under the name given or the one it reports."""
+        if name is not None:
+            self._check_free(name)
+        self._open = True
+        own = isinstance(source, Inside)
+        # Other people's code runs there: it gets a loop of its own and holds up nobody.
+        thread = LoopThread("wieldy-mcp-inside") if own else self._thread
+        server = Server(name or source.guess, thread, own)
+        answers = Answers(
+            self._answers, settings.patience.answer, settings.on_elicit, settings.on_sample
+        )
+        try:
+            await run_on_loop(thread, lambda: server.connect(source, settings.patience, answers))
+            self._keep(server, name)
+        except BaseException:
+            await asyncio.shield(server.close())
+            raise
+        return server
+
+    def _check_free(self, name: str) -> None:
+        if name in self._servers:
+            raise InvalidSource(
+                name, "there is a server of this name; remove it first, or pass name="
+            )
+
+    def _keep(self, server: Server, given: str | None) -> None:
+        with self._lock:
+            if given is not None:
+                self._check_free(given)
+            else:
+                reported = str(server.info.get("name") or server.name)
+                free, number = reported, 2
+                while free in self._servers:
+                    free, number = f"{reported}_{number}", number + 1
+                server.rename(free)
+            self._servers[server.name] = server
+
+    def _renew(self) -> None:
+        self._thread = LoopThread("wieldy-mcp")
+        self._answers = LoopThread("wieldy-mcp-answers")
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: threads and sessions stayed with the parent."""
+        self._lock = threading.Lock()
+        self._renew()
+        for server in self._servers.values():
+            server.forget(self._thread)
+
+    def __getitem__(self, name: str) -> Server:
+        return self._servers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._servers))
+
+    def __len__(self) -> int:
+        return len(self._servers)
+
+    def __bool__(self) -> bool:
+        # Whoever writes `servers or default` means one that was given, also while it is empty.
+        return True
+
+    # A mapping compares by what is in it; this one is itself.
+    __hash__ = object.__hash__
+
+
+_pools: "weakref.WeakSet[Servers]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for pool in list(_pools):
+        pool.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def make_terms(
+    tags: Iterable[str] | str | Tags,
+    allow: Iterable[str] | str | None,
+    deny: Iterable[str] | str | None,
+    limits: Limits | None,
+    trusted: bool,
+    permission: Permission | str | None,
+    on_conflict: str | None,
+    check_output: bool,
+) -> Terms:
+    """The terms as `add_mcp` is given them."""
+    if on_conflict not in (None, "override", "skip", "rename"):
+        raise ValueError(f"on_conflict is 'override', 'skip' or 'rename', not {on_conflict!r}")
+    return Terms(
+        tags=tags if callable(tags) else listed_names(tags),
+        allow=None if allow is None else listed_names(allow),
+        deny=listed_names(deny),
+        limits=DEFAULT_LIMITS if limits is None else limits,
+        trusted=trusted,
+        permission=Permission.AUTO if permission is None else Permission(permission),
+        on_conflict=on_conflict,
+        check_output=check_output,
+    )

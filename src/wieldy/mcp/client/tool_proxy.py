@@ -1,0 +1,180 @@
+"""The function of a tool whose work a server does."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.context import Context
+from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
+from wieldy.core.run import Run
+from wieldy.core.secrets.credential import preset_secrets
+
+from .connection import AnswerLost
+from .request_extras import Errand
+from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
+from .server_source import Headers
+from .tool_listing import read_listing
+
+Result = types.CallToolResult | types.InputRequiredResult
+_RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+_ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+class Asks(Protocol):
+    """Who carries requests to the server."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What the server was given and nobody else is to see."""
+
+    async def ask(
+        self, send: Callable[[Client], Awaitable[Any]], errand: Errand, safe: bool
+    ) -> Any:
+        """Send a request there, from any loop, and give its answer here."""
+
+
+class Proxy:
+    """Calls one tool of a server.
+
+    `safe` says that a call of it may run twice; `output` is the output schema it declares.
+    """
+
+    def __init__(
+        self,
+        server: Asks,
+        name: str,
+        safe: bool,
+        output: Mapping[str, Any] | None,
+        headers: Headers | None,
+    ) -> None:
+        self._server = server
+        self._name = name
+        self._safe = safe
+        self._output = output
+        self._headers = headers if callable(headers) else None
+
+    def function(self) -> Callable[..., Awaitable[Any]]:
+        """The function for the tool. Its one parameter has a name that no server will use."""
+
+        async def call(wieldy_context_: Context, **arguments: Any) -> Any:
+            return await self._call(wieldy_context_, arguments)
+
+        return call
+
+    async def _call(self, context: Context, arguments: dict[str, Any]) -> Any:
+        answers, state = _answers(context.answers), context.state
+        # Not the current run: of a call that is tried again, this is the attempt.
+        run = context._run
+        if self._server.secrets:
+            run.keep_secret(self._server.secrets)
+        pause = _FIRST_PAUSE
+        while True:
+            result = await self._ask(context, run, arguments, answers, state)
+            if isinstance(result, types.CallToolResult):
+                return self._value(run, result)
+            if result.input_requests:
+                raise InputNeeded(_plain_requests(result), result.request_state)
+            # The server is not done and needs nothing from us but to be asked again.
+            answers, state = None, result.request_state
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _ask(
+        self,
+        context: Context,
+        run: Run,
+        arguments: dict[str, Any],
+        answers: types.InputResponses | None,
+        state: str | None,
+    ) -> Result:
+        request = types.CallToolRequest(
+            params=types.CallToolRequestParams(
+                name=self._name, arguments=arguments, input_responses=answers, request_state=state
+            )
+        )
+        progressed = None if run.sink is None else _shown_by(context)
+
+        async def send(client: Client) -> Result:
+            try:
+                return await client.session.send_request(
+                    request, _RESULT, progress_callback=progressed
+                )
+            except MCPError as error:
+                if error.code != types.HEADER_MISMATCH:
+                    raise
+                # The server reads arguments from headers that its list of tools names.
+                await read_listing(client)
+                return await client.session.send_request(
+                    request, _RESULT, progress_callback=progressed
+                )
+
+        headers = await self._own_headers(context)
+        if headers:
+            run.keep_secret(tuple(preset_secrets(headers)))
+        try:
+            result: Result = await self._server.ask(send, Errand(headers), self._safe)
+        except AnswerLost as lost:
+            if self._safe:
+                raise RemoteFailure(f"no answer came: {lost}") from lost
+            raise CallUnknown(context.tool, str(lost)) from lost
+        return result
+
+    def _value(self, run: Run, result: types.CallToolResult) -> Any:
+        blocks = blocks_of(result)
+        noted = meta_of(result)
+        if noted is not None:
+            run.note("mcp", noted)
+        raise_if_failed(result, blocks)
+        structured = "structured_content" in result.model_fields_set
+        if not structured or result.structured_content is None:
+            return plain_value(blocks)
+        value, wrapped = structured_value(result, self._output)
+        if wrapped:
+            run.note("wrapped", True)
+        if not blocks:
+            return value
+        # What the server shows is the content; what programs read is the value.
+        return Outcome(run.call, Status.OK, value, content=tuple(blocks))
+
+    async def _own_headers(self, context: Context) -> Mapping[str, Any] | None:
+        if self._headers is None:
+            return None
+        made = self._headers(context)
+        return await made if inspect.isawaitable(made) else made
+
+
+def _shown_by(context: Context) -> ProgressFnT:
+    """Carry progress from the connection's loop to the call's own."""
+    home = asyncio.get_running_loop()
+
+    async def show(progress: float, total: float | None, message: str | None) -> None:
+        if not home.is_closed():
+            home.call_soon_threadsafe(context.progress, progress, total, message)
+
+    return show
+
+
+def _answers(given: Mapping[str, Any] | None) -> types.InputResponses | None:
+    if given is None:
+        return None
+    try:
+        return _ANSWERS.validate_python(dict(given))
+    except ValidationError as error:
+        raise ValueError(f"the answers can't be sent: {error}") from None
+
+
+def _plain_requests(result: types.InputRequiredResult) -> dict[str, Any]:
+    asked = result.input_requests or {}
+    return {
+        key: request.model_dump(by_alias=True, mode="json", exclude_none=True)
+        for key, request in asked.items()
+    }

@@ -1,0 +1,238 @@
+"""The tools of one server in a toolbox, kept as the server lists them."""
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, TypedDict
+
+import mcp_types as types
+
+from wieldy.core.errors import DefinitionError, NameTaken
+from wieldy.core.limits.limits import Limits
+from wieldy.core.registry import Registry
+from wieldy.core.schema.result_check import compile_schema
+from wieldy.core.tool import Permission, Tool
+
+from .server_source import Headers
+from .tool_proxy import Asks, Proxy
+
+# Tags for all, or what gives a tool's tags from its definition, in MCP's JSON shape.
+Tags = tuple[str, ...] | Callable[[Mapping[str, Any]], Iterable[str]]
+# A server that hangs must not hold its caller for ever.
+DEFAULT_LIMITS = Limits(timeout=300)
+_log = logging.getLogger("wieldy.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a server's tools come into a toolbox."""
+
+    tags: Tags = ()
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    limits: Limits = DEFAULT_LIMITS
+    trusted: bool = False
+    permission: Permission = Permission.AUTO
+    headers: Headers | None = None
+    # What becomes of a name that is taken; without a word, the server's is put before it.
+    on_conflict: str | None = None
+    # Whether results are held to the output schemas.
+    check_output: bool = True
+
+    def admits(self, name: str) -> bool:
+        """Whether a tool of this name may come in."""
+        allowed = self.allow is None or _any_matches(self.allow, name)
+        return allowed and not _any_matches(self.deny, name)
+
+    def tags_of(self, definition: types.Tool) -> Iterable[str]:
+        """The tags of a tool. What a server says becomes one only through a function given."""
+        if not callable(self.tags):
+            return self.tags
+        return self.tags(definition.model_dump(by_alias=True, mode="json", exclude_none=True))
+
+
+class _Traits(TypedDict):
+    """What running a tool does to the world; None where nobody said."""
+
+    read_only: bool | None
+    idempotent: bool | None
+    destructive: bool | None
+
+
+class Shelf:
+    """Keeps a registry in step with what a server lists. Safe from any thread.
+
+    A tool keeps the name it was first given here. One that somebody removed or
+    replaced in the toolbox is left alone.
+    """
+
+    def __init__(self, server: str, asks: Asks, registry: Registry, terms: Terms) -> None:
+        self._server = server
+        self._asks = asks
+        # The connection's thread must not keep a toolbox that was dropped.
+        self._home = weakref.ref(registry)
+        self._terms = terms
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[types.Tool, Tool]] = {}
+        self._open = True
+        # Why tools are not in the toolbox that the server lists, by their names there.
+        self.refused: dict[str, str] = {}
+
+    @property
+    def _registry(self) -> Registry:
+        registry = self._home()
+        if registry is None:
+            raise LookupError("the toolbox is gone")
+        return registry
+
+    @property
+    def tools(self) -> list[Tool]:
+        """Those that are in the toolbox now."""
+        found = (self._found(tool) for _, tool in self._kept.values())
+        return [tool for tool in found if tool is not None]
+
+    def fill(self, listed: Sequence[types.Tool]) -> None:
+        """Take what the server lists now."""
+        with self._lock:
+            if self._open and self._home() is not None:
+                self._put(listed)
+
+    def clear(self) -> None:
+        """Take all of them out, for good."""
+        with self._lock:
+            self._open = False
+            for name in list(self._kept) if self._home() is not None else ():
+                self._take_out(name)
+
+    def _put(self, listed: Sequence[types.Tool]) -> None:
+        wanted: dict[str, types.Tool] = {}
+        for each in listed:
+            if not self._terms.admits(each.name):
+                continue
+            if each.name in wanted:
+                _log.warning("%s lists %r twice; the first counts", self._server, each.name)
+                continue
+            wanted[each.name] = each
+        for name in [name for name in self._kept if name not in wanted]:
+            self._take_out(name)
+        before, self.refused = self.refused, {}
+        for each in wanted.values():
+            try:
+                self._place(each)
+            except DefinitionError as error:
+                self._refuse(each.name, error, before)
+        self._tell_missing(wanted)
+
+    def _place(self, definition: types.Tool) -> None:
+        known = self._kept.get(definition.name)
+        if known is not None and known[0] == definition:
+            return
+        made = self._made(definition)
+        if known is None:
+            added = self._added(made)
+            # Where somebody else's tool has the name and keeps it, ours is not there.
+            if added.function is made.function:
+                self._kept[definition.name] = (definition, added)
+        elif self._found(known[1]) is known[1]:
+            renamed = made.replace(name=known[1].name)
+            self._kept[definition.name] = (definition, self._registry.add(renamed, "override"))
+
+    def _refuse(self, name: str, error: DefinitionError, before: Mapping[str, str]) -> None:
+        """Leave out a tool that can't be offered; one that was offered before goes too."""
+        self.refused[name] = error.reason
+        if before.get(name) != error.reason:
+            _log.warning("%s: a tool can't be offered: %s", self._server, error)
+        if name in self._kept:
+            self._take_out(name)
+
+    def _added(self, tool: Tool) -> Tool:
+        if self._terms.on_conflict is not None:
+            return self._registry.add(tool, self._terms.on_conflict)
+        try:
+            return self._registry.add(tool)
+        except NameTaken:
+            return self._registry.add(tool.replace(name=f"{self._server}__{tool.name}"), "rename")
+
+    def _made(self, definition: types.Tool) -> Tool:
+        said = definition.annotations or types.ToolAnnotations()
+        traits = _traits(said, self._terms.trusted)
+        safe = bool(traits["read_only"] or traits["idempotent"])
+        if not definition.name:
+            raise DefinitionError("", "it has no name")
+        output = self._output(definition)
+        proxy = Proxy(self._asks, definition.name, safe, output, self._terms.headers)
+        limits = self._terms.limits
+        made = Tool(
+            proxy.function(),
+            name=definition.name,
+            original_names=(definition.name,),
+            description=definition.description or definition.title or said.title or "",
+            tags=self._terms.tags_of(definition),
+            permission=self._terms.permission,
+            # Results are kept only of what changes nothing.
+            limits=limits if traits["read_only"] else replace(limits, cache=None),
+            input_schema=definition.input_schema,
+            output_schema=output,
+            **traits,
+            hints=said.model_dump(by_alias=True, mode="json", exclude_none=True),
+            check_output=self._terms.check_output,
+            source=f"mcp:{self._server}",
+        )
+        try:
+            compile_schema(definition.input_schema)
+        except ValueError as error:
+            reason = f"its input schema can't be used: {error}"
+            raise DefinitionError(definition.name, reason) from error
+        return made
+
+    def _output(self, definition: types.Tool) -> dict[str, Any] | None:
+        schema = definition.output_schema
+        if schema is None:
+            return None
+        try:
+            compile_schema(schema)
+        except ValueError as error:
+            # What can't be checked is not promised.
+            _log.warning("%s: the output schema of %r: %s", self._server, definition.name, error)
+            return None
+        return schema
+
+    def _take_out(self, name: str) -> None:
+        _, tool = self._kept.pop(name)
+        if self._found(tool) is not None:
+            self._registry.remove(tool.name)
+
+    def _found(self, tool: Tool) -> Tool | None:
+        """The tool as it is in the toolbox now: with other tags, say, but the same function."""
+        found = self._registry.find(tool.name)
+        return found if found is not None and found.function is tool.function else None
+
+    def _tell_missing(self, wanted: Iterable[str]) -> None:
+        listed = set(wanted)
+        for name in self._terms.allow or ():
+            if name not in listed and not any(mark in name for mark in "*?["):
+                _log.warning("%s has no tool %r, which is on the allow list", self._server, name)
+
+
+def _traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
+    """The traits that a server's word gives its tool.
+
+    It may raise caution; only a trusted server's may lower it. A tool said to be both
+    read-only and destructive counts as destructive.
+    """
+    destructive = said.destructive_hint
+    if not trusted:
+        return {"read_only": None, "idempotent": None, "destructive": destructive or None}
+    read_only = None if said.read_only_hint and destructive else said.read_only_hint
+    return {
+        "read_only": read_only,
+        "idempotent": said.idempotent_hint,
+        "destructive": destructive,
+    }
+
+
+def _any_matches(patterns: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

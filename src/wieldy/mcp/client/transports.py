@@ -1,0 +1,257 @@
+"""The ways to a server, and one try of one of them."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx2
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.session import MessageHandlerFnT
+from mcp.client.stdio import get_default_environment
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from wieldy.core.errors import InvalidSource, WieldyError, describe_exception
+from wieldy.core.secrets.credential import preset_secrets
+from wieldy.core.secrets.secret import Secret, redact_text, reveal_secret
+
+from .http_transports import open_address
+from .live_session import ENDED, PROCESS_ENDED, Link, Watched
+from .oauth import SIGN_IN_SECONDS, to_auth
+from .patience import Patience
+from .request_extras import Errand
+from .server_requests import Answers
+from .server_source import Address, Command, Inside, Source
+from .server_stderr import ErrorLog
+
+# What a server that only knows the older transport answers to the newer one.
+_OTHER_TRANSPORT = (400, 404, 405, 406, 415)
+_LOST_GRACE = 0.2
+_LINES, _CHARACTERS = 10, 2000
+_TRIM_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A transport, and whether the handshake starts with the newest version or the older kind."""
+
+    transport: str
+    mode: str = "auto"
+
+
+class Opening:
+    """How sessions with one server are opened; it remembers the way that worked.
+
+    `secrets` are the strings that the server was given and nobody else is to see.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        patience: Patience,
+        answers: Answers,
+        told: MessageHandlerFnT,
+    ) -> None:
+        if isinstance(source, Command) and sys.platform == "win32":
+            raise InvalidSource(source.guess, "servers can't be started on Windows; use a URL")
+        self.source = source
+        self._log = ErrorLog() if isinstance(source, Command) else None
+        self.secrets = () if isinstance(source, Inside) else _secrets(source)
+        self._garbage: Sequence[str] = ()
+        self._patience = patience
+        self._answers = answers
+        self._told = told
+        self._auth = to_auth(source.auth, source.url) if isinstance(source, Address) else None
+        self._ways = _ways(source)
+
+    @asynccontextmanager
+    async def session(self, way: Way, link: Link) -> AsyncIterator[None]:
+        """A session for a link, entered and left by one task."""
+        try:
+            async with Client(
+                self._target(way, link),
+                mode=way.mode,
+                message_handler=self._told,
+                elicitation_callback=self._answers.elicit,
+                sampling_callback=self._answers.sample if self._answers.samples else None,
+                client_info=types.Implementation(name="wieldy", version=_version()),
+                cache=None,
+            ) as client:
+                # The engine holds results to their schemas and keeps them; the SDK would raise.
+                client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
+                link.begin(client)
+                yield
+        finally:
+            link.stop()
+            link.lose("it was closed")
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the server wrote to stderr, without the secrets it was given."""
+        return "" if self._log is None else redact_text(self._log.text(), self.secrets)
+
+    @property
+    def last_words(self) -> str:
+        """The last lines of that, for a message."""
+        return "\n".join(self.stderr.rstrip().splitlines()[-_LINES:])[-_CHARACTERS:]
+
+    @property
+    def garbage(self) -> str:
+        """What the server last wrote to stdout that was no message."""
+        return redact_text(self._garbage[-1], self.secrets) if self._garbage else ""
+
+    def close(self) -> None:
+        """Let go of what outlives a session."""
+        if self._log is not None:
+            self._log.close()
+
+    @property
+    def seconds(self) -> float:
+        """How long opening may take; a person who signs in needs longer than a machine."""
+        signs_in = isinstance(self._auth, OAuthClientProvider)
+        return self._patience.connect + (SIGN_IN_SECONDS if signs_in else 0)
+
+    @property
+    def ways(self) -> list[Way]:
+        """The ways that are still open, the best first."""
+        return self._ways
+
+    def worked(self, way: Way, link: Link) -> None:
+        """Keep to what worked; there is no need to ask an old server for the newest again."""
+        self._ways = [way if link.modern else replace(way, mode="legacy")]
+
+    def goes_on(self, error: BaseException, errand: Errand) -> bool:
+        """Whether another way may work where one failed like this."""
+        if isinstance(self.source, Address):
+            return errand.status in _OTHER_TRANSPORT
+        return not isinstance(error, TimeoutError | InvalidSource)
+
+    def _target(self, way: Way, link: Link) -> Any:
+        source = self.source
+        if isinstance(source, Inside):
+            return source.server
+        return self._streams(source, way, link)
+
+    @asynccontextmanager
+    async def _streams(self, source: Source, way: Way, link: Link) -> AsyncIterator[Any]:
+        if isinstance(source, Address):
+            async with open_address(source, way.transport, self._auth, link.lose) as streams:
+                yield Watched(streams[0], link), streams[1]
+        elif isinstance(source, Command):
+            async with self._process(source, link) as streams:
+                yield Watched(streams[0], link), streams[1]
+
+    @asynccontextmanager
+    async def _process(self, source: Command, link: Link) -> AsyncIterator[Any]:
+        # Pipes and process groups are POSIX's, and a server by URL needs neither.
+        from .process_pipe import Incoming, Outgoing  # noqa: PLC0415
+        from .server_process import Process  # noqa: PLC0415
+
+        assert self._log is not None
+        env = get_default_environment() | {k: str(reveal_secret(v)) for k, v in source.env.items()}
+        process = Process(source.command, env, source.cwd, self._log.fd)
+        incoming, outgoing = Incoming(process.stdout, link.lose), Outgoing(process.stdin, link.lose)
+        self._garbage = incoming.garbage
+        chores = [
+            asyncio.create_task(_tell_end(process.ended, link)),
+            asyncio.create_task(_trim(self._log)),
+        ]
+        try:
+            yield incoming, outgoing
+        finally:
+            for chore in chores:
+                chore.cancel()
+            incoming.close()
+            outgoing.close()
+            grace = self._patience.close if link.polite else _LOST_GRACE
+            await asyncio.shield(process.stop(grace))
+            if link.lost in ENDED and process.exit_code is not None:
+                link.lost = _ending(process.exit_code)
+
+
+async def _tell_end(ended: asyncio.Event, link: Link) -> None:
+    await ended.wait()
+    link.lose(PROCESS_ENDED)
+
+
+async def _trim(log: ErrorLog) -> None:
+    while True:
+        await asyncio.sleep(_TRIM_SECONDS)
+        log.trim()
+
+
+def _secrets(source: Command | Address) -> tuple[str, ...]:
+    if isinstance(source, Address) and isinstance(source.auth, str):
+        source = replace(source, auth=Secret(source.auth))
+    return tuple(preset_secrets(source))
+
+
+def _ways(source: Source) -> list[Way]:
+    if isinstance(source, Inside):
+        return [Way("memory")]
+    if isinstance(source, Command):
+        # Some older servers don't survive a question they don't know.
+        return [Way("stdio"), Way("stdio", "legacy")]
+    return [Way(source.transport)] if source.transport else [Way("http"), Way("sse")]
+
+
+def _ending(code: int) -> str:
+    how = f"was ended by signal {-code}" if code < 0 else f"exited with status {code}"
+    return f"its process {how}"
+
+
+def reason_of(error: BaseException) -> str:
+    """The most telling of what went wrong, in one line or two."""
+    leaves = list(_leaves(error))
+    ranked = sorted(leaves, key=_vagueness)
+    best = ranked[0] if ranked else error
+    if isinstance(best, TimeoutError) and not str(best):
+        return "it did not answer in time"
+    if isinstance(best, MCPError):
+        return best.message
+    if isinstance(best, WieldyError):
+        return str(best)
+    if isinstance(best, ValidationError):
+        first = best.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        return f"its answer can't be read: {place}: {first['msg']}"[:500]
+    return describe_exception(best).partition("\n")[0][:500]
+
+
+def is_vague(error: BaseException) -> bool:
+    """Whether it says no more than that the connection ended."""
+    return all(_vagueness(leaf) >= 2 for leaf in _leaves(error))
+
+
+def _vagueness(error: BaseException) -> int:
+    if isinstance(error, httpx2.HTTPError | OSError):
+        return 0
+    if isinstance(error, asyncio.CancelledError):
+        return 3
+    closed = isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
+    return 2 if closed else 1
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
+
+
+def _version() -> str:
+    # Read when first needed, to keep it off the import path.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("wieldy")
+    except PackageNotFoundError:
+        return "0"
+
+
+async def _take_as_it_is(name: str, result: types.CallToolResult) -> None:
+    """Stand in for the SDK's own check of a result."""

@@ -1,0 +1,79 @@
+"""The end of a call as the answer to its request."""
+
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallPending, InvalidResult, ToolNotFound
+from wieldy.core.schema.result_check import promised_result
+from wieldy.core.tool import Tool
+from wieldy.wire.mcp import render_result
+
+Answer = dict[str, Any]
+
+
+def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
+    """The result of a call. A tool that is not there is the protocol's own error.
+
+    Clients raise on a result that is not what its tool promised, unless it is an error. So
+    such a result is one, and the model still reads what there is.
+    """
+    if type(outcome.error) is ToolNotFound:
+        raise MCPError(INVALID_PARAMS, str(outcome.error))
+    if outcome.status is Status.PENDING:
+        return waiting_answer(outcome)
+    promise = None if tool is None else promised_result(tool)
+    made = complete_result(render_result(outcome, promise))
+    if promise is None or made["isError"]:
+        return made
+    if "structuredContent" not in made:
+        # Such as a result that was cut.
+        made["isError"] = True
+        return made
+    found = promise.problem(made["structuredContent"]) if check_output else None
+    return made if found is None else _unfit(made, InvalidResult(outcome.call.tool, found))
+
+
+def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
+    """Say that a call waits, under which id, and who can end that."""
+    call_id = outcome.call.id
+    if "input" in outcome.metadata:
+        return failure_answer(
+            f"{outcome.text}{f' ({why})' if why else ''} It has not ended. "
+            "The program that serves the tool can answer with `box.answer`."
+        )
+    reason = why or outcome.metadata.get("reason")
+    said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
+    return failure_answer(
+        f"{said} It has not run. {decide_elsewhere(call_id)}; "
+        "calling again would ask for another approval."
+    )
+
+
+def decide_elsewhere(call_id: str) -> str:
+    """Where a person sees and decides what can't be decided here."""
+    return (
+        "A person can see it all with `wieldy pending` and let it run with "
+        f"`wieldy approve {call_id}` where the server's store is, or with `box.approve` in the "
+        "program that serves it"
+    )
+
+
+def _unfit(made: Answer, error: InvalidResult) -> Answer:
+    """A result without the structured content that is not what was promised."""
+    said = {"type": "text", "text": str(error)}
+    kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}
+    return {**kept, "isError": True, "content": [said, *made["content"]]}
+
+
+def failure_answer(message: str) -> Answer:
+    """A result that says what went wrong, for the model to read."""
+    return complete_result({"content": [{"type": "text", "text": message}], "isError": True})
+
+
+def complete_result(facts: Answer) -> Answer:
+    """A result that is all there is; older protocols know no other and leave the mark out."""
+    facts["resultType"] = "complete"
+    return facts

@@ -1,0 +1,223 @@
+"""Ask the client's user about a waiting call, in the way this client understands."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CreateMessageRequest,
+    CreateMessageResult,
+    ElicitRequest,
+    ElicitResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ValidationError
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import WieldyError
+from wieldy.core.permission.parked import make_receipt
+
+from .call_results import Answer, call_answer, decide_elsewhere, failure_answer, waiting_answer
+from .offer import Box, Decider
+from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
+
+Request = ServerRequestContext[Any, Any]
+_SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
+    "elicitation/create": (ElicitRequest, ElicitResult),
+    "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
+    "roots/list": (ListRootsRequest, ListRootsResult),
+}
+
+
+class Asking:
+    """Turns waiting calls into questions, and their answers into decisions.
+
+    Nothing runs twice: the call is stored, its decision is a compare-and-set, and
+    an answer that comes again gets the outcome that is recorded.
+    """
+
+    def __init__(
+        self, box: Box, self_approval: bool, patience: float, check_output: bool = True
+    ) -> None:
+        self._box = box
+        self._self_approval = self_approval
+        self._patience = patience
+        self._check = check_output
+
+    async def settle(
+        self,
+        ctx: Request,
+        by: str | None,
+        outcome: Outcome,
+        given: Mapping[str, Any] | None = None,
+    ) -> Answer | InputRequiredResult:
+        """What the client is told: the end of its call, or what it needs before it can end.
+
+        Answers that were `given` with the call count for what its tool asks first.
+        Nobody approves a call before it has been asked about.
+        """
+        while outcome.status is Status.PENDING:
+            question = self._question(outcome)
+            if question is None or not _can_ask(ctx, question):
+                break
+            if not question.requests:
+                return waiting_answer(outcome, "its arguments are too many to be shown here")
+            answers, given = given, None
+            if question.kind == "approve" or not answers or not question.answered(answers):
+                if _is_modern(ctx):
+                    return _input_required(question)
+                found = await self._asked_or_decided(ctx, question)
+                if isinstance(found, Outcome):
+                    outcome = found
+                    continue
+                answers = found
+            if answers is None:
+                return waiting_answer(outcome, "nobody answered in time")
+            ended = await self._decide(question, answers, by)
+            if not isinstance(ended, Outcome):
+                return ended
+            outcome = ended
+        return call_answer(outcome, self._box.get(outcome.call.tool), self._check)
+
+    async def resume(
+        self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
+    ) -> Answer | InputRequiredResult:
+        """Go on with a call after its question came back, answered or not."""
+        question = Question.from_state(state)
+        later = await self._later(question)
+        if later is not None or not question.answered(answers):
+            return _input_required(later or question)
+        ended = await self._decide(question, answers, by)
+        return await self.settle(ctx, by, ended) if isinstance(ended, Outcome) else ended
+
+    async def _later(self, question: Question) -> Question | None:
+        """What the tool asks by now, if that is not what these answers are for.
+
+        An answer that is sent again must not become the answer to the next question.
+        """
+        if question.kind == "input":
+            for parked in await cast(Decider, self._box).pending():
+                asked = (
+                    input_question(make_receipt(parked)) if parked.id == question.call_id else None
+                )
+                if asked is not None and asked.requests != question.requests:
+                    return asked
+        return None
+
+    def _question(self, outcome: Outcome) -> Question | None:
+        """What to ask, or None where this client's user can't help."""
+        if not hasattr(self._box, "approve"):
+            # A view takes no decisions.
+            return None
+        asked = input_question(outcome)
+        if asked is not None:
+            return asked
+        # What is approved already waits for somebody who has the tool.
+        if not self._self_approval or outcome.call.decision is not None:
+            return None
+        return approval_question(outcome, self._box.get(outcome.call.tool))
+
+    async def _decide(
+        self, question: Question, answers: Mapping[str, Any], by: str | None
+    ) -> Outcome | Answer:
+        """Act on the answers; what can't be done is said in words."""
+        try:
+            if question.kind == "input":
+                sent = {key: _plain(answers[key]) for key in question.requests}
+                return await cast(Decider, self._box).answer(
+                    question.call_id, sent, by=by, check_output=self._check
+                )
+            return await self._judged(question, _plain(answers[APPROVE]), by)
+        except WieldyError as error:
+            return failure_answer(str(error))
+
+    async def _judged(
+        self, question: Question, said: Mapping[str, Any], by: str | None
+    ) -> Outcome | Answer:
+        box = cast(Decider, self._box)
+        form = said.get("content") or {}
+        if said.get("action") == "accept" and form.get(APPROVE) is True:
+            return await box.approve(question.call_id, by=by, check_output=self._check)
+        if said.get("action") in ("accept", "decline"):
+            reason = form.get("reason")
+            return await box.deny(question.call_id, by=by, reason=str(reason) if reason else None)
+        return failure_answer(
+            f"The call of {question.tool} waits for approval as {question.call_id}: the question "
+            f"was closed. {decide_elsewhere(question.call_id)}."
+        )
+
+    async def _asked_or_decided(
+        self, ctx: Request, question: Question
+    ) -> dict[str, Any] | Outcome | None:
+        """The client's answers, or the end of the call if somebody else decides meanwhile."""
+        if question.kind != "approve":
+            return await self._asked_now(ctx, question)
+        asked = asyncio.create_task(self._asked_now(ctx, question))
+        decided = asyncio.create_task(cast(Decider, self._box).wait(question.call_id))
+        try:
+            await asyncio.wait((asked, decided), return_when=asyncio.FIRST_COMPLETED)
+            return asked.result() if asked.done() else decided.result()
+        finally:
+            asked.cancel()
+            decided.cancel()
+            await asyncio.wait((asked, decided))
+
+    async def _asked_now(self, ctx: Request, question: Question) -> dict[str, Any] | None:
+        """The client's answers to requests sent while its own waits; None if none came."""
+        if not ctx.session.can_send_request:
+            return None
+        answers: dict[str, Any] = {}
+        for key, request in question.requests.items():
+            sent, received = _SENT[request["method"]]
+            try:
+                answers[key] = await ctx.session.send_request(
+                    sent.model_validate(request),  # type: ignore[arg-type]
+                    received,
+                    request_read_timeout_seconds=self._patience,
+                    metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+                )
+            except (MCPError, ValidationError):
+                # The client refused, went away, or answered something else.
+                return None
+        return answers
+
+
+def _can_ask(ctx: Request, question: Question) -> bool:
+    """Whether this client can take the whole question.
+
+    What its tool asks and a newer client can't take is the protocol's own error.
+    """
+    missing = missing_capabilities(question.requests, ctx.session.client_capabilities)
+    if missing and question.kind == "input" and _is_modern(ctx):
+        raise MCPError(
+            MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"The call of {question.tool} needs what the client has not declared. "
+            f"It waits as {question.call_id}.",
+            {"requiredCapabilities": missing},
+        )
+    return not missing
+
+
+def _is_modern(ctx: Request) -> bool:
+    """Whether the client is asked by a result; an older one is asked by a request."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _input_required(question: Question) -> InputRequiredResult:
+    return InputRequiredResult.model_validate(
+        {"inputRequests": dict(question.requests), "requestState": question.to_state()}
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A client's answer as JSON."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return value

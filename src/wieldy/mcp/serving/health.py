@@ -1,0 +1,93 @@
+"""Whether the server lives, and whether it can do its work."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from wieldy.core.errors import WieldyError
+
+from .server import BoxServer
+
+if TYPE_CHECKING:
+    from wieldy.store.ledger import Ledger
+
+_SECONDS = 5.0
+_FRESH = 1.0
+
+
+class Health:
+    """Live as long as it answers; ready while calls may come and the store is reachable."""
+
+    def __init__(self, server: BoxServer, open_to_all: bool) -> None:
+        self._server = server
+        self._open = open_to_all
+        self._store: tuple[float, bool] = (-_FRESH, True)
+
+    @property
+    def routes(self) -> list[Route]:
+        """`/health` for readiness, `/health/live` for life."""
+        return [Route("/health", self._ready), Route("/health/live", self._live)]
+
+    async def _live(self, request: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    async def _ready(self, request: Request) -> JSONResponse:
+        store = await self._store_ok()
+        upstreams = _upstreams(self._server.box)
+        closing = self._server.traffic.closing
+        ready = store and not closing
+        # One upstream server that is gone takes its own tools along, and not the others'.
+        served = "ok" if all(upstreams.values()) else "degraded"
+        facts: dict[str, Any] = {"status": served if ready else "unavailable"}
+        if self._open or "user" in request.scope:
+            facts |= {
+                "draining": closing,
+                "running": self._server.traffic.running,
+                "store": _store_word(self._server.box, store),
+                "upstreams": upstreams,
+            }
+        return JSONResponse(facts, 200 if ready else 503)
+
+    async def _store_ok(self) -> bool:
+        """Whether the store answers, asked at most once a second."""
+        at, ok = self._store
+        if time.monotonic() - at < _FRESH:
+            return ok
+        ok = await _reachable(self._server.box)
+        self._store = time.monotonic(), ok
+        return ok
+
+
+def _store_word(box: object, ok: bool) -> str:
+    if not _is_recorded(box):
+        return "none"
+    return "ok" if ok else "unreachable"
+
+
+async def _reachable(box: object) -> bool:
+    ledger: Ledger | None = getattr(box, "ledger", None) if _is_recorded(box) else None
+    if ledger is None:
+        return True
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await ledger.list(limit=1)
+    except (WieldyError, TimeoutError, OSError):
+        return False
+    return True
+
+
+def _is_recorded(box: object) -> bool:
+    return bool(getattr(box, "recorded", False))
+
+
+def _upstreams(box: object) -> dict[str, bool]:
+    """Whether each MCP server that the box's tools come from is connected."""
+    servers = getattr(box, "mcp", None)
+    if not isinstance(servers, Mapping):
+        return {}
+    return {str(name): server.error is None for name, server in servers.items()}

@@ -1,0 +1,125 @@
+"""The MCP endpoint for a web application: its routes, its door, and its life."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar, cast
+
+from mcp.server.streamable_http import EventStore
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from .access import Access
+from .health import Health
+from .http_guard import MAX_BODY, Guard
+from .offer import Box
+from .server import BoxServer, ServerOptions, server
+
+N = TypeVar("N", int | None, float | None)
+PATH = "/mcp"
+MAX_SESSIONS = 1000
+IDLE_SECONDS = 1800.0
+_COME_BACK_MS = 1000
+_RETRY_AFTER = (b"retry-after", b"30")
+
+
+class WebOptions(ServerOptions, total=False):
+    """What a served application takes beside the box and the tokens.
+
+    `hosts` and `origins` are allowed beside this machine's own names. `anonymous`
+    lets other machines in without a token. With an `events` store of the SDK, clients
+    of the older protocol can read on where a connection broke.
+
+    `max_sessions` is how many sessions of the older protocol may be open at once, 1,000 if
+    not said; whoever wants one more is told to come back. A session without a request for
+    `session_idle` seconds ends, after half an hour if not said. None is no limit.
+    """
+
+    hosts: Sequence[str]
+    origins: Sequence[str]
+    anonymous: bool
+    max_body: int
+    events: EventStore | None
+    max_sessions: int | None
+    session_idle: float | None
+
+
+class Endpoint:
+    """One box, served over HTTP: `/mcp` and `/health`, behind one door."""
+
+    def __init__(
+        self,
+        box: Box | BoxServer,
+        tokens: Mapping[str, str] | None,
+        options: WebOptions,
+    ) -> None:
+        self.server = server(box, **of_server(options))
+        self.server.check_callers(tokens or ())
+        self.access = Access(
+            tokens,
+            options.get("hosts", ()),
+            options.get("origins", ()),
+            options.get("anonymous", False),
+        )
+        self._max_body = options.get("max_body", MAX_BODY)
+        self._events = options.get("events")
+        self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
+        self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
+        self._sessions: StreamableHTTPSessionManager | None = None
+        health = Health(self.server, tokens is None)
+        self.routes = [Route(PATH, self), *health.routes]
+        self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if self._sessions is None:
+            raise RuntimeError("The application has not been started: its lifespan must run.")
+        await self._sessions.asgi_app(scope, receive, _with_retry(send))
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncIterator[None]:
+        """Serve while this is entered."""
+        sessions = StreamableHTTPSessionManager(
+            self.server,
+            event_store=self._events,
+            retry_interval=None if self._events is None else _COME_BACK_MS,
+            max_request_body_size=self._max_body,
+            max_sessions=self._most,
+            session_idle_timeout=self._idle,
+        )
+        async with sessions.run():
+            self._sessions = sessions
+            try:
+                yield
+            finally:
+                self._sessions = None
+
+    async def drain(self, seconds: float) -> bool:
+        """Refuse new calls and let those that run end; whether they did in time."""
+        done = await self.server.traffic.drain(seconds)
+        self.server.changes.listening.close()
+        return done
+
+
+def _above_zero(option: str, given: N) -> N:
+    if given is not None and not given > 0:
+        raise ValueError(f"{option} must be above 0, or None for no limit, not {given!r}")
+    return given
+
+
+def _with_retry(send: Send) -> Send:
+    """Say when to come back to whoever is told that there are too many sessions."""
+
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 503:
+            message["headers"] = [*message.get("headers", ()), _RETRY_AFTER]
+        await send(message)
+
+    return told
+
+
+def of_server(options: WebOptions) -> ServerOptions:
+    """The options that any server takes, over whatever it speaks."""
+    known = ServerOptions.__annotations__
+    return cast(ServerOptions, {name: each for name, each in options.items() if name in known})

@@ -1,0 +1,74 @@
+"""What is served: the parts of a toolbox, and of a view, that a server uses."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from typing import Any, Protocol
+
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.permission.parked import Parked
+from wieldy.core.tool import Tool
+
+
+class Offer(Protocol):
+    """What one client may see and call: a toolbox, or a view of it."""
+
+    async def callable_tools(self, scope: Scope) -> list[Tool]:
+        """The visible tools that whoever has this scope could call, in order."""
+
+    def get(self, name: str) -> Tool | None:
+        """The visible tool of this name, or None."""
+
+    async def call_telling(
+        self,
+        call: Call,
+        tell: Callable[[Block | Progress], Awaitable[None]],
+        *,
+        check_output: bool = False,
+    ) -> Outcome:
+        """Run one call and tell a listener what it shows on the way."""
+
+
+class Watched(Protocol):
+    """What tells of each change of its tools."""
+
+    def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
+        """Tell somebody of each change, until what this gives is called."""
+
+    async def rules_in_force(self) -> Hashable:
+        """What differs as soon as other rules are in force; stored ones are read again."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a store, in which others may change rules."""
+
+
+class Box(Offer, Watched, Protocol):
+    """A toolbox, or a view, as it is served."""
+
+
+class Decider(Protocol):
+    """What takes the decisions and answers of people."""
+
+    async def approve(
+        self, call_id: str, by: str | None = None, *, check_output: bool = False
+    ) -> Outcome:
+        """Let a parked call run and give its outcome."""
+
+    async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
+        """Refuse a parked call."""
+
+    async def answer(
+        self,
+        call_id: str,
+        answers: Mapping[str, Any],
+        by: str | None = None,
+        *,
+        check_output: bool = False,
+    ) -> Outcome:
+        """Run a call again whose tool asked for input."""
+
+    def wait(self, call_id: str, /) -> Coroutine[Any, Any, Outcome]:
+        """Wait for the end of a parked call, wherever it is decided."""
+
+    async def pending(self) -> list[Parked]:
+        """The calls that wait."""

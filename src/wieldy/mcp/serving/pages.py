@@ -1,0 +1,43 @@
+"""Long lists a page at a time."""
+
+import base64
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TypeVar
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
+
+T = TypeVar("T")
+PAGE = 500
+
+
+def page_after(
+    items: Iterable[T], cursor: str | None, name_of: Callable[[T], str]
+) -> tuple[list[T], dict[str, str]]:
+    """The items after a cursor, and the cursor of the next page if there is one.
+
+    A cursor names the last item that was given, so that a list which grows
+    meanwhile is neither skipped nor repeated.
+    """
+    rest = iter(items)
+    if cursor is not None:
+        last = _read(cursor)
+        if last is None or not any(name_of(item) == last for item in rest):
+            raise MCPError(INVALID_PARAMS, "The cursor is not valid any more. Start without one.")
+    shown = list(islice(rest, PAGE + 1))
+    if len(shown) <= PAGE:
+        return shown, {}
+    shown.pop()
+    return shown, {"nextCursor": _written(name_of(shown[-1]))}
+
+
+def _written(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode("utf-8", "surrogatepass")).decode("ascii")
+
+
+def _read(cursor: str) -> str | None:
+    try:
+        return base64.urlsafe_b64decode(cursor.encode()).decode("utf-8", "surrogatepass")
+    except ValueError:
+        return None

@@ -1,0 +1,133 @@
+"""What a waiting call needs from the client's user, as requests to the client."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp_types import ClientCapabilities
+
+from wieldy.core.call import Call, Outcome
+from wieldy.core.secrets.credential import argument_secrets, sent_secrets
+from wieldy.core.secrets.secret import redact_data
+from wieldy.core.tool import Tool
+from wieldy.core.visible_text import cut_middle, visible_line, visible_lines, visible_name
+
+from .argument_lines import argument_lines
+
+Requests = Mapping[str, dict[str, Any]]
+APPROVE = "approve"
+_LONGEST = 500
+# Where a form has its words for people.
+_WORDS = ("message", "title", "description", "enumNames")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One round: the call, what is asked about it, and which requests ask it, if any can."""
+
+    kind: Literal["approve", "input"]
+    call_id: str
+    tool: str
+    requests: Requests
+
+    def to_state(self) -> str:
+        """The question as text that travels with the client, sealed, and comes back."""
+        return json.dumps([self.kind, self.call_id, self.tool, dict(self.requests)])
+
+    @classmethod
+    def from_state(cls, state: str) -> "Question":
+        """The question that a state was made of. It is ours: its seal was checked before."""
+        return cls(*json.loads(state))
+
+    def answered(self, answers: Mapping[str, Any]) -> bool:
+        """Whether there is an answer to each request."""
+        return all(key in answers for key in self.requests)
+
+
+def approval_question(outcome: Outcome, tool: Tool | None) -> Question:
+    """Ask whether a parked call may run: what it is, with which arguments, and why.
+
+    Arguments that are too many to be shown are not asked about: nobody decides on
+    what they don't see.
+    """
+    call = outcome.call
+    arguments = argument_lines(_shown(call, tool))
+    if arguments is None:
+        return Question("approve", call.id, call.tool, {})
+    lines = [f"May {_short(visible_name(call.tool))} run?"]
+    lines += ["Arguments:", *arguments] if arguments else ["It has no arguments."]
+    reason = outcome.metadata.get("reason")
+    if reason:
+        lines.append(f"It needs approval: {_short(visible_line(str(reason)))}")
+    form = {
+        "type": "object",
+        "properties": {
+            APPROVE: {"type": "boolean", "title": "Let it run", "default": False},
+            "reason": {"type": "string", "title": "Why not", "maxLength": 500},
+        },
+        "required": [APPROVE],
+    }
+    params = {"mode": "form", "message": "\n".join(lines), "requestedSchema": form}
+    request = {"method": "elicitation/create", "params": params}
+    return Question("approve", call.id, call.tool, {APPROVE: request})
+
+
+def input_question(outcome: Outcome) -> Question | None:
+    """Ask for what the tool itself asked for, if that is why the call waits."""
+    requests = outcome.metadata.get("input")
+    if not isinstance(requests, Mapping):
+        return None
+    return Question("input", outcome.call.id, outcome.call.tool, _readable(dict(requests)))
+
+
+def missing_capabilities(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
+    """The capabilities that a client would need beside those it has declared."""
+    refused = (request for request in requests.values() if not _can_take(request, client))
+    methods = (str(request.get("method")) for request in refused)
+    return {_NEEDS.get(method, method): {} for method in methods}
+
+
+_NEEDS = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+
+
+def _can_take(request: Mapping[str, Any], client: ClientCapabilities | None) -> bool:
+    declared = getattr(client, _NEEDS.get(str(request.get("method")), ""), None)
+    if declared is None:
+        return False
+    if request["method"] != "elicitation/create":
+        return True
+    # Declaring neither mode means forms, as it did before there were two.
+    mode = (request.get("params") or {}).get("mode", "form")
+    modes = {name for name in ("form", "url") if getattr(declared, name, None) is not None}
+    return mode in (modes or {"form"})
+
+
+def _shown(call: Call, tool: Tool | None) -> Mapping[str, Any]:
+    """The arguments as a person may read them, without secrets."""
+    sent = call.arguments
+    arguments = sent if isinstance(sent, Mapping) else {}
+    secrets = argument_secrets(arguments)
+    if tool is not None:
+        secrets += (*tool.secrets, *sent_secrets(arguments, tool.input_schema))
+    shown: Mapping[str, Any] = redact_data(arguments, secrets)
+    return shown
+
+
+def _short(text: str) -> str:
+    return cut_middle(text, _LONGEST)
+
+
+def _readable(asked: Any, words: bool = False) -> Any:
+    """What a tool asks, with everything hidden in its words written out; names stay as they are."""
+    if isinstance(asked, str):
+        return visible_lines(asked) if words else asked
+    if isinstance(asked, list):
+        return [_readable(each, words) for each in asked]
+    if isinstance(asked, Mapping):
+        return {key: _readable(each, key in _WORDS) for key, each in asked.items()}
+    return asked

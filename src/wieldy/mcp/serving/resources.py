@@ -1,0 +1,96 @@
+"""Artifacts as MCP resources, each client its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+)
+
+from wieldy.core.errors import StoreError
+from wieldy.wire.answer_content import make_encodable
+
+from .call_results import complete_result
+from .callers import caller_name
+from .pages import page_after
+
+if TYPE_CHECKING:
+    from wieldy.store.artifacts.artifact import Head
+    from wieldy.store.artifacts.artifacts import Artifacts
+
+_SCHEME = "artifact://"
+Request = ServerRequestContext[Any, Any]
+
+
+def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
+    """Let clients list and read artifacts: with tokens each its own, else those of nobody."""
+
+    async def listed(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
+        with _store_errors():
+            found = await artifacts.list(session=caller_name())
+        shown, cursor = page_after(found, params.cursor, lambda artifact: artifact.id)
+        return complete_result({"resources": [_described(each) for each in shown], **cursor})
+
+    async def read(ctx: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
+        uri = str(params.uri)
+        if not uri.startswith(_SCHEME):
+            raise _missing(uri)
+        try:
+            with _store_errors():
+                found = await artifacts.open(uri, session=caller_name())
+        except (LookupError, ValueError):
+            # That another client has one of this name is nobody's business.
+            raise _missing(uri) from None
+        contents = {"uri": uri, "mimeType": _mime(found.content_type), "text": found.content}
+        return complete_result({"contents": [make_encodable(contents)]})
+
+    async def templates(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
+        template = {
+            "uriTemplate": "artifact://{id}@{version}",
+            "name": "artifact",
+            "description": "One version of an artifact that a tool has made.",
+        }
+        return complete_result({"resourceTemplates": [template]})
+
+    server.add_request_handler("resources/list", PaginatedRequestParams, listed)
+    server.add_request_handler("resources/read", ReadResourceRequestParams, read)
+    server.add_request_handler("resources/templates/list", PaginatedRequestParams, templates)
+
+
+def _described(artifact: "Head") -> dict[str, Any]:
+    facts = {"uri": artifact.handle, "name": artifact.id, "mimeType": _mime(artifact.content_type)}
+    named = {**facts, "title": artifact.title} if artifact.title else facts
+    return cast("dict[str, Any]", make_encodable(named))
+
+
+def _mime(content_type: str) -> str:
+    """The media type of a kind of text such as `markdown`."""
+    kind = "plain" if content_type == "text" else content_type
+    return kind if "/" in kind else f"text/{kind}"
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """A store that can't be read is not the client's fault, and its words are not for clients."""
+    try:
+        yield
+    except StoreError as error:
+        raise MCPError(INTERNAL_ERROR, "The store can't be read now. Try again later.") from error
+
+
+def _missing(uri: str) -> MCPError:
+    return MCPError(INVALID_PARAMS, "There is no such resource.", {"uri": uri})
+
+
+def artifacts_of(box: object) -> "Artifacts | None":
+    """The artifacts of a box that keeps some."""
+    if not getattr(box, "recorded", False):
+        return None
+    return cast("Artifacts | None", getattr(box, "artifacts", None))

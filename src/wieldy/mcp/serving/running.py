@@ -1,0 +1,223 @@
+"""Run a server until it is told to stop: over standard input and output, or over HTTP."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout, suppress
+from types import FrameType
+from typing import Any, cast
+
+import anyio
+import uvicorn
+from mcp.server.stdio import stdio_server
+from starlette.applications import Starlette
+from typing_extensions import Unpack
+
+from wieldy.core.keyword_check import check_options
+
+from .http_endpoint import PATH, Endpoint, WebOptions, of_server
+from .offer import Box
+from .server import BoxServer, server
+from .slow_clients import Patient
+from .stdin_lines import Lines
+
+GRACE = 30.0
+_CLOSING = 2
+_MOST = 1000
+_WRITING = 0.2
+Ready = Callable[[str], None]
+
+
+async def serve(
+    box: Box | BoxServer,
+    *,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    tokens: Mapping[str, str] | None = None,
+    grace: float = GRACE,
+    ready: Ready | None = None,
+    **options: Unpack[WebOptions],
+) -> None:
+    """Serve a box to MCP clients until the process is told to stop.
+
+    Without a port over standard input and output; with one over HTTP, at `/mcp`, on
+    this machine only unless `host` says otherwise. On SIGTERM calls that run may
+    end within `grace` seconds and new ones are refused. Then the box is closed.
+    """
+    check_options(serve, options, WebOptions.__annotations__)
+    if port is None:
+        own = of_server(options)
+        others = sorted(options.keys() - own.keys()) + ["tokens"] * (tokens is not None)
+        if others:
+            raise ValueError(f"For HTTP only: {', '.join(others)}. Pass a port, or leave them out.")
+        made = server(box, **own)
+        made.check_callers(())
+        async with opened(made.box):
+            await serve_stdio(made, grace)
+        return
+    endpoint = Endpoint(box, tokens, options)
+    app = Starlette(
+        routes=endpoint.routes, middleware=endpoint.middleware, lifespan=endpoint.lifespan
+    )
+    await serve_application(app, endpoint, host=host, port=port, grace=grace, ready=ready)
+
+
+async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
+    """Serve one client over standard input and output, until it closes or a signal comes."""
+    with _own_stdin() as descriptor:
+        lines = Lines(descriptor)
+
+        async def leave() -> None:
+            try:
+                await made.traffic.drain(grace)
+                # What has ended is still to be written.
+                await asyncio.sleep(_WRITING)
+            finally:
+                lines.close()
+
+        stdin = cast("anyio.AsyncFile[str]", lines)
+        async with stdio_server(stdin=stdin) as (incoming, outgoing):
+            # What a tool prints must not look like a message.
+            with redirect_stdout(sys.stderr), _on_signal(leave):
+                await made.run(incoming, outgoing, made.create_initialization_options())
+
+
+async def serve_application(
+    app: Starlette,
+    endpoint: Endpoint,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    grace: float = GRACE,
+    ready: Ready | None = None,
+) -> None:
+    """Serve an application over HTTP until the process is told to stop.
+
+    `ready` is called with the address of the MCP endpoint once it can be reached.
+    """
+    endpoint.access.check_address(host)
+    settings = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        http=Patient,
+        limit_concurrency=_MOST,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=_CLOSING,
+    )
+    web = _Web(settings, lambda: endpoint.drain(grace), ready)
+    with _bound(host, port) as bound:
+        async with opened(endpoint.server.box):
+            await _until_told(web, bound)
+
+
+async def _until_told(web: "_Web", bound: socket.socket) -> None:
+    serving = asyncio.create_task(web.serve(sockets=[bound]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # Whoever cancels serving wants what a signal wants.
+        web.leave()
+        await serving
+        raise
+
+
+class _Web(uvicorn.Server):
+    """Uvicorn, which on a signal first lets the running calls end, and then exits with 0."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Callable[[], Awaitable[object]],
+        ready: Ready | None,
+    ) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._ready = ready
+        self._loop = asyncio.get_running_loop()
+        self._leaving: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._ready is not None and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Not the parent's: it ends open streams at once, and sends itself the signal again.
+        self._loop.call_soon_threadsafe(self.leave)
+
+    def leave(self) -> None:
+        """End after the running calls; asked again, at once."""
+        if self._leaving is None:
+            self._leaving = self._loop.create_task(self._leave())
+        else:
+            self._leaving.cancel()
+
+    async def _leave(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            self.should_exit = True
+
+
+@asynccontextmanager
+async def opened(box: Any) -> AsyncIterator[None]:
+    """A box while it is served: what a crash left open is run before, and it is closed after."""
+    try:
+        if getattr(box, "recorded", False) and hasattr(box, "recover"):
+            await box.recover()
+        yield
+    finally:
+        if hasattr(box, "close"):
+            await box.close()
+
+
+@contextmanager
+def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]:
+    """Run a coroutine when the process is told to stop; told again, stop it."""
+    loop = asyncio.get_running_loop()
+    leaving: list[asyncio.Task[Any]] = []
+
+    def told() -> None:
+        if leaving:
+            leaving[0].cancel()
+        else:
+            leaving.append(loop.create_task(leave()))
+
+    signals = (signal.SIGTERM, signal.SIGINT)
+    # A thread that is not the first gets no signals, and one system has none of these.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        for each in signals:
+            loop.add_signal_handler(each, told)
+    try:
+        yield
+    finally:
+        for each in signals:
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.remove_signal_handler(each)
+
+
+@contextmanager
+def _own_stdin() -> Iterator[int]:
+    """Standard input for us alone: tools, and the programs they start, find it empty."""
+    own = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    try:
+        yield own
+    finally:
+        os.dup2(own, 0)
+        # The reading thread may still wait on it, so it stays open.
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    return socket.create_server(cast("tuple[str, int]", address[:2]), family=family)

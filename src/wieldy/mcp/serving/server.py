@@ -1,0 +1,199 @@
+"""Our tools as an MCP server: one server object over a box, for every client and transport."""
+
+import os
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from importlib.metadata import version
+from typing import Any, TypedDict, cast
+
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp_types import (
+    CallToolRequestParams,
+    InputRequiredResult,
+    NotificationParams,
+    PaginatedRequestParams,
+    SubscriptionsListenRequestParams,
+)
+from typing_extensions import Unpack
+
+from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.keyword_check import check_options
+from wieldy.wire.definitions import tool_definitions
+
+from .approved_runner import Pickup
+from .call_results import Answer, complete_result
+from .callers import caller_name
+from .elicitation import Asking
+from .list_changes import Changes
+from .offer import Box, Offer
+from .pages import page_after
+from .progress import Teller
+from .resources import artifacts_of, serve_artifacts
+from .traffic import Traffic
+
+Request = ServerRequestContext[Any, Any]
+_DAY = 24 * 3600.0
+_STALE = CacheHint(ttl_ms=0, scope="private")
+_request: ContextVar[Request | None] = ContextVar("wieldy_mcp_request", default=None)
+
+
+class ServerOptions(TypedDict, total=False):
+    """What `server` takes beside the box.
+
+    `views` give a caller, by the name of its token, less than the whole box.
+    Without `self_approval` a client's user can't approve what the client asked for.
+    `patience` is how many seconds an older client's user has for an answer. Processes
+    that serve the same clients need the same `secret`, 32 bytes or more. A result that
+    does not fit its tool's output schema is an error, unless `check_output` is False.
+    """
+
+    name: str
+    instructions: str | None
+    views: Mapping[str, Offer] | None
+    self_approval: bool
+    patience: float
+    secret: str | bytes | None
+    check_output: bool
+
+
+def server(box: "Box | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
+    """An MCP server over a box. It is the SDK's own kind, and takes further handlers."""
+    check_options(server, options, ServerOptions.__annotations__)
+    if not isinstance(box, BoxServer):
+        return BoxServer(box, **options)
+    if options:
+        given = ", ".join(sorted(options))
+        raise ValueError(f"The server is made already: pass {given} to server().")
+    return box
+
+
+def current_request() -> Request:
+    """The request that the running tool serves: its session, and what the client can do.
+
+    Through the session a tool can log, and ask a client of an older protocol.
+    `LookupError` where no MCP client made the call.
+    """
+    request = _request.get()
+    if request is None:
+        raise LookupError("This call was not made by an MCP client.")
+    return request
+
+
+class BoxServer(Server[Any]):
+    """The tools of a box for MCP clients; each call goes through the box's engine."""
+
+    def __init__(self, box: Box, **options: Unpack[ServerOptions]) -> None:
+        check_options(BoxServer, options, ServerOptions.__annotations__)
+        super().__init__(
+            options.get("name", "wieldy"),
+            version=version("wieldy"),
+            instructions=options.get("instructions"),
+            lifespan=_watched,
+            cache_hints={
+                "tools/list": _STALE,
+                "resources/list": _STALE,
+                "resources/templates/list": _STALE,
+                "resources/read": _STALE,
+                "prompts/list": _STALE,
+            },
+            get_tool_input_schema=self._input_schema,
+        )
+        self.box = box
+        self.traffic = Traffic()
+        self.changes = Changes(box)
+        self.pickup = Pickup(box, self.traffic)
+        self._views = dict(options.get("views") or {})
+        self._check_output = options.get("check_output", True)
+        self._asking = Asking(
+            box,
+            options.get("self_approval", True),
+            options.get("patience", 300.0),
+            self._check_output,
+        )
+        secret = options.get("secret") or os.urandom(32)
+        security = RequestStateSecurity(keys=[secret], ttl=_DAY)
+        self.middleware.append(RequestStateBoundary(security, default_audience=self.name))
+        self._add_handlers()
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """As the SDK's, and says that clients are told of changed tools."""
+        told = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(told, experimental_capabilities, extensions)
+
+    def _add_handlers(self) -> None:
+        self.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
+        self.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        self.add_request_handler(
+            "subscriptions/listen", SubscriptionsListenRequestParams, self.changes.listening
+        )
+        self.add_notification_handler(
+            "notifications/initialized", NotificationParams, self.changes.join
+        )
+        artifacts = artifacts_of(self.box)
+        if artifacts is not None:
+            serve_artifacts(self, artifacts)
+
+    async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
+        caller = caller_name()
+        offered = await self._offer().callable_tools(Scope(caller, caller))
+        shown, cursor = page_after(offered, params.cursor, lambda tool: tool.name)
+        return complete_result({"tools": tool_definitions(shown, "mcp"), **cursor})
+
+    async def _call_tool(
+        self, ctx: Request, params: CallToolRequestParams
+    ) -> Answer | InputRequiredResult:
+        caller = caller_name()
+        with self.traffic.one():
+            before = _request.set(ctx)
+            try:
+                given = params.input_responses or {}
+                if params.request_state is not None:
+                    return await self._asking.resume(ctx, caller, params.request_state, given)
+                outcome = await self._run(ctx, params, caller)
+                return await self._asking.settle(ctx, caller, outcome, given)
+            finally:
+                _request.reset(before)
+
+    async def _run(
+        self, ctx: Request, params: CallToolRequestParams, caller: str | None
+    ) -> Outcome:
+        """Run a call to its outcome, and tell the client what it shows on the way."""
+        call = Call(
+            params.name,
+            params.arguments,
+            Scope(caller, caller),
+            provider_id=str(ctx.request_id),
+        )
+        tell = Teller(ctx.session).tell
+        return await self._offer().call_telling(call, tell, check_output=self._check_output)
+
+    def check_callers(self, names: Collection[str]) -> None:
+        """Refuse views of callers who can't come: everybody else would see the whole box."""
+        unknown = sorted(self._views.keys() - set(names))
+        if unknown:
+            raise ValueError(f"There is a view for {', '.join(unknown)}, and no token.")
+
+    def _offer(self) -> Offer:
+        """What the caller of the current request may see and call."""
+        return self._views.get(caller_name() or "", self.box)
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        tool = self._offer().get(name)
+        return None if tool is None else tool_definitions([tool], "mcp")[0]["inputSchema"]
+
+
+@asynccontextmanager
+async def _watched(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+    served = cast(BoxServer, server)
+    async with served.changes.watching(), served.pickup.looking():
+        yield {}

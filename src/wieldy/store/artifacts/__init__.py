@@ -1,0 +1,1 @@
+"""Documents and large results, with every version they have had."""

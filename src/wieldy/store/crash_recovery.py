@@ -1,0 +1,113 @@
+"""Run again what a crash left open, where that does no harm or a person asks for it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
+
+from wieldy.core.call import Call, Decision, Outcome
+from wieldy.core.canonical import digest_of
+from wieldy.core.engine import Engine
+from wieldy.core.errors import CorruptRow
+from wieldy.core.permission.decisions import Desk
+
+from .databases.tables import IS_WAITING, calls
+from .ledger_entry import Entry, read_entry
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+async def recover_calls(
+    store: "Store",
+    engine: Engine,
+    desk: Desk,
+    named: Sequence[str] | None,
+    by: str | None,
+    unknown: bool,
+) -> list[Outcome]:
+    """The outcomes of calls that were run now; of calls named by id, each one's outcome."""
+    await store.sweep()
+    if named is None:
+        entries = _readable(await store.read(_left_open if unknown else _approved))
+        chosen = [e for e in entries if _obstacle(e, desk, False) is None]
+        return list(await asyncio.gather(*(_run(store, engine, desk, e, by) for e in chosen)))
+    entries = [await store.entry(call_id) for call_id in named]
+    asked = (_asked(store, engine, desk, entry, by) for entry in entries)
+    return list(await asyncio.gather(*asked))
+
+
+async def _asked(
+    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None
+) -> Outcome:
+    obstacle = _obstacle(entry, desk, True)
+    if obstacle is None:
+        return await _run(store, engine, desk, entry, by, asked=True)
+    outcome = entry.outcome()
+    outcome.metadata["not_recovered"] = obstacle
+    return outcome
+
+
+async def _run(
+    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None, asked: bool = False
+) -> Outcome:
+    if entry.free:
+        return await desk.run_approved(await store.approvals.find(entry.call.id))
+    call = _agreed(entry, by) if asked else entry.call
+    with store.recorder.rerunning(call.id, by):
+        return await engine.run(call)
+
+
+def _agreed(entry: Entry, by: str | None) -> Call:
+    """The call with a decision on it: who names a call agrees that it runs."""
+    call = entry.call
+    if call.decision is not None:
+        return call
+    agreed = digest_of(call.arguments)
+    decision = Decision(True, entry.fingerprint or "", agreed, at=time.time(), by=by)
+    return call.replace(decision=decision)
+
+
+def _obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
+    """Why a call is not run now, or None."""
+    if entry.state != "unknown" and not entry.free:
+        return f"it is {entry.state}"
+    tool = desk.find_unchanged(entry.call.tool, entry.fingerprint)
+    if tool is None:
+        return "its tool is not here as it was"
+    if entry.free:
+        return None
+    if entry.partial:
+        return "not all of its arguments were kept"
+    if not tool.retryable and not asked:
+        return "its tool is neither read-only nor idempotent"
+    return None
+
+
+_FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))
+
+
+def _left_open(connection: Connection) -> list[Row[Any]]:
+    return _found(connection, or_(calls.c.state == "unknown", _FREE))
+
+
+def _approved(connection: Connection) -> list[Row[Any]]:
+    return _found(connection, _FREE)
+
+
+def _found(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
+    query = select(calls).where(IS_WAITING, condition).order_by(calls.c.proposed_at)
+    return list(connection.execute(query).all())
+
+
+def _readable(rows: list[Row[Any]]) -> list[Entry]:
+    found = []
+    for row in rows:
+        try:
+            found.append(read_entry(row))
+        except CorruptRow:
+            # It stays in the ledger for a person; `ledger.list` shows it.
+            continue
+    return found

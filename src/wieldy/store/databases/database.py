@@ -1,0 +1,276 @@
+"""A database as the store uses it: operations from everywhere, in shared transactions."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar, get_args
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from wieldy.core.choices import Durability
+from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, describe_exception
+
+from .prepared_statements import Write
+
+T = TypeVar("T")
+# A function of a connection, inside a transaction. It may run more than once before it is
+# committed, and after a commit that nobody heard of, so it must recognise its own work.
+Operation = Callable[[Connection], T]
+
+DURABILITIES = get_args(Durability)
+MOST_IN_ONE_COMMIT = 500
+
+
+class Database(Protocol):
+    """Where operations run."""
+
+    # Whether a lone caller may try to commit by itself, and until when on this turn of its loop.
+    quiet: bool
+    gives_way_at: float
+
+    async def give_way(self) -> None:
+        """Let others run, who may be about to write too."""
+
+    def commit_here(self, write: Write) -> bool:
+        """Do it on this thread, where that is quicker than to hand it over; whether it is done."""
+
+    def leave_to_writer(self) -> None:
+        """Do nothing on callers' threads from now on. It may block for a moment."""
+
+    def submit(self, job: "Job") -> None:
+        """Run it in the writer's next transaction and answer when it is durable."""
+
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it beside the writer. From any thread."""
+
+    def vacuum(self) -> "Future[None]":
+        """Give the space of deleted rows back. From any thread."""
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go. It blocks."""
+
+
+class Job:
+    """An operation that waits for the writer, and where its answer goes: on a loop, or anywhere.
+
+    One that is `alone` runs outside of any transaction.
+    """
+
+    __slots__ = ("alone", "error", "future", "loop", "operation", "result")
+
+    def __init__(
+        self,
+        operation: Operation[Any],
+        future: "asyncio.Future[Any] | Future[Any]",
+        loop: asyncio.AbstractEventLoop | None = None,
+        alone: bool = False,
+    ) -> None:
+        self.operation = operation
+        self.future = future
+        self.loop = loop
+        self.alone = alone
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def fail(self, error: Exception) -> None:
+        """Let an error be the answer."""
+        self.error = translate_error(error)
+
+
+class Intake:
+    """Where work comes in until it is closed; what comes later is answered, not left lying."""
+
+    def __init__(self, put: "Callable[[Job | None], object]") -> None:
+        self._put = put
+        self._lock = threading.Lock()
+        self._open = True
+        self.answers: set[Future[Any]] = set()
+
+    def submit(self, job: Job) -> None:
+        """Hand a job to the writer."""
+        with self._lock:
+            if self._open:
+                self._put(job)
+                return
+        fail_jobs([job], _closed())
+
+    def begin(self, start: "Callable[[], Future[T]]") -> "Future[T]":
+        """Start something beside the writer; `answers` are those that are not done."""
+        with self._lock:
+            if self._open:
+                answer = start()
+                self.answers.add(answer)
+            else:
+                answer = Future()
+                answer.set_exception(_closed())
+        answer.add_done_callback(self.answers.discard)
+        return answer
+
+    def close(self) -> None:
+        """Take no more, and tell the writer so."""
+        with self._lock:
+            self._open = False
+            self._put(None)
+
+
+def deliver_results(jobs: Iterable[Job]) -> None:
+    """Answer jobs that are done, each event loop woken once for neighbours of its."""
+    for loop, group in groupby(jobs, attrgetter("loop")):
+        if loop is None:
+            _settle_all(group)
+            continue
+        try:
+            loop.call_soon_threadsafe(_settle_all, list(group))
+        except RuntimeError:
+            # The loop was closed; nobody is left to hear.
+            continue
+
+
+def fail_jobs(jobs: Iterable[Job], error: Exception) -> None:
+    """Answer jobs with an error."""
+    failed = list(jobs)
+    for job in failed:
+        job.fail(error)
+    deliver_results(failed)
+
+
+def open_database(url: URL, durability: str) -> Database:
+    """A database by its address."""
+    if url.get_backend_name() == "sqlite":
+        from .sqlite import Sqlite  # noqa: PLC0415 - only one of the two is ever needed
+
+        return Sqlite(url, durability)
+    from .postgres import Postgres  # noqa: PLC0415 - needs an extra
+
+    return Postgres(url, durability)
+
+
+def parse_address(url: str, durability: str) -> URL:
+    """The address of a store: `sqlite:///file.db`, or `postgresql://…`."""
+    if durability not in DURABILITIES:
+        raise ValueError(f"durability must be one of {', '.join(DURABILITIES)}")
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ValueError(_ADDRESSES) from None
+    if parsed.drivername == "sqlite":
+        if parsed.host:
+            # With two slashes the file's name stands where a host would.
+            raise ValueError("a SQLite file comes after three slashes, as in sqlite:///file.db")
+        if parsed.database in (None, "", ":memory:"):
+            raise ValueError(
+                "a store in memory would not outlive a crash. Name a file: sqlite:///file.db"
+            )
+        return parsed
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+asyncpg"):
+        _require_asyncpg()
+        return parsed.set(drivername="postgresql+asyncpg")
+    raise ValueError(_ADDRESSES)
+
+
+def shown_address(url: str | URL) -> str:
+    """The address of a store as it may be shown: without its password and its settings."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return "URL"
+    name = None if parsed.database is None else _encodable(parsed.database)
+    shown = parsed.set(drivername=parsed.get_backend_name(), database=name, query={})
+    return shown.render_as_string(hide_password=True)
+
+
+def _encodable(name: str) -> str:
+    """A file's name whose bytes that are no text are shown as U+FFFD."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def translate_error(error: Exception) -> Exception:
+    """What a database raised as one of our errors, with what to do about it."""
+    if isinstance(error, WieldyError):
+        return error
+    ours: Exception = StoreError(describe_exception(error), "It was asked for what it can't do.")
+    if isinstance(error, DBAPIError | sqlite3.Error | OSError | asyncio.TimeoutError):
+        said = str(error.orig if isinstance(error, DBAPIError) else error) or type(error).__name__
+        for words, reason, next_step in _KNOWN:
+            if any(word in said for word in words):
+                ours = StoreUnavailable(f"{reason} ({said})", next_step)
+                break
+        else:
+            ours = _unexpected(error, said)
+    ours.__cause__ = error
+    return ours
+
+
+def _unexpected(error: Exception, said: str) -> StoreError:
+    refused = isinstance(error, DBAPIError) and not error.connection_invalidated
+    if refused or isinstance(error, sqlite3.Error):
+        return StoreError(said, "The database refused the operation.")
+    reason = f"the database server can't be reached ({said})"
+    return StoreUnavailable(reason, "Check that it runs and that the address is right.")
+
+
+_ADDRESSES = "a store is sqlite:///file.db or postgresql://user@host/name"
+_KNOWN = (
+    (
+        ("database is locked", "database table is locked", "lock timeout"),
+        "another process holds the database",
+        "Try again when it has finished.",
+    ),
+    (("disk is full", "No space left"), "there is no space left for it", "Free some space."),
+    (
+        ("disk I/O error",),
+        "its disk can't be used",
+        "Check that the disk works and has space left.",
+    ),
+    (("unable to open",), "its file can't be opened", "Check the folder and its permissions."),
+    (
+        ("readonly",),
+        "its file can only be read",
+        "Check who may write to it and to its folder.",
+    ),
+    (
+        ("read-only transaction",),
+        "the database can only be read",
+        "Name the server that takes writes, and a user who may write.",
+    ),
+    (
+        ("not a database", "malformed"),
+        "its file is damaged or is not a database",
+        "Restore it from a copy, or name another file.",
+    ),
+    (
+        ("connection is closed", "connection was closed", "ConnectionDoesNotExist", "Connect call"),
+        "the database server can't be reached",
+        "Check that it runs and that the address is right.",
+    ),
+)
+
+
+def _closed() -> StoreUnavailable:
+    return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
+
+
+def _settle_all(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        future = job.future
+        if future.done():
+            continue
+        if job.error is None:
+            future.set_result(job.result)
+        else:
+            future.set_exception(job.error)
+
+
+def _require_asyncpg() -> None:
+    try:
+        import asyncpg  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        raise ImportError(
+            'A store on PostgreSQL needs asyncpg: pip install "wieldy[postgres]"'
+        ) from None

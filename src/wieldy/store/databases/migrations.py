@@ -1,0 +1,94 @@
+"""Numbered steps from an empty database to the present one."""
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, Table, func, insert, inspect, select, text, update
+from sqlalchemy.schema import CreateIndex
+
+from wieldy.core.errors import StoreTooNew
+from wieldy.store.process_owner import shared_clock
+
+from . import tables
+from . import tables as artifact_tables
+from . import tables as kept
+
+
+def _calls(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.owners, tables.calls])
+
+
+def _artifacts(connection: Connection) -> None:
+    tables.metadata.create_all(
+        connection, [artifact_tables.artifacts, artifact_tables.artifact_versions]
+    )
+
+
+def _kept(connection: Connection) -> None:
+    new = [kept.sessions, kept.messages, kept.rules, kept.states, kept.chores]
+    tables.metadata.create_all(connection, new)
+    connection.execute(insert(kept.chores).values(name="prune", done_at=shared_clock(connection)))
+
+
+def _running(connection: Connection) -> None:
+    """Find what runs by its owner and time, and keep an index only of what waits."""
+    calls = tables.calls.c
+    left = calls.owner.not_in(select(tables.owners.c.id))
+    # Whose owner is gone already would not be found any more.
+    found = update(tables.calls).where(calls.state == "started", left)
+    connection.execute(found.values(state="unknown"))
+    connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
+    _index_calls(connection)
+    _add_column(connection, tables.owners, "since DOUBLE PRECISION NOT NULL DEFAULT 0")
+
+
+def _seconds(connection: Connection) -> None:
+    """Keep how long a call took as a number, beside what else is known of it."""
+    _add_column(connection, tables.calls, "seconds DOUBLE PRECISION")
+
+
+def _lookups(connection: Connection) -> None:
+    """Keep ids in the order of their characters, so that a beginning is found by the index."""
+    if connection.dialect.name == "postgresql":
+        changed = 'ALTER TABLE wieldy_calls ALTER COLUMN id TYPE TEXT COLLATE "C"'
+        connection.execute(text(changed))
+
+
+def _index_calls(connection: Connection) -> None:
+    """Give the calls all indexes that they have today, whichever they had."""
+    for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
+        connection.execute(CreateIndex(index, if_not_exists=True))
+
+
+def _add_column(connection: Connection, table: Table, column: str) -> None:
+    """Give a table a column that it has already if it was made by this version."""
+    there = {known["name"] for known in inspect(connection).get_columns(table.name)}
+    if column.partition(" ")[0] not in there:
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column}"))
+
+
+STEPS: list[Callable[[Connection], None]] = [
+    _calls,
+    _artifacts,
+    _kept,
+    _running,
+    _seconds,
+    _lookups,
+    _index_calls,
+]
+# A file of this step is read as it is: later ones have changed how quickly rows are found.
+READABLE = 5
+# Any number, as long as every process uses the same.
+_LOCK = 0x77696C6479
+
+
+def migrate_database(connection: Connection) -> None:
+    """Bring the database up to date, whoever else is doing the same."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+    tables.version.create(connection, checkfirst=True)
+    done = connection.scalar(select(func.max(tables.version.c.number))) or 0
+    if done > len(STEPS):
+        raise StoreTooNew(done, len(STEPS))
+    for number, step in enumerate(STEPS[done:], start=done + 1):
+        step(connection)
+        connection.execute(insert(tables.version).values(number=number))

@@ -1,0 +1,218 @@
+"""A PostgreSQL server as a store: one writer task on a loop of its own."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from wieldy.core.sync import LoopThread
+
+from .database import (
+    MOST_IN_ONE_COMMIT,
+    Intake,
+    Job,
+    Operation,
+    deliver_results,
+    fail_jobs,
+    translate_error,
+)
+from .prepared_statements import Write
+from .tables import metadata
+
+T = TypeVar("T")
+_CONNECT_SECONDS = 10.0
+_COMMAND_SECONDS = 30.0
+_VACUUM_SECONDS = 3600.0
+_LOCK_TIMEOUT = "3s"
+# How long a lost connection is looked for anew before the operations fail.
+_RETURN_SECONDS = 5.0
+_SYNCHRONOUS = {"full": "on", "normal": "off"}
+
+
+class Postgres:
+    """Operations run on a background loop, whichever loop they come from."""
+
+    # Whoever waits for a server does so in the background.
+    quiet = False
+    gives_way_at = 0.0
+
+    def __init__(self, url: URL, durability: str) -> None:
+        self._url = url
+        settings = {"synchronous_commit": _SYNCHRONOUS[durability]}
+        self._engine = _engine(url, settings, _COMMAND_SECONDS)
+        self._loop = LoopThread("wieldy-store")
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
+        self._intake = Intake(lambda job: self._loop.call(self._jobs.put_nowait, job))
+        self.submit = self._intake.submit
+        self._connection: AsyncConnection | None = None
+        self._ended: Future[None] = Future()
+        self._loop.submit(self._serve(), self._ended)
+
+    async def give_way(self) -> None:
+        """Nobody is in the way."""
+
+    def commit_here(self, write: Write) -> bool:
+        """Never."""
+        return False
+
+    def leave_to_writer(self) -> None:
+        """It is so anyway."""
+
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it on a connection of its own."""
+        return self._intake.begin(lambda: self._start(self._read(operation)))
+
+    def vacuum(self) -> "Future[None]":
+        """Let the server use the space of deleted rows again; nobody waits for it."""
+        return self._intake.begin(lambda: self._start(self._vacuum()))
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go of the server."""
+        self._intake.close()
+        self._ended.result()
+        self._loop.stop()
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        answer: Future[T] = Future()
+        # In no call's context: a connection keeps the one that it was opened in.
+        Context().run(self._loop.submit, work, answer)
+        return answer
+
+    async def _read(self, operation: Operation[T]) -> T:
+        async def attempt() -> T:
+            async with self._engine.connect() as connection:
+                return await connection.run_sync(operation)
+
+        try:
+            return await _patiently(attempt, _is_lost)
+        except Exception as error:
+            raise translate_error(error) from error
+
+    async def _vacuum(self) -> None:
+        names = ", ".join(table.name for table in metadata.sorted_tables)
+        engine = _engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, _VACUUM_SECONDS)
+        try:
+            async with engine.connect() as connection:
+                # It can't run inside a transaction.
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await connection.exec_driver_sql(f"VACUUM {names}")
+        except Exception as error:
+            raise translate_error(error) from error
+        finally:
+            await engine.dispose()
+
+    async def _serve(self) -> None:
+        going_on = True
+        while going_on:
+            batch = [await self._jobs.get()]
+            while not self._jobs.empty() and len(batch) < MOST_IN_ONE_COMMIT:
+                batch.append(self._jobs.get_nowait())
+            going_on = None not in batch
+            await self._commit([job for job in batch if job is not None])
+            # What was written is not kept while nothing comes.
+            del batch
+        # A loop that stops takes nobody's answer with it.
+        beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
+        await asyncio.gather(*beside, return_exceptions=True)
+        await self._forget()
+        await self._engine.dispose()
+
+    async def _commit(self, batch: list[Job]) -> None:
+        """Run a batch in one transaction; if one of it fails, each in its own."""
+        if not batch:
+            return
+        alone = len(batch) == 1
+        try:
+            # Two batches may wait for each other's rows; one operation by itself can't.
+            await _patiently(
+                lambda: self._attempt(batch),
+                lambda error: _is_lost(error) or (alone and _is_conflict(error)),
+            )
+        except Exception as error:
+            if alone or _is_lost(error):
+                fail_jobs(batch, error)
+            else:
+                for job in batch:
+                    await self._commit([job])
+            return
+        deliver_results(batch)
+
+    async def _attempt(self, batch: list[Job]) -> None:
+        def run(plain: Connection) -> None:
+            for job in batch:
+                job.result = job.operation(plain)
+
+        if self._connection is None:
+            self._connection = await self._engine.connect()
+        try:
+            async with self._connection.begin():
+                await self._connection.run_sync(run)
+        except Exception as error:
+            if _is_lost(error):
+                await self._forget()
+            raise
+
+    async def _forget(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        # It is thrown away, in whatever state it is.
+        with suppress(Exception):
+            await connection.invalidate()
+            await connection.close()
+
+
+async def _patiently(attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]) -> T:
+    """What an attempt gives; for a while it is made again if what it failed with may pass."""
+    last = time.monotonic() + _RETURN_SECONDS
+    pause = 0.05
+    while True:
+        try:
+            return await attempt()
+        except Exception as error:
+            if not passes(error) or time.monotonic() + pause > last:
+                raise
+        await asyncio.sleep(pause)
+        pause *= 2
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether the server gave up one of several transactions that were in each other's way."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the server went away, rather than refused."""
+    if isinstance(error, DBAPIError):
+        said = str(error.orig)
+        return error.connection_invalidated or "connection" in said or "shutting down" in said
+    return isinstance(error, OSError | asyncio.TimeoutError)
+
+
+def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
+    if "sslmode" in url.query:
+        # The name that every other client has for it.
+        mode = str(url.query["sslmode"])
+        url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
+    return create_async_engine(
+        url,
+        pool_size=5,
+        pool_pre_ping=True,
+        # Errors are logged, and a parameter may be a secret of a call that waits.
+        hide_parameters=True,
+        # Each statement must see what others have committed, whatever the server's default is.
+        isolation_level="READ COMMITTED",
+        connect_args={
+            "timeout": _CONNECT_SECONDS,
+            "command_timeout": seconds,
+            "server_settings": settings,
+        },
+    )

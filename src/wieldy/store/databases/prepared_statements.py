@@ -1,0 +1,149 @@
+"""Statements that are compiled once per kind of database and then run as they are."""
+
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection, Dialect, Double, Table, bindparam
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.dml import ReturningInsert
+
+from .tables import Free
+
+Values = Sequence[Any]
+
+
+class Prepared:
+    """A Core statement without Core's cost per execution.
+
+    `build` makes it for a kind of database; its parameters have these names. Values come
+    in the order of the names.
+    """
+
+    def __init__(self, names: Sequence[str], build: Callable[[Dialect], ClauseElement]) -> None:
+        self.names = tuple(names)
+        self._build = build
+        self._elsewhere: dict[str, Compiled] = {}
+
+    @cached_property
+    def in_sqlite(self) -> "Compiled":
+        """The statement for SQLite itself: what SQLAlchemy adds to it costs more than it does."""
+        return self._compile(sqlite.dialect())
+
+    def touches(self, connection: Connection, values: Values) -> bool:
+        """Execute with these values; whether there was a row to write."""
+        dialect = connection.dialect
+        if dialect.name == "sqlite":
+            file: Any = connection.connection.driver_connection
+            here = self.in_sqlite
+            touched: int = file.execute(here.sql, here.bound(values)).rowcount
+            return touched > 0
+        compiled = self._elsewhere.get(dialect.name)
+        if compiled is None:
+            compiled = self._elsewhere[dialect.name] = self._compile(dialect)
+        return connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values))).rowcount > 0
+
+    def touches_each(self, file: Any, rows: list[Values]) -> bool:
+        """Execute in SQLite for all these rows; whether each of them was written."""
+        here = self.in_sqlite
+        touched: int = file.executemany(here.sql, [here.bound(values) for values in rows]).rowcount
+        return touched == len(rows)
+
+    def _compile(self, dialect: Dialect) -> "Compiled":
+        return Compiled(self._build(dialect).compile(dialect=dialect), self.names)
+
+
+class Compiled:
+    """A statement as a driver takes it."""
+
+    __slots__ = ("_binds", "_free", "_order", "sql")
+
+    def __init__(self, compiled: Any, names: Sequence[str]) -> None:
+        self.sql = str(compiled)
+        places: list[str] = compiled.positiontup
+        self._order = [names.index(name) for name in places]
+        binds = compiled._bind_processors
+        self._binds = [(i, binds[name]) for i, name in enumerate(places) if name in binds]
+        # Values that are in order go straight in, unless there is text that may have to be packed.
+        types = {i: compiled.binds[name].type for i, name in enumerate(places)}
+        straight = self._order == list(range(len(names))) and all(
+            isinstance(types[i], Free | Double) for i, _ in self._binds
+        )
+        free = [i for i, kind in types.items() if isinstance(kind, Free)]
+        self._free = free if straight else None
+
+    def bound(self, values: Values) -> Values:
+        """The values in the statement's order, as the database takes them."""
+        if self._free is not None:
+            for place in self._free:
+                text = values[place]
+                if text is not None and not (text.isascii() and text.isprintable()):
+                    break
+            else:
+                return values
+        bound = [values[place] for place in self._order]
+        for place, bind in self._binds:
+            bound[place] = bind(bound[place])
+        return bound
+
+
+class Write:
+    """An operation that writes one row; the same of many callers run as one statement.
+
+    It is `brief` if nobody minds to wait for it.
+    """
+
+    __slots__ = ("brief", "statement", "values")
+    # What it gives when the row is written.
+    done: ClassVar[Any]
+
+    def __init__(self, statement: Prepared, values: Values, brief: bool = False) -> None:
+        self.statement = statement
+        self.values = values
+        self.brief = brief
+
+    def __call__(self, connection: Connection) -> Any:
+        if self.statement.touches(connection, self.values):
+            return self.done
+        return self.otherwise(connection)
+
+    def otherwise(self, connection: Connection) -> Any:
+        """What it gives, and does, where there is no row to write."""
+        raise NotImplementedError
+
+    def settled(self) -> None:
+        """Take notice that it is durable, long after it was asked for. Called on any thread."""
+
+    def refused(self) -> None:
+        """Take notice that it never will be. Called on any thread."""
+
+
+@cache
+def insert_if_new(table: Table, names: tuple[str, ...]) -> Prepared:
+    """An insert of these columns that does nothing where there is such a row already."""
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+
+    def build(dialect: Dialect) -> ClauseElement:
+        insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        return insert(table).values(values).on_conflict_do_nothing()
+
+    return Prepared(names, build)
+
+
+def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ReturningInsert[Any]:
+    """An insert that gives no row, instead of an error, where there is one already."""
+    if dialect.name == "postgresql":
+        return (
+            postgresql.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
+        )
+    return sqlite.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
+
+
+def insert_or_update(
+    dialect: Dialect, table: Table, values: dict[str, Any], changes: dict[str, Any]
+) -> Any:
+    """An insert that changes the row instead, where there is one already."""
+    insert: Any = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+    key = list(table.primary_key)
+    return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)

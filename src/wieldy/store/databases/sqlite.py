@@ -1,0 +1,324 @@
+"""A SQLite file as a store: one writer thread, and a few readers beside it."""
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+
+from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver_results, translate_error
+from .prepared_statements import Write
+from .sqlite_batches import run_jobs, vacuum_file
+
+T = TypeVar("T")
+_LOCK_SECONDS = 10.0
+_RETRY_SECONDS = 0.005
+# Where commits take longer lately, a lone caller leaves them to the writer.
+_QUICK_SECONDS = 0.0003
+# How long it holds its loop before others get their turn.
+_HELD_SECONDS = 0.002
+# Of so many of its commits, one is the writer's.
+_OWN_COMMITS = 250
+_LOG_PAGES = 1000
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+
+
+class Entrance:
+    """Lets everybody in until it is shut, which waits until nobody is inside."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._shut = False
+
+    @contextmanager
+    def passed(self) -> Iterator[None]:
+        """Be inside."""
+        with self._changed:
+            while self._shut:
+                self._changed.wait()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if self._shut:
+                    self._changed.notify_all()
+
+    def shut(self) -> None:
+        """Let nobody in, and wait until all have left."""
+        with self._changed:
+            self._shut = True
+            while self._inside:
+                self._changed.wait()
+
+    def open(self) -> None:
+        """Let them in again."""
+        with self._changed:
+            self._shut = False
+            self._changed.notify_all()
+
+
+class Sqlite:
+    """Operations of all callers, committed together by one thread, or by a lone caller's own."""
+
+    def __init__(self, url: URL, durability: str) -> None:
+        self._engine, self._patience = _engine(url, _SYNCHRONOUS[durability])
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._intake = Intake(self._jobs.put)
+        self.submit = self._intake.submit
+        self._connection: Connection | None = None
+        self._cursor: sqlite3.Cursor | None = None
+        # Whoever uses the connection holds it, and knows that it does.
+        self._turn = threading.RLock()
+        self._patient = True
+        self._closing = False
+        self._pace = 10 * _QUICK_SECONDS
+        # Whether the last commit was one caller's, and quick.
+        self.quiet = False
+        self.gives_way_at = 0.0
+        self._own_commits = 0
+        self._entrance = Entrance()
+        with _forking:
+            _files.add(self)
+        self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
+        self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
+        self._writer.start()
+
+    async def give_way(self) -> None:
+        """Let others run; who is about to write too gets there in this time."""
+        self.quiet = False
+        await asyncio.sleep(0)
+        self.gives_way_at = time.perf_counter() + _HELD_SECONDS
+        self.quiet = self._jobs.empty()
+
+    def commit_here(self, write: Write) -> bool:
+        """Commit a brief row on this thread if nobody else writes; whether that is done.
+
+        On a fast disk it takes longer to wake the writer, and to be woken by it, than to commit.
+        """
+        started = time.perf_counter()
+        if not self.quiet or not write.brief or started > self.gives_way_at:
+            return False
+        self._own_commits += 1
+        if not self._own_commits % _OWN_COMMITS:
+            # One of some is the writer's, who also moves what was logged into the file.
+            return False
+        statement = write.statement.in_sqlite
+        try:
+            # Inside, because a signal may raise as soon as it is ours.
+            if not self._turn.acquire(False) or self._cursor is None or self._closing:
+                return False
+            if self._patient:
+                self._be_patient(False)
+            # A statement by itself is a transaction.
+            self._cursor.execute(statement.sql, statement.bound(write.values))
+            return self._cursor.rowcount > 0
+        except Exception:
+            # Another process writes, or worse. The writer can wait, and say what it is.
+            return False
+        finally:
+            try:
+                self._turn.release()
+            except RuntimeError:
+                pass  # It is somebody else's.
+            else:
+                self._pace += (time.perf_counter() - started - self._pace) / 4
+                self.quiet = self._pace < _QUICK_SECONDS
+
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it on a reader's thread."""
+
+        def work() -> T:
+            try:
+                with self._entrance.passed(), self._engine.connect() as connection:
+                    return operation(connection)
+            except Exception as error:
+                raise translate_error(error) from error
+
+        return self._intake.begin(lambda: self._readers.submit(work))
+
+    def vacuum(self) -> "Future[None]":
+        """Write the file anew, without holes; this process's own writes wait for it."""
+        future: Future[None] = Future()
+        self.submit(Job(vacuum_file, future, alone=True))
+        return future
+
+    def leave_to_writer(self) -> None:
+        """From now on nobody commits but the writer, in the order of submission."""
+        with self._turn:
+            self._closing = True
+
+    def close(self) -> None:
+        """Finish what was handed in, and let go of the file."""
+        self._intake.close()
+        self._writer.join()
+        self._readers.shutdown()
+        self._engine.dispose()
+
+    def rest(self) -> None:
+        """Let go of the file and keep everybody from it, until `wake`.
+
+        SQLite remembers in the process which locks it holds; a forked child would
+        inherit that memory, and not the locks.
+        """
+        self._entrance.shut()
+        self._turn.acquire()
+        self._drop()
+        self._engine.dispose()
+
+    def wake(self) -> None:
+        """Go on."""
+        self._turn.release()
+        self._entrance.open()
+
+    def _serve(self) -> None:
+        going_on = True
+        while going_on:
+            batch, going_on = self._next_batch()
+            with self._entrance.passed(), self._turn:
+                self._write(batch)
+            deliver_results(batch)
+            # What was written is not kept while nothing comes.
+            del batch
+        with self._turn:
+            self._drop()
+
+    def _write(self, batch: list[Job]) -> None:
+        started = time.perf_counter()
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect().execution_options(writes=True)
+                file: Any = self._connection.connection.driver_connection
+                self._cursor = file.cursor()
+                self._patient = True
+            if not self._patient:
+                self._be_patient(True)
+            run_jobs(self._connection, batch)
+        except Exception as error:
+            # It can't be opened, or not even be rolled back: the next batch tries anew.
+            for job in batch:
+                job.fail(error)
+            self._drop()
+        if len(batch) == 1:
+            self._pace += (time.perf_counter() - started - self._pace) / 4
+        self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
+
+    def _be_patient(self, patient: bool) -> None:
+        """Wait for other processes and tidy the log up, or leave both to another time."""
+        seconds, pages = (self._patience, _LOG_PAGES) if patient else (0, 0)
+        # Who is interrupted here leaves the rest to whoever needs it.
+        self._patient = False
+        assert self._cursor is not None
+        self._cursor.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").fetchall()
+        self._cursor.execute(f"PRAGMA wal_autocheckpoint={pages}").fetchall()
+        self._patient = patient
+
+    def _drop(self) -> None:
+        connection, self._connection, self._cursor = self._connection, None, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    def _next_batch(self) -> tuple[list[Job], bool]:
+        """Everything that waits now, and whether there may be more."""
+        batch: list[Job] = []
+        while not batch or (len(batch) < MOST_IN_ONE_COMMIT and not self._jobs.empty()):
+            job = self._jobs.get()
+            if job is None:
+                return batch, False
+            batch.append(job)
+        return batch, True
+
+
+def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
+    """What makes connections, and how many seconds they wait for other processes."""
+    patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
+    connect = {"check_same_thread": False, "timeout": patience}
+    # Errors are logged, and a parameter may be a secret of a call that waits.
+    # Whoever reads again gets the connection of before, which knows what has changed since.
+    engine = create_engine(url, connect_args=connect, hide_parameters=True, pool_use_lifo=True)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        # The driver's own BEGIN comes too late to take the write lock in time.
+        connection.isolation_level = None
+        _check_writable(connection)
+        _use_wal(connection, time.monotonic() + patience)
+        connection.execute(f"PRAGMA synchronous={synchronous}").close()
+        # The secrets of a call that waited must not stay in the page that they were removed from.
+        connection.execute("PRAGMA secure_delete=ON").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # The writer has begun already, with the lock that lets it write.
+        if not connection.get_execution_options().get("writes", False):
+            connection.exec_driver_sql("BEGIN")
+
+    return engine, patience
+
+
+def _check_writable(connection: Any) -> None:
+    """Refuse a file that can only be read.
+
+    SQLite would find out too, but first make a log beside it that whoever may write
+    to the file can't write to.
+    """
+    # The name of a file is not always text.
+    connection.text_factory = bytes
+    _, _, path = connection.execute("PRAGMA database_list").fetchone()
+    connection.text_factory = str
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+
+def _use_wal(connection: Any, until: float) -> None:
+    """Let readers and the writer go on side by side.
+
+    Changing the journal is the one moment when SQLite doesn't wait for others by itself.
+    """
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
+
+
+_forking = threading.Lock()
+_files: "weakref.WeakSet[Sqlite]" = weakref.WeakSet()
+
+
+def _rest_all() -> None:
+    _forking.acquire()
+    for file in _files:
+        file.rest()
+
+
+def _wake_all() -> None:
+    for file in _files:
+        file.wake()
+    _forking.release()
+
+
+def _forget_all() -> None:
+    # The threads that would use them are the parent's.
+    _files.clear()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_rest_all, after_in_parent=_wake_all, after_in_child=_forget_all)

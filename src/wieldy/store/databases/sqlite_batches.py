@@ -1,0 +1,83 @@
+"""Run jobs in a SQLite file, in as few transactions and statements as can be."""
+
+import sqlite3
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection
+
+from .database import Job
+from .prepared_statements import Write
+
+
+def run_jobs(connection: Connection, batch: list[Job]) -> None:
+    """Do all of them; their answers are left in them."""
+    together = [job for job in batch if not job.alone]
+    if together:
+        commit(connection, together)
+    for job in batch:
+        if job.alone:
+            try:
+                job.result = job.operation(connection)
+            except Exception as error:
+                job.fail(error)
+
+
+def commit(connection: Connection, batch: list[Job]) -> None:
+    """Run a batch in one transaction; if one of it fails, each in its own."""
+    file: Any = connection.connection.driver_connection
+    try:
+        file.execute("BEGIN IMMEDIATE")
+    except Exception as error:
+        # Nobody can write now: trying each alone would only wait once more for each.
+        for job in batch:
+            job.fail(error)
+        return
+    try:
+        for _, group in groupby(batch, _statement):
+            _run(connection, file, list(group))
+        file.execute("COMMIT")
+    except Exception as error:
+        _roll_back(connection, file)
+        if len(batch) == 1:
+            batch[0].fail(error)
+        else:
+            for job in batch:
+                commit(connection, [job])
+        return
+    _roll_back(connection, file)
+
+
+def vacuum_file(connection: Connection) -> None:
+    """Write the file anew, without holes."""
+    file: Any = connection.connection.driver_connection
+    file.execute("VACUUM")
+    busy, _, _ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("database is locked")
+
+
+def _run(connection: Connection, file: Any, jobs: list[Job]) -> None:
+    """Run jobs one by one, or as one statement where they write alike and all find their rows."""
+    writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
+    if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
+        for job, write in zip(jobs, writes, strict=True):
+            job.result = write.done
+    else:
+        # Those that were written know their own work again.
+        for job in jobs:
+            job.result = job.operation(connection)
+
+
+def _statement(job: Job) -> object:
+    """What writes that can run as one have in common; any other job is by itself."""
+    write = job.operation
+    return write.statement if isinstance(write, Write) else job
+
+
+def _roll_back(connection: Connection, file: Any) -> None:
+    """End what is still open: the transaction, and what SQLAlchemy remembers of it."""
+    if file.in_transaction:
+        file.execute("ROLLBACK")
+    if connection.in_transaction():
+        connection.rollback()

@@ -1,0 +1,296 @@
+"""The tables of a store, the same on SQLite and PostgreSQL."""
+
+import base64
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Dialect,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+    and_,
+    func,
+    select,
+    text,
+)
+from sqlalchemy import Text as SqlText
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData()
+_PACKED = "\x01\x02"
+
+
+class Free(TypeDecorator[str]):
+    """Text as it comes, also with what a database refuses: NUL and lone surrogates."""
+
+    impl = SqlText
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else pack_text(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else unpack(value)
+
+
+class FreeKey(Free):
+    """The same, in the order of its characters, as SQLite has it: a beginning is a range."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return SqlText(collation="C" if dialect.name == "postgresql" else None)
+
+
+def pack_text(text: str) -> str:
+    """A form of the text that every database takes; ordinary text is itself."""
+    plain = "\0" not in text and not text.startswith("\x01")
+    if plain and not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            plain = False
+    # Short enough for an index, whatever the characters are.
+    return text if plain else _PACKED + _encoded(text)
+
+
+def unpack(stored: str) -> str:
+    """The text that was packed."""
+    if not stored.startswith("\x01"):
+        return stored
+    try:
+        if stored.startswith(_PACKED):
+            return base64.b85decode(stored[len(_PACKED) :]).decode("utf-8", "surrogatepass")
+        text: str = json.loads(stored[1:])
+    except ValueError:
+        # It was not packed here; one damaged column must not hide the rest.
+        return stored
+    return text
+
+
+def _encoded(text: str) -> str:
+    return base64.b85encode(text.encode("utf-8", "surrogatepass")).decode()
+
+
+# Times are seconds since the epoch. JSON is kept as ASCII text: it is written and read whole.
+version = Table("wieldy_version", metadata, Column("number", Integer, primary_key=True))
+
+# The processes that use the store. `pulse` is the database's own clock at the last sign of life.
+# None of the calls that a process runs was proposed before `since`.
+owners = Table(
+    "wieldy_owners",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("host", Free, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("born", Free, nullable=False),
+    Column("pulse", Double, nullable=False),
+    Column("since", Double, nullable=False),
+)
+
+# One row for each call. `covered` are the arguments without their secrets, which replace
+# `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
+# `digest` is of the arguments that a decision holds for, `asked` of those first asked for, covered.
+# `requests` are what a tool asked before it could go on, `paused` its own state until then.
+calls = Table(
+    "wieldy_calls",
+    metadata,
+    Column("id", FreeKey, primary_key=True),
+    Column("tool", Free, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("fingerprint", String(64)),
+    Column("arguments", SqlText),
+    Column("covered", SqlText),
+    Column("partial", Integer, nullable=False, default=0),
+    Column("digest", String(64)),
+    Column("asked", String(64)),
+    Column("agent", Free),
+    Column("session", Free),
+    Column("parent", Free),
+    Column("provider_id", Free),
+    Column("idempotency_key", Free),
+    Column("reason", Free),
+    Column("repairs", SqlText),
+    Column("requests", SqlText),
+    Column("paused", SqlText),
+    Column("answers", SqlText),
+    Column("proposed_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("approved", Integer),
+    Column("decided_at", Double),
+    Column("decided_by", Free),
+    Column("decided_why", Free),
+    Column("started_at", Double),
+    Column("ended_at", Double),
+    Column("owner", String(40)),
+    Column("value", SqlText),
+    Column("content", SqlText),
+    Column("error", SqlText),
+    Column("metadata", SqlText),
+    Column("late", SqlText),
+    Column("seconds", Double),
+    Index("wieldy_calls_time", "proposed_at"),
+)
+
+
+def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
+    """An index over some rows: what is not in it costs nothing to write."""
+    named = [calls.c[each] if isinstance(each, str) else each for each in columns]
+    only = {"sqlite_where": text(where), "postgresql_where": text(where)}
+    Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
+
+
+NEWEST_FIRST = (calls.c.proposed_at.desc(), calls.c.id.desc())
+OPEN = ("pending", "approved", "started", "unknown")
+OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired")
+
+
+def _any_of(states: Iterable[str]) -> str:
+    """A condition as an index has it: SQLite would make a table of an IN each time."""
+    return "(" + " OR ".join(f"state = '{state}'" for state in states) + ")"
+
+
+# A call that starts and ends is written twice, and not in this index: those that run are
+# found by their time.
+_WAITING = _any_of(state for state in OPEN if state != "started")
+_OVER = _any_of(OVER)
+# A model may ask for a tool of any name, and an index takes only short ones.
+_LONGEST_NAME = 500
+_SHORT_NAME = f"length(tool) <= {_LONGEST_NAME}"
+# Most calls start when they are proposed. A call that had to wait for its turn has its row
+# long after the time by which rows are found.
+_LATE_SECONDS = 30
+_ENTERED = func.coalesce(calls.c.started_at, calls.c.ended_at)
+_LATE = f"coalesce(started_at, ended_at) > proposed_at + {_LATE_SECONDS}"
+# Asked beside a state, it lets a database use the index over these rows and not look at all others.
+IS_WAITING = text(_WAITING)
+IS_OVER = text(_OVER)
+IS_RUNNING = and_(
+    calls.c.state == "started",
+    calls.c.proposed_at >= select(func.min(owners.c.since)).scalar_subquery(),
+)
+_index("wieldy_calls_waiting", "state", "proposed_at", where=_WAITING)
+_index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
+_index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
+_index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
+_index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
+_index("wieldy_calls_late", _ENTERED, where=_LATE)
+
+
+def of_tool(tool: str) -> ColumnElement[bool]:
+    """The calls of a tool, found by the index where its name is in it."""
+    named = calls.c.tool == tool
+    return and_(named, text(_SHORT_NAME)) if len(pack_text(tool)) <= _LONGEST_NAME else named
+
+
+def in_state(state: str) -> ColumnElement[bool]:
+    """The calls that stand so, found by the index over such calls."""
+    if state == "started":
+        return IS_RUNNING
+    return and_(calls.c.state == state, IS_WAITING if state in OPEN else IS_OVER)
+
+
+def appeared_since(moment: float) -> tuple[ColumnElement[bool], ...]:
+    """Which rows may have been written first since then; each is found by an index."""
+    return calls.c.proposed_at >= moment, and_(moment <= _ENTERED, text(_LATE))
+
+
+# `key` is a digest of the session and the id, and `shelf` of the session alone: an index can't
+# hold texts of any length. `birth` tells an artifact from one of its id that was deleted before.
+artifacts = Table(
+    "wieldy_artifacts",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("shelf", String(64), nullable=False),
+    Column("birth", String(32), nullable=False),
+    Column("session", Free),
+    Column("id", Free, nullable=False),
+    Column("title", Free),
+    Column("content_type", Free, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Index("wieldy_artifacts_shelf", "shelf", "created_at"),
+)
+
+# `mark` is drawn for each change, so that a change that is made twice knows itself. `by` is who
+# made it, for a tool the id of its call; `similarity` is there where a near match was replaced.
+artifact_versions = Table(
+    "wieldy_artifact_versions",
+    metadata,
+    Column("birth", String(32), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("mark", String(32), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("content", Free, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("by", Free),
+    Column("similarity", Double),
+)
+
+
+# One row for each chat history. Its messages have the positions from `first`, below which
+# retention has removed them, up to `next`. `made` is the mark of the operation that made it.
+sessions = Table(
+    "wieldy_sessions",
+    metadata,
+    Column("id", Free, primary_key=True),
+    Column("made", String(32), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("next", BigInteger, nullable=False),
+)
+
+# `mark` is on the first message of what was appended at once.
+messages = Table(
+    "wieldy_messages",
+    metadata,
+    Column("session", Free, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("message", SqlText, nullable=False),
+    Column("mark", String(32)),
+)
+
+# `tools` are the fingerprints that an allow rule was made for, by the names of the tools.
+rules = Table(
+    "wieldy_rules",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("verdict", String(8), nullable=False),
+    Column("pattern", Free, nullable=False),
+    Column("conditions", SqlText, nullable=False),
+    Column("reason", Free),
+    Column("agent", Free),
+    Column("session", Free),
+    Column("tools", SqlText),
+    Column("made_by", Free),
+    Column("made_at", Double, nullable=False),
+    Column("expires_at", Double),
+)
+
+states = Table(
+    "wieldy_states",
+    metadata,
+    Column("name", Free, primary_key=True),
+    Column("state", SqlText, nullable=False),
+    Column("saved_at", Double, nullable=False),
+)
+
+# When work that all processes share was last done, by the store's own clock.
+chores = Table(
+    "wieldy_chores",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("done_at", Double, nullable=False),
+)

@@ -1,0 +1,163 @@
+"""A row of the ledger, as a program reads it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.errors import CallUnknown, CorruptRow
+from wieldy.core.permission.parked import Parked
+
+from .row_values import (
+    ENDS,
+    error_facts,
+    from_column,
+    read_call,
+    read_content,
+    read_error,
+    read_metadata,
+    to_column,
+)
+
+# What a damaged row may be damaged in.
+_READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+
+
+class Entry(Outcome):
+    """A recorded call. It is an outcome whose value is plain JSON, whatever the function gave.
+
+    `state` is the row's own: `status` is `PENDING` until the call has ended, and
+    an expired call has the status `DENIED`.
+    """
+
+    __slots__ = (
+        "asked",
+        "ended_at",
+        "fingerprint",
+        "owner",
+        "partial",
+        "proposed_at",
+        "started_at",
+        "state",
+    )
+
+    def __init__(self, row: Any) -> None:
+        self.state: str = row.state
+        status = _status(row.state)
+        call = read_call(row)
+        metadata = read_metadata(row)
+        for name in ("repairs", "late"):
+            if (kept := from_column(getattr(row, name))) is not None:
+                metadata.setdefault(name, kept)
+        if row.state == "pending" and row.requests is not None:
+            metadata["input"] = from_column(row.requests)
+        value = from_column(row.value)
+        error, content = read_error(row, status), read_content(row)
+        super().__init__(call, status, value, error, content, metadata, _seconds(row, metadata))
+        self.fingerprint: str | None = row.fingerprint
+        self.owner: str | None = row.owner
+        self.asked: str | None = row.asked
+        self.partial = bool(row.partial)
+        self.proposed_at: float = row.proposed_at
+        self.started_at: float | None = row.started_at
+        self.ended_at: float | None = row.ended_at
+
+    @property
+    def attempts(self) -> int:
+        """How often the function was entered, as far as it is known."""
+        entered = 1 if self.started_at is not None else 0
+        return int(self.metadata.get("attempts", entered))
+
+    @property
+    def cost(self) -> float | None:
+        """What the tool said that the call has cost."""
+        return self.metadata.get("cost")
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What else the tool said about the call."""
+        return dict(self.metadata.get("meta", {}))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call has come to an end, if only to an unknown one."""
+        return self.state in ENDS
+
+    @property
+    def free(self) -> bool:
+        """Whether it is approved, and nobody has taken it to run it."""
+        return self.state == "approved" and self.owner is None
+
+    def outcome(self) -> Outcome:
+        """The outcome alone, as a repeated call gets it."""
+        metadata = dict(self.metadata)
+        return Outcome(
+            self.call, self.status, self.value, self.error, self._content, metadata, self.seconds
+        )
+
+
+def read_entry(row: Any) -> Entry:
+    """The entry of a row; `CorruptRow` if it can't be read."""
+    try:
+        return Entry(row)
+    except _UNREADABLE as error:
+        raise CorruptRow(str(row.id), _said(error)) from error
+
+
+def read_shown(row: Any) -> Entry:
+    """The entry of a row, without the secrets that are kept while its call waits."""
+    if row.covered is None:
+        return read_entry(row)
+    return read_entry(SimpleNamespace(**{**row._mapping, "arguments": row.covered, "partial": 1}))
+
+
+def read_entry_or_say(row: Any) -> Entry:
+    """The entry to be shown, or in its place an unknown one that says what is wrong with it."""
+    try:
+        return read_shown(row)
+    except CorruptRow as error:
+        unknown = CallUnknown(str(row.tool), error.reason)
+        lost = dict.fromkeys(_READ)
+        said = {"state": "unknown", "partial": 1, "error": to_column(error_facts(unknown))}
+        return Entry(SimpleNamespace(**{**row._mapping, **lost, **said}))
+
+
+def read_parked(row: Any) -> Parked:
+    """The parked call of a row; `CorruptRow` if its arguments are not those that were parked."""
+    try:
+        parked = Parked(
+            read_call(row).replace(decision=None),
+            row.fingerprint,
+            reason=row.reason,
+            at=row.proposed_at,
+            expires_at=row.expires_at,
+            repairs=from_column(row.repairs) or (),
+            requests=from_column(row.requests),
+            state=from_column(row.paused),
+            covered=from_column(row.covered),
+            begun=row.started_at,
+        )
+        unchanged = parked.digest == row.digest or row.partial
+    except _UNREADABLE as error:
+        raise CorruptRow(str(row.id), _said(error)) from error
+    if not unchanged:
+        raise CorruptRow(row.id, "its arguments are not those that were kept")
+    return parked
+
+
+def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
+    """How long a call took; earlier versions kept that with what else happened."""
+    if row.seconds is not None:
+        return float(row.seconds)
+    taken = metadata.get("duration_ms")
+    return None if taken is None else taken / 1000
+
+
+def _status(state: str) -> Status:
+    if state == "expired":
+        return Status.DENIED
+    return Status(state) if state in ENDS else Status.PENDING
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

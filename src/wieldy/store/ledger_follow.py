@@ -1,0 +1,145 @@
+"""Follow the ledger: each call as it comes, and again whenever it changes."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, text
+
+from .databases.tables import IS_RUNNING, IS_WAITING, OPEN, appeared_since, calls, in_state
+from .ledger_entry import Entry, read_entry_or_say
+from .ledger_pages import CallFilter
+
+if TYPE_CHECKING:
+    from .store import Store
+
+# A row says when its change was made, and is seen when that is committed. This far apart, and
+# as far as two clocks may differ, the two can be for a call that was never seen open.
+_OVERLAP = 60.0
+# How long after a timeout the end of the abandoned function is waited for, and how long
+# before that the call may have been proposed.
+_LATE = 3600.0
+_LONGEST_TURN = 24 * 3600.0
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 1.0
+_AT_ONCE = 500
+
+
+class _Mark(NamedTuple):
+    """What a change of a row shows in."""
+
+    state: str
+    decided_at: float | None
+    started_at: float | None
+    ended_at: float | None
+    late: bool
+
+    def settled(self, now: float) -> bool:
+        """Whether the row will not change any more."""
+        abandoned = self.state == "timeout" and not self.late
+        return self.state not in OPEN and not (abandoned and (self.ended_at or 0) > now - _LATE)
+
+
+_MARKS = select(
+    calls.c.id,
+    calls.c.state,
+    calls.c.decided_at,
+    calls.c.started_at,
+    calls.c.ended_at,
+    calls.c.late.is_not(None).label("late"),
+)
+
+
+class Following:
+    """One reader of the ledger who wants every change, and where it has got to.
+
+    A call is known by its mark from when its row appears until it can't change any more,
+    so that a look asks for what has appeared and for what is open, and for nothing else.
+    """
+
+    def __init__(self, store: "Store", asked: CallFilter) -> None:
+        self._store = store
+        self._asked = asked
+        self._seen: dict[str, _Mark] = {}
+        self._looked = time.time()
+        self._commit: object = None
+
+    async def entries(self, last: int) -> AsyncIterator[Entry]:
+        """The newest calls, the oldest of them first, and then all that changes."""
+        newest = self._asked.newest.limit(last)
+        for row in await self._store.read(lambda connection: self._begin(connection, newest)):
+            yield read_entry_or_say(row)
+        pause = _FIRST_PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            changed = await self._store.read(self._look)
+            pause = _FIRST_PAUSE if changed else min(pause * 1.5, _LONGEST_PAUSE)
+            for row in changed:
+                yield read_entry_or_say(row)
+
+    def _begin(self, connection: Connection, newest: Select[Any]) -> list[Row[Any]]:
+        """The newest rows; all that was there before them counts as seen."""
+        self._looked = time.time()
+        abandoned = calls.c.proposed_at >= self._looked - _LATE - _LONGEST_TURN
+        before = (IS_RUNNING, and_(in_state("timeout"), abandoned))
+        marks = self._marks(connection, *before)
+        rows = connection.execute(newest).all()
+        self._seen = marks | _marked(rows)
+        return [*reversed(rows)]
+
+    def _look(self, connection: Connection) -> list[Row[Any]]:
+        """The rows that are not as they were last seen."""
+        began, known, commit = time.time(), self._seen, _last_commit(connection)
+        if commit == self._commit:
+            self._looked = began
+            return []
+        marks = self._marks(connection)
+        changed = [call_id for call_id, mark in marks.items() if known.get(call_id) != mark]
+        rows = [*_with_ids(connection, select(calls), changed)]
+        # Each statement sees what is there when it begins: a row may be newer than its mark.
+        self._seen, self._looked, self._commit = marks | _marked(rows), began, commit
+        return sorted(rows, key=_moment)
+
+    def _marks(self, connection: Connection, *others: ColumnElement[bool]) -> dict[str, _Mark]:
+        """How the calls stand that have appeared lately, wait, or may still change."""
+        since = self._looked - _OVERLAP
+        # Several statements: for each there is an index.
+        found: dict[str, _Mark] = {}
+        conditions: tuple[Any, ...] = (*others, IS_WAITING, *appeared_since(since))
+        for condition in conditions:
+            query = _MARKS.where(condition, *self._asked.belongs)
+            found |= _marked(connection.execute(query))
+        waited_for = [
+            call_id
+            for call_id, mark in self._seen.items()
+            if call_id not in found and not mark.settled(self._looked)
+        ]
+        return found | _marked(_with_ids(connection, _MARKS, waited_for))
+
+
+def _last_commit(connection: Connection) -> object:
+    """A sign that is the same until something is committed; to ask for it reads no row."""
+    if connection.dialect.name == "postgresql":
+        return connection.scalar(text("SELECT txid_current_snapshot()::text"))
+    # It says whether others have committed since this very connection was last asked.
+    version = connection.exec_driver_sql("PRAGMA data_version").scalar()
+    return connection.connection.driver_connection, version
+
+
+def _with_ids(connection: Connection, query: Select[Any], ids: Sequence[str]) -> Iterator[Row[Any]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        yield from connection.execute(query.where(calls.c.id.in_(some)))
+
+
+def _marked(rows: Iterable[Row[Any]]) -> dict[str, _Mark]:
+    return {
+        row.id: _Mark(row.state, row.decided_at, row.started_at, row.ended_at, bool(row.late))
+        for row in rows
+    }
+
+
+def _moment(row: Row[Any]) -> tuple[float, str]:
+    moments = (row.proposed_at, row.decided_at, row.started_at, row.ended_at)
+    return max(moment for moment in moments if moment is not None), row.id

@@ -1,0 +1,174 @@
+"""What is known of a call while it runs, and what is written when it starts and ends."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection
+
+from wieldy.core.arguments.argument_errors import mentions_secret
+from wieldy.core.call import NO_SCOPE, Call, Outcome
+from wieldy.core.canonical import digest_of
+from wieldy.core.errors import NotRecorded
+from wieldy.core.run import Run
+from wieldy.core.secrets.secret import redact_text
+
+from . import transitions
+from .databases.database import Operation
+from .databases.prepared_statements import Values, Write, insert_if_new
+from .databases.tables import calls
+from .process_owner import Owner
+from .row_values import (
+    argument_columns,
+    call_columns,
+    from_column,
+    to_column,
+    written_arguments,
+    written_outcome,
+)
+
+# Longer text takes long to write, too.
+_BRIEF = 50_000
+_MOST_REFUSED = 100_000
+
+
+class Record:
+    """What is known of a call's row while it runs."""
+
+    __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
+
+    def __init__(self, call: Call) -> None:
+        # What has neither a key nor an id that anybody knows can't have been made before.
+        self.id, unknown = call.named()
+        self.is_new = unknown and call.idempotency_key is None
+        self.proposed_at = time.time()
+        self.started_at: float | None = None
+        self.begun = False
+        self.over = False
+        self.owner: Owner | None = None
+        self.repeated = False
+
+    def leave(self) -> None:
+        """It does not run any more, and its row says so."""
+        if self.owner is not None:
+            self.owner.end(self)
+
+    def give_up(self) -> None:
+        """It does not run any more, and nobody can write that."""
+        if self.owner is not None:
+            self.owner.give_up(self)
+
+
+def digest_without_secrets(run: Run) -> str:
+    """A digest of the arguments without their secrets, to know a repeated call by."""
+    return digest_of(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
+
+
+def start_operation(run: Run, record: Record, owner: Owner) -> transitions.Put:
+    """The operation that writes that a call starts."""
+    call, tool = run.call, run.tool
+    arguments, partial = written_arguments(run.arguments, run.secrets)
+    begun = (record.proposed_at, record.started_at, owner.id)
+    row: Values = (record.id, tool.name, "started", tool.fingerprint, arguments, partial, *begun)
+    start, brief = transitions.START, len(arguments) < _BRIEF
+    if (
+        call.scope is not NO_SCOPE
+        or run.eventful
+        or call.provider_id is not None
+        or call.idempotency_key is not None
+    ):
+        more = _circumstances(run)
+        start, row = insert_if_new(calls, (*start.names, *more)), (*row, *more.values())
+    return transitions.Put(start, row, brief)
+
+
+def _circumstances(run: Run) -> dict[str, str]:
+    """What only some calls say when they start."""
+    call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
+    said = {
+        "asked": None if call.idempotency_key is None else digest_without_secrets(run),
+        "agent": scope.agent,
+        "session": scope.session,
+        "parent": scope.parent,
+        "provider_id": call.provider_id,
+        "idempotency_key": call.idempotency_key,
+        "repairs": to_column(repairs, run.secrets) if repairs else None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+class Ending(Write):
+    """How a call ended, also one that has no row yet."""
+
+    __slots__ = ("_outcome", "_record", "_run")
+    done = True
+
+    def __init__(self, run: Run, outcome: Outcome, record: Record) -> None:
+        self._run, self._outcome, self._record = run, outcome, record
+        record.over = True
+        written = written_outcome(outcome, run.secrets)
+        state, value, content, error, metadata, seconds = written
+        owner = None if record.owner is None else record.owner.id
+        begun = (time.time(), record.id, owner, record.started_at)
+        if content is None and error is None and metadata is None:
+            self.statement, self.values = transitions.FINISH, (state, value, seconds, *begun)
+        else:
+            self.statement, self.values = transitions.FINISH_FULLY, (*written, *begun)
+        self.brief = value is None or len(value) < _BRIEF
+
+    @property
+    def operation(self) -> Operation[bool]:
+        """What writes it, by whether the call has a row; whether that says so then."""
+        return self if self._record.started_at is not None else self.otherwise
+
+    def otherwise(self, connection: Connection) -> bool:
+        run, begun = self._run, self._record.started_at
+        written = dict(zip(self.statement.names, self.values, strict=True))
+        ended = {name: written.get(name) for name in transitions.END}
+        there = None if begun is None else transitions.find_row(connection, run.call.id)
+        if there is not None:
+            return bool(there.ended_at == ended["ended_at"])
+        if begun is None and run.call.decision is not None:
+            transitions.refuse_approved(connection, run.call.id, ended)
+        row = {**call_columns(run.call), **self._asked(), **ended}
+        if row["state"] != "ok":
+            # It uses up its key only if it has a value.
+            row["idempotency_key"] = None
+        entered = None if isinstance(self._outcome.error, NotRecorded) else begun
+        transitions.put({**row, "started_at": entered})(connection)
+        return True
+
+    def settled(self) -> None:
+        self._record.leave()
+
+    def refused(self) -> None:
+        self._record.give_up()
+
+    def _asked(self) -> dict[str, Any]:
+        """What was asked for, in a row that was not written when it started."""
+        run = self._run
+        row = {"proposed_at": self._record.proposed_at}
+        tool = getattr(run, "tool", None)
+        if tool is None:
+            return row
+        row.update(tool=tool.name, fingerprint=tool.fingerprint)
+        # What was sent to a tool with secrets, and not understood, may hold one anywhere.
+        if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
+            sent = run.call.arguments if run.accepted is None else run.accepted
+            write = argument_columns if "values" in vars(run) else _refused_columns
+            row.update(write(sent, run.secrets))
+        return row
+
+
+def _refused_columns(sent: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """Arguments that were not accepted; nobody runs them, so that a beginning is enough."""
+    if isinstance(sent, str) and len(sent) <= _MOST_REFUSED:
+        with suppress(ValueError):
+            sent = from_column(sent)
+    kept = None if isinstance(sent, str) else argument_columns(sent, secrets)
+    # Covered before it is cut: half a secret would not be known as one.
+    whole = redact_text(sent, secrets) if kept is None else kept["arguments"]
+    if len(whole) <= _MOST_REFUSED:
+        return kept or argument_columns(sent, secrets)
+    marker = f"… [cut: {_MOST_REFUSED:,} of {len(whole):,} characters kept]"
+    return {"arguments": to_column(whole[:_MOST_REFUSED] + marker), "partial": 1}

@@ -1,0 +1,206 @@
+"""A store in use: its database, this process as its owner, and a pulse."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from time import perf_counter
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import URL
+
+from wieldy.core.errors import StoreUnavailable
+
+from .databases.database import Job, Operation, open_database
+from .databases.migrations import migrate_database
+from .databases.prepared_statements import Write
+from .process_owner import PULSE_SECONDS, Owner
+from .pruning import Pruning, Step, claim_pruning, give_back
+
+T = TypeVar("T")
+# Ends of calls that ran come first and are few: nothing starts while nothing can be written.
+_MOST_OWED = 10_000
+_RETRY_SECONDS = 1.0
+_log = logging.getLogger("wieldy")
+
+
+class StoreClosed(StoreUnavailable):
+    """It was closed before anything was handed in."""
+
+
+class Opened:
+    """What there is only after a store was opened. Made on a thread that may block."""
+
+    def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
+        self.owner = Owner()
+        self.database = open_database(url, durability)
+        self.commit_here = self.database.commit_here
+        self._owed: deque[Operation[Any]] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._away = False
+        self._closing = threading.Event()
+        self._pruning = pruning
+        self._prunable: list[Step] = []
+        self._stirred = threading.Event()
+        try:
+            self._note(self._wait_for(self._arrive))
+        except BaseException:
+            self.database.close()
+            raise
+        self._pulse = threading.Thread(target=self._beat, name="wieldy-pulse", daemon=True)
+        self._pulse.start()
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Run it and answer when it is durable; concurrent writers share a commit."""
+        database = self.database
+        if database.quiet and perf_counter() > database.gives_way_at:
+            await database.give_way()
+            if isinstance(operation, Write) and database.commit_here(operation):
+                done: T = operation.done
+                return done
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._submit(Job(operation, future, loop))
+        return await future
+
+    def read(self, operation: Operation[T]) -> "Future[T]":
+        """Run it beside the writer."""
+        with self._lock:
+            if self._closed:
+                raise _closed()
+            return self.database.read(operation)
+
+    def insist(self, operation: Operation[Any]) -> None:
+        """Run it soon, from any thread, and again until it gets through."""
+
+        def look(done: "Future[Any]") -> None:
+            error = done.exception()
+            if isinstance(error, StoreUnavailable):
+                self.owe(operation)
+            else:
+                _tell(operation, error is None)
+
+        future: Future[Any] = Future()
+        future.add_done_callback(look)
+        self._submit(Job(operation, future))
+
+    def owe(self, operation: Operation[Any]) -> None:
+        """Try an operation again, every second, until it gets through."""
+        if len(self._owed) < _MOST_OWED:
+            self._owed.append(operation)
+            self._stirred.set()
+        else:
+            _tell(operation, False)
+            _log.error("The store has not been written for long; the end of a call is given up")
+
+    def close(self) -> None:
+        """Say goodbye and let go. It blocks."""
+        self._closing.set()
+        self._stirred.set()
+        self._pulse.join()
+        with self._lock:
+            # Whoever starts a call from now on must find another owner, not one who has left.
+            self._closed = True
+        self.database.leave_to_writer()
+        self._pay()
+        if self._prunable:
+            self._gets_through(give_back)
+        # Who can't say goodbye is found dead later.
+        self._gets_through(self.owner.leave)
+        self.database.close()
+
+    def _arrive(self, connection: Connection) -> bool:
+        migrate_database(connection)
+        return self._sign(connection)
+
+    def _sign(self, connection: Connection) -> bool:
+        """Say that we are here, and find who is not; whether it is for us to prune now."""
+        self.owner.beat(connection)
+        self.owner.sweep(connection)
+        return self._pruning.due_by_itself and claim_pruning(connection)
+
+    def _note(self, due: bool) -> None:
+        self.owner.heard()
+        if due:
+            self._prunable = self._pruning.steps()
+
+    def _beat(self) -> None:
+        self._prune()
+        while not self._closing.is_set():
+            self._stirred.wait(PULSE_SECONDS)
+            self._stirred.clear()
+            if self._owed:
+                self._closing.wait(_RETRY_SECONDS)
+            self._gets_through(self._sign, self._note)
+            self._pay()
+            self._prune()
+            if self._owed:
+                self._stirred.set()
+
+    def _prune(self) -> None:
+        """Remove what need not be kept, step by step, until the next pulse is near."""
+        until = time.monotonic() + PULSE_SECONDS / 2
+        while self._prunable and not self._closing.is_set() and time.monotonic() < until:
+            try:
+                removed = self._wait_for(self._prunable[0][1])
+            except Exception:
+                # Without a pulse others would take us for dead.
+                _log.warning("The store could not be pruned; it is tried again", exc_info=True)
+                return
+            if not removed:
+                self._prunable.pop(0)
+
+    def _pay(self) -> None:
+        while self._owed:
+            if not self._gets_through(self._owed[0]):
+                return
+            self._owed.popleft()
+
+    def _gets_through(
+        self, operation: Operation[T], then: Callable[[T], None] | None = None
+    ) -> bool:
+        """Whether it is done with: written, or refused for good."""
+        try:
+            result = self._wait_for(operation)
+            _tell(operation, True)
+            if then is not None:
+                then(result)
+        except StoreUnavailable:
+            # Once for each time that it is away, however long that is.
+            level = logging.DEBUG if self._away else logging.WARNING
+            _log.log(level, "The store can't be written; it is tried again", exc_info=True)
+            self._away = True
+            return False
+        except Exception:
+            _tell(operation, False)
+            _log.exception("The store refused what it was owed")
+        self._away = False
+        return True
+
+    def _submit(self, job: Job) -> None:
+        with self._lock:
+            if self._closed:
+                raise _closed()
+            self.database.submit(job)
+
+    def _wait_for(self, operation: Operation[T]) -> T:
+        future: Future[T] = Future()
+        self.database.submit(Job(operation, future))
+        return future.result()
+
+
+def _tell(operation: Operation[Any], durable: bool) -> None:
+    if isinstance(operation, Write):
+        if durable:
+            operation.settled()
+        else:
+            operation.refused()
+
+
+def _closed() -> StoreClosed:
+    return StoreClosed("it was closed", "The next call opens it again.")

@@ -1,0 +1,180 @@
+"""Who runs a call: a process, alive as long as its machine or its pulse says so."""
+
+import math
+import os
+import socket
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from .databases.tables import IS_WAITING, calls, owners
+
+PULSE_SECONDS = 10.0
+_SILENT_SECONDS = 60.0
+# Others may have taken us for dead if our last word is older than this, by some margin.
+_FRESH_SECONDS = 30.0
+_NO_PROC = "?"
+# A clock that is further behind than this was set back, and is believed.
+_CLOSE = 0.001
+
+
+class Owner:
+    """This process, as one opened store knows it.
+
+    Its row says from when on the calls were proposed that it runs, so that they are found
+    when it is gone. That reaches further with every pulse, and back where a call needs it.
+    """
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
+        self.pid = os.getpid()
+        self._host = _host()
+        self._born = _born(self.pid)
+        self._lock = threading.Lock()
+        self._last = 0.0
+        # When the calls were proposed that we run, by their starts: one call may be made twice.
+        self.running: dict[object, float] = {}
+        # When the first was proposed whose end nobody will write while we live.
+        self._given_up = math.inf
+        # The latest that our row may say. What it does say may be earlier.
+        self._since = 0.0
+        self._heard = -math.inf
+
+    def begin(self, start: object, proposed_at: float) -> tuple[float, bool]:
+        """The moment when a call starts, and whether our row in the store covers it already.
+
+        It runs until `end`, or `give_up`, is told of the same `start`. The moment is never
+        twice the same: a start is known by its owner and its time.
+        """
+        with self._lock:
+            now = time.time()
+            if self._last - _CLOSE < now <= self._last:
+                now = math.nextafter(self._last, math.inf)
+            self._last = now
+            self.running[start] = proposed_at
+            return now, proposed_at >= self._since and abs(now - self._heard) < _FRESH_SECONDS
+
+    def end(self, start: object) -> None:
+        """A call does not run any more, and its row says so. From any thread."""
+        self.running.pop(start, None)
+
+    def give_up(self, start: object) -> None:
+        """A call does not run any more, which nobody can write: it is found when we are gone."""
+        with self._lock:
+            self._given_up = min(self._given_up, self.running.pop(start, math.inf))
+
+    def heard(self) -> None:
+        """What we said last is durable."""
+        self._heard = time.time()
+
+    def beat(self, connection: Connection) -> None:
+        """Say that we are here, and what we run."""
+        with self._lock:
+            since = min(list(self.running.values()), default=time.time())
+            since = min(since, self._given_up)
+            self._since = max(self._since, since)
+        said = {"pulse": shared_clock(connection), "since": since}
+        beaten = update(owners).where(owners.c.id == self.id).values(said)
+        if connection.execute(beaten).rowcount == 0:
+            facts = {"host": self._host, "pid": self.pid, "born": self._born}
+            connection.execute(insert(owners).values(id=self.id, **said, **facts))
+
+    def resume(self, connection: Connection, call_id: str, start: object) -> None:
+        """A call starts that was proposed at some time before."""
+        proposed = select(calls.c.proposed_at).where(calls.c.id == call_id)
+        self.running[start] = connection.scalar(proposed) or 0.0
+        self.beat(connection)
+
+    def leave(self, connection: Connection) -> None:
+        """Say that we are gone, unless calls of ours are still open."""
+        claimed = and_(calls.c.owner == self.id, IS_WAITING, calls.c.state == "approved")
+        since = select(owners.c.since).where(owners.c.id == self.id).scalar_subquery()
+        ours = or_(exists().where(claimed), exists().where(_runs(self.id, since)))
+        connection.execute(delete(owners).where(owners.c.id == self.id, ~ours))
+
+    def sweep(self, connection: Connection) -> list[str]:
+        """Take what dead owners left: started calls become unknown, approved ones free.
+
+        Gives the ids of the calls that changed.
+        """
+        now = shared_clock(connection)
+        changed: list[str] = []
+        dead: list[str] = []
+        for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
+            if self._is_alive(row, now):
+                continue
+            if _may_come_late(connection, row, now) or _remove(connection, row):
+                started = update(calls).where(_runs(row.id, row.since)).values(state="unknown")
+                changed += connection.scalars(started.returning(calls.c.id)).all()
+                dead.append(row.id)
+        alive = select(owners.c.id).where(owners.c.id.not_in(dead))
+        orphaned = calls.c.owner.not_in(alive)
+        approved = update(calls).where(orphaned, IS_WAITING, calls.c.state == "approved")
+        changed += connection.scalars(approved.values(owner=None).returning(calls.c.id)).all()
+        return changed
+
+    def _is_alive(self, row: Any, now: float) -> bool:
+        if row.host == self._host and row.born != _NO_PROC:
+            return bool(_born(row.pid) == row.born)
+        return bool(row.pulse > now - _SILENT_SECONDS)
+
+
+def _may_come_late(connection: Connection, row: Any, now: float) -> bool:
+    """Whether a server may still be about to commit what a dead process sent it last."""
+    return connection.dialect.name == "postgresql" and bool(row.pulse > now - _SILENT_SECONDS)
+
+
+def _remove(connection: Connection, row: Any) -> bool:
+    """Remove an owner as it was found; it stays if it has given a sign of life meanwhile."""
+    found = and_(owners.c.id == row.id, owners.c.pulse == row.pulse)
+    return connection.execute(delete(owners).where(found)).rowcount > 0
+
+
+def _runs(owner: str, since: Any) -> ColumnElement[bool]:
+    """The calls that an owner has started and not ended."""
+    started = and_(calls.c.owner == owner, calls.c.state == "started")
+    return and_(calls.c.proposed_at >= since, started)
+
+
+def shared_clock(connection: Connection) -> float:
+    """A clock that all processes on this store share."""
+    if connection.dialect.name == "postgresql":
+        asked = connection.scalar(text("SELECT extract(epoch FROM clock_timestamp())::float8"))
+        return float(asked or 0.0)
+    return time.time()
+
+
+def _host() -> str:
+    """Where process ids mean the same: this machine, since it started, in this container."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{socket.gethostname()}/{uuid.getnode()}"
+
+
+def _born(pid: int) -> str:
+    """When the process of this id was started: ids are used again, moments are not."""
+    if not Path("/proc/self/stat").exists():
+        return _NO_PROC
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "gone"
+    # A zombie has ended and only waits for its parent to notice.
+    return "gone" if stat[0] in "ZX" else stat[19]

@@ -1,0 +1,268 @@
+"""Between the values that travel and the rows that stay."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from json import encoder
+from types import NoneType
+from typing import Any, get_args
+
+from pydantic_core import to_jsonable_python
+
+from wieldy.core.block import Block, Text, read_block
+from wieldy.core.call import Call, Decision, Outcome, Scope, Status
+from wieldy.core.choices import CallState
+from wieldy.core.errors import (
+    CallDenied,
+    CallError,
+    CallInterrupted,
+    CallTimeout,
+    CallUnknown,
+    InvalidArguments,
+    InvalidResult,
+    KeyTaken,
+    NotChecked,
+    NotRecorded,
+    RecordedFailure,
+    ToolFailed,
+    ToolNotFound,
+)
+from wieldy.core.secrets.secret import is_secret, redact_data, redact_text, reveal_secret
+
+ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
+STATES: tuple[CallState, ...] = get_args(CallState)
+Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
+OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")
+# What can't be a block, or hold nothing else.
+_PLAIN = frozenset((str, dict, int, float, bool, NoneType))
+# What each error is made from again, beside the tool's name.
+_FACTS: dict[type[CallError], str] = {
+    CallDenied: "reason",
+    CallTimeout: "seconds",
+    CallUnknown: "reason",
+    InvalidArguments: "problems",
+    InvalidResult: "problem",
+    KeyTaken: "first",
+    NotChecked: "reason",
+    NotRecorded: "reason",
+}
+_KINDS = {kind.__name__: kind for kind in _FACTS}
+
+
+def call_columns(call: Call) -> dict[str, Any]:
+    """What is kept of a call, beside its arguments."""
+    scope = call.scope
+    return {
+        "id": call.id,
+        "tool": call.tool if isinstance(call.tool, str) else repr(call.tool),
+        "agent": scope.agent,
+        "session": scope.session,
+        "parent": scope.parent,
+        "provider_id": call.provider_id,
+        "idempotency_key": call.idempotency_key,
+        "partial": 0,
+    }
+
+
+def decision_columns(decision: Decision) -> dict[str, Any]:
+    """What is kept of a decision: who said what, and when."""
+    return {
+        "decided_at": decision.at,
+        "decided_by": decision.by,
+        "decided_why": decision.reason,
+    }
+
+
+def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments as they are kept, and whether that is all of them."""
+    text, partial = written_arguments(arguments, secrets)
+    return {"arguments": text, "partial": partial}
+
+
+def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, int]:
+    """The arguments as they are kept, and 1 if that is not all of them."""
+    try:
+        text = "".join(_dump(redact_data(arguments, secrets) if secrets else arguments, 0))
+        whole = not secrets or text == "".join(_dump(arguments, 0))
+    except Exception:
+        return to_column(arguments, secrets), 1
+    return text, 0 if whole else 1
+
+
+def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """What is kept of how a call ended, without its secrets."""
+    return dict(zip(OUTCOME, written_outcome(outcome, secrets), strict=True))
+
+
+def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
+    """The same as values, in the order of `OUTCOME`."""
+    value, error, content = outcome.value, outcome.error, None
+    write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
+    if outcome._content is not None or (type(value) not in _PLAIN and _has_blocks(value)):
+        content = write(list(outcome.content))
+    return (
+        outcome.status._value_,
+        None if value is None else write(value),
+        content,
+        None if error is None else write(error_facts(error)),
+        write(outcome._metadata) if outcome._metadata else None,
+        outcome.seconds,
+    )
+
+
+def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
+    """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
+    text = _written(value)
+    if not secrets:
+        return text
+    try:
+        return json.dumps(redact_data(json.loads(text), secrets))
+    except RecursionError:
+        # Too deep to be walked through; covered as text it is, whatever the secrets are.
+        return json.dumps(redact_text(text, secrets))
+
+
+def from_column(text: str | None) -> Any:
+    """The value of a JSON column; its text where it is too deep to be read from here."""
+    try:
+        return None if text is None else json.loads(text)
+    except RecursionError:
+        return text
+
+
+def reveal_arguments(arguments: Any) -> Any:
+    """Arguments with their secrets as plain strings, to be kept while the call waits."""
+    if isinstance(arguments, Mapping):
+        return {key: reveal_arguments(value) for key, value in arguments.items()}
+    if isinstance(arguments, list | tuple):
+        return [reveal_arguments(value) for value in arguments]
+    return reveal_secret(arguments)
+
+
+def read_call(row: Any) -> Call:
+    """The call that a row holds, with the decision on it."""
+    decision = None
+    if row.decided_at is not None:
+        decision = Decision(
+            bool(row.approved),
+            row.fingerprint or "",
+            row.digest or "",
+            at=row.decided_at,
+            by=row.decided_by,
+            reason=row.decided_why,
+            answers=from_column(row.answers),
+            state=from_column(row.paused),
+        )
+    arguments = from_column(row.arguments)
+    scope = Scope(row.agent, row.session, row.parent)
+    key = row.idempotency_key
+    return Call(row.tool, arguments, scope, row.id, row.provider_id, decision, key)
+
+
+def read_content(row: Any) -> tuple[Block, ...] | None:
+    """The blocks that a row holds, where they are not simply its value."""
+    stored = from_column(row.content)
+    if isinstance(stored, str):
+        return (Text(stored),)
+    return None if stored is None else tuple(map(read_block, stored))
+
+
+def read_metadata(row: Any) -> dict[str, Any]:
+    """What a row says of how its call went."""
+    stored = from_column(row.metadata) or {}
+    found: dict[str, Any] = {"unreadable": stored} if isinstance(stored, str) else stored
+    return found
+
+
+def read_error(row: Any, status: Status) -> CallError | None:
+    """The error that a row holds, made anew."""
+    facts = from_column(row.error)
+    if facts is None:
+        return _missing_error(row, status)
+    kind, message = facts["kind"], facts["message"]
+    if kind in _KINDS:
+        made: CallError = _KINDS[kind](row.tool, facts["fact"])
+        return made
+    if kind == "ToolNotFound":
+        return ToolNotFound(row.tool, reason=message)
+    if kind == "CallInterrupted":
+        return CallInterrupted(row.tool)
+    return ToolFailed(RecordedFailure(message), message)
+
+
+def _missing_error(row: Any, status: Status) -> CallError | None:
+    if status is Status.UNKNOWN:
+        return CallUnknown(row.tool, "the process that ran it is gone")
+    if status in (Status.OK, Status.PENDING):
+        return None
+    raise ValueError(f"it ended as {row.state} and has no error")
+
+
+def error_facts(error: CallError) -> dict[str, Any]:
+    """An error as data: its kind, its words, and what it is made from again."""
+    facts: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    attribute = _FACTS.get(type(error))
+    if attribute is not None:
+        facts["fact"] = getattr(error, attribute)
+    return facts
+
+
+def _has_blocks(value: Any) -> bool:
+    """Whether the value shows as blocks of its own, which JSON would flatten."""
+    try:
+        if isinstance(value, list | tuple):
+            return bool(value) and all(isinstance(item, Block) for item in value)
+        return isinstance(value, Block)
+    except Exception:
+        # Other people's values, which may raise anything when they are looked at.
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know, in terms of what it does."""
+    if isinstance(value, Block):
+        return value.to_dict()
+    if is_secret(value):
+        return str(value)
+    return to_jsonable_python(
+        value, fallback=_shown, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
+    )
+
+
+def _written(value: Any) -> str:
+    if type(value) is str:
+        return encoder.encode_basestring_ascii(value)
+    try:
+        return "".join(_encode(value, 0))
+    except Exception:
+        # Other people's values, which may raise anything when they are looked at.
+        return json.dumps(_shown(value))
+
+
+def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
+    """What writes JSON in parts, as `json.dumps` does in twice the time: it makes this each time.
+
+    The number is how deep the value is indented, which is not at all.
+    """
+    make: Any = getattr(encoder, "c_make_encoder", None)
+    text = encoder.encode_basestring_ascii
+    try:
+        parts: Callable[[Any, int], Iterable[str]] = make(
+            None, default, text, None, ": ", ", ", False, False, True
+        )
+    except TypeError:
+        # It is not part of what Python promises to have.
+        whole = json.JSONEncoder(default=default).encode
+        return lambda value, depth: [whole(value)]
+    return parts
+
+
+_dump = _encoding(json.JSONEncoder().default)
+_encode = _encoding(_plain)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that can't be shown>"

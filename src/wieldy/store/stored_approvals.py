@@ -1,0 +1,273 @@
+"""Parked calls in a store: seen by every process, decided by one, run by one."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from wieldy.core.call import Call, Decision, Outcome
+from wieldy.core.canonical import digest_of
+from wieldy.core.errors import (
+    CallDenied,
+    CallNotFound,
+    CallUnknown,
+    CorruptRow,
+    NotRecorded,
+    StoreError,
+    StoreUnavailable,
+)
+from wieldy.core.permission.parked import Edited, Parked, check_agreement, went_on
+from wieldy.core.run import Run
+
+from . import transitions
+from .databases.tables import IS_WAITING, calls
+from .ledger_entry import Entry, read_entry, read_parked
+from .row_values import (
+    argument_columns,
+    call_columns,
+    decision_columns,
+    from_column,
+    outcome_columns,
+    reveal_arguments,
+    to_column,
+)
+from .wakeups import Repeated
+
+if TYPE_CHECKING:
+    from .store import Store
+
+_REMEMBERED = 1000
+_log = logging.getLogger("wieldy")
+
+
+class StoredApprovals:
+    """The parked calls of all processes on a store."""
+
+    def __init__(self, store: "Store") -> None:
+        self._store = store
+        # What can't be stored, of calls that were parked here.
+        self._deps: OrderedDict[str, Any] = OrderedDict()
+
+    async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
+        """Keep a call until it is decided. False means that its id is taken."""
+        if self._store.recorder.reruns(parked.id):
+            raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
+        row = _parked_row(parked, secrets)
+        try:
+            first = await self._store.write(transitions.put(row))
+            taken = first == parked.id and not await self._repeats(parked.call)
+        except StoreError as error:
+            raise NotRecorded(parked.tool, str(error)) from error
+        if taken:
+            return False
+        if first is not None:
+            raise Repeated(first)
+        self._remember(parked)
+        return True
+
+    async def suspend(self, parked: Parked, run: Run) -> bool:
+        """Keep a call that has run and asked for input. False means that it is not ours."""
+        values = {
+            **_argument_columns(parked.call.arguments, run.secrets),
+            "reason": parked.reason,
+            "requests": to_column(parked.requests),
+            "paused": to_column(parked.state),
+            "expires_at": parked.expires_at,
+        }
+        record = run.record
+        if record.owner is None:
+            raise CallUnknown(parked.tool, "it asked for input before it had started")
+        begun = (parked.id, record.owner.id, record.started_at)
+        try:
+            ours = await self._store.write(lambda c: transitions.suspend(c, *begun, values))
+        except StoreError as error:
+            raise CallUnknown(parked.tool, str(error)) from error
+        record.leave()
+        self._remember(parked)
+        self._store.bell.ring(parked.id)
+        return ours
+
+    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+        """The calls that wait, the oldest first: undecided, or approved and not yet run."""
+        waiting = _waiting(agent, session)
+        rows = await self._store.read(waiting)
+        # What nobody can write to is read as it is.
+        with suppress(StoreUnavailable):
+            claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
+            if claimed and await self._store.sweep():
+                rows = await self._store.read(waiting)
+        found = []
+        for row in rows:
+            if row.owner is not None:
+                continue
+            try:
+                found.append(self._read(row))
+            except CorruptRow as error:
+                _log.error("A pending call is left out. %s", error)
+        return found
+
+    async def find(self, call_id: str) -> Parked:
+        """The parked call of this id, decided or not; `CallNotFound` otherwise."""
+        row = await self._store.read(lambda c: transitions.find_row(c, call_id))
+        return self._read(_parked(row, call_id))
+
+    async def approve(
+        self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
+    ) -> Call:
+        """Record a yes, once, and give the call as decided; the first decision holds."""
+        opened = await self._store.opened()
+        values = {**decision_columns(decision), "owner": opened.owner.id if here else None}
+        if decision.answers is not None:
+            values["answers"] = to_column(decision.answers)
+        if edited is not None:
+            values.update(_argument_columns(edited.arguments, edited.secrets))
+            values["repairs"] = _repairs(edited.repairs, edited.secrets)
+        found = (parked.id, parked.begun)
+        with self._given_back(parked.id, opened.owner.id):
+            row = await opened.write(lambda c: transitions.approve(c, *found, values))
+        return self._decided(row, parked, decision)
+
+    async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
+        """Record a no and the outcome it makes; whether this was the one that counts."""
+        call, decision = outcome.call, outcome.call.decision
+        assert decision is not None
+        values = {**decision_columns(decision), **outcome_columns(outcome, ())}
+        values["ended_at"] = decision.at
+        if outcome.metadata.get("expired"):
+            values["state"] = "expired"
+        found = (parked.id, parked.begun)
+        row = await self._store.write(lambda c: transitions.refuse(c, *found, values))
+        decided = self._decided(row, parked, decision)
+        self._deps.pop(call.id, None)
+        assert decided.decision is not None
+        return decided.decision.at == decision.at
+
+    async def claim(self, call_id: str) -> bool:
+        """Whether the caller may run this approved call; the one who starts it does."""
+        opened = await self._store.opened()
+        with self._given_back(call_id, opened.owner.id):
+            entry = await self._store.entry(call_id)
+            if entry.owner not in (None, opened.owner.id) and await self._store.sweep():
+                entry = await self._store.entry(call_id)
+        return entry.state == "approved" and entry.owner in (None, opened.owner.id)
+
+    async def abandon(self, outcome: Outcome) -> bool:
+        """End an approved call that nobody has claimed; whether this ended it."""
+        call_id = outcome.call.id
+        if not await self.claim(call_id):
+            return False
+        values = {**outcome_columns(outcome, ()), "state": "expired", "ended_at": time.time()}
+        ended = await self._store.write(lambda c: transitions.abandon(c, call_id, values))
+        if ended:
+            self._deps.pop(call_id, None)
+            self._store.bell.ring(call_id)
+        return ended
+
+    async def finish(self, call_id: str, outcome: Outcome) -> None:
+        """The end is recorded where every end is; here nothing is left to keep."""
+        self._deps.pop(call_id, None)
+
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a decided call ended; its receipt if nobody runs it, or if it waits once more."""
+        entry = await self._store.until(call_id, _at_rest)
+        return entry.outcome()
+
+    async def watch(self, call_id: str) -> Outcome | None:
+        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
+        return entry.outcome() if entry.ended else None
+
+    async def _repeats(self, call: Call) -> bool:
+        """Whether the call that has this id has the same key too: it is made once more."""
+        key = call.idempotency_key
+        if key is None:
+            return False
+        return await self._store.read(lambda c: transitions.find_key(c, key)) == call.id
+
+    def _remember(self, parked: Parked) -> None:
+        if parked.deps is not None:
+            self._deps[parked.id] = parked.deps
+            if len(self._deps) > _REMEMBERED:
+                self._deps.popitem(last=False)
+
+    @contextmanager
+    def _given_back(self, call_id: str, owner: str) -> Iterator[None]:
+        """Let others run an approved call if whoever was about to gives up inside."""
+        try:
+            yield
+        except (StoreError, asyncio.CancelledError):
+            self._store.insist(lambda c: transitions.release(c, call_id, owner))
+            raise
+
+    def _read(self, row: Row[Any]) -> Parked:
+        parked = read_parked(row)
+        parked.deps = self._deps.get(parked.id)
+        return parked
+
+    def _decided(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
+        """The call as decided by whoever was first; `AlreadyDecided` if that was another way."""
+        row = _parked(row, seen.id)
+        if row.state == "pending":
+            raise went_on(seen, row.decided_by)
+        call = read_entry(row).call
+        self._store.bell.ring(seen.id)
+        check_agreement(call, decision)
+        return call
+
+
+def _at_rest(entry: Entry) -> bool:
+    return entry.ended or entry.free or entry.state == "pending"
+
+
+def _waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
+    """What reads the calls that wait, of one agent or session where it is named."""
+    waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
+    for column, name in ((calls.c.agent, agent), (calls.c.session, session)):
+        if name is not None:
+            # Few calls wait, and a session may have had many: its index is the wrong one here.
+            waiting = waiting.where(func.coalesce(column, "", type_=column.type) == name)
+    waiting = waiting.order_by(calls.c.proposed_at)
+    return lambda connection: list(connection.execute(waiting).all())
+
+
+def _parked(row: Row[Any] | None, call_id: str) -> Row[Any]:
+    """The row of a call that waits or has waited; others were never anybody's to decide."""
+    if row is None or row.digest is None:
+        raise CallNotFound(call_id)
+    return row
+
+
+def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
+    arguments = _argument_columns(parked.call.arguments, secrets)
+    return {
+        **call_columns(parked.call),
+        **arguments,
+        "state": "pending",
+        "asked": digest_of(from_column(arguments["covered"] or arguments["arguments"])),
+        "fingerprint": parked.fingerprint,
+        "reason": parked.reason,
+        "repairs": _repairs(parked.repairs, secrets),
+        "proposed_at": parked.at,
+        "expires_at": parked.expires_at,
+    }
+
+
+def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """All arguments, for as long as the call waits, and what replaces them then."""
+    plain = reveal_arguments(arguments)
+    whole, covered = argument_columns(plain, ()), argument_columns(plain, secrets)
+    differs = covered["arguments"] != whole["arguments"]
+    return {
+        **whole,
+        "covered": covered["arguments"] if differs else None,
+        "digest": digest_of(from_column(whole["arguments"])),
+    }
+
+
+def _repairs(repairs: Sequence[Any], secrets: tuple[str, ...]) -> str | None:
+    return to_column(repairs, secrets) if repairs else None

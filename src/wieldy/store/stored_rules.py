@@ -1,0 +1,377 @@
+"""Standing rules in a store: they hold in every process that shares it."""
+
+import asyncio
+import json
+import logging
+import math
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, select
+
+from wieldy.core.call import check_id
+from wieldy.core.errors import NotKept, StoreError
+from wieldy.core.names import find_near_names
+from wieldy.core.permission.conditions import Matcher
+from wieldy.core.permission.rules import Rule, Verdict
+from wieldy.core.registry import Registry
+from wieldy.core.toolbox_state import export_where, import_where
+
+from .databases.database import Database
+from .databases.prepared_statements import insert_new
+from .databases.tables import rules
+from .process_owner import shared_clock
+from .wakeups import shared_future
+
+if TYPE_CHECKING:
+    from .store import Store
+
+Where = Mapping[str, Matcher] | None
+_Found = tuple[float, Sequence[Row[Any]]]
+# How long a process may go without looking what others have changed.
+_SECONDS = 1.0
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_log = logging.getLogger("wieldy")
+
+
+class StandingRule:
+    """A stored rule. `dead` says why it no longer holds, and is None while it does.
+
+    `tools` are the fingerprints that an allow rule was made for, by name.
+    """
+
+    __slots__ = (
+        "agent",
+        "by",
+        "dead",
+        "expires_at",
+        "id",
+        "made_at",
+        "pattern",
+        "reason",
+        "session",
+        "tools",
+        "verdict",
+        "where",
+    )
+
+    def __init__(self, row: Any, dead: str | None = None) -> None:
+        self.id: str = row.id
+        self.verdict: str = row.verdict
+        self.pattern: str = row.pattern
+        self.where: dict[str, Matcher] = import_where(json.loads(row.conditions))
+        self.reason: str | None = row.reason
+        self.agent: str | None = row.agent
+        self.session: str | None = row.session
+        self.tools: dict[str, str] | None = None if row.tools is None else json.loads(row.tools)
+        self.by: str | None = row.made_by
+        self.made_at: float = row.made_at
+        self.expires_at: float | None = row.expires_at
+        self.dead = dead
+
+    def __repr__(self) -> str:
+        dead = "" if self.dead is None else f", dead: {self.dead}"
+        return f"StandingRule({self.verdict} {self.pattern!r}, id={self.id!r}{dead})"
+
+
+class Standing:
+    """The standing rules of a store. They count like those of `box.rules`, and with them.
+
+    An allow rule holds for the tools that match it when it is made, as they are
+    then; a tool that changes or comes later is asked about. Rules that ask or deny
+    hold for whatever matches.
+    """
+
+    def __init__(self, store: "Store", registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._seen: Sequence[Row[Any]] = ()
+        self._rules: tuple[Rule, ...] = ()
+        self._reading: Future[None] | None = None
+        self._source: Database | None = None
+        self._changes = 0
+        self.good_until = -math.inf
+        # How far the store's clock is before ours.
+        self._ahead = 0.0
+        self.edition = 0
+
+    async def allow(
+        self,
+        pattern: str,
+        where: Where = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        expires_in: float | None = None,
+        by: str | None = None,
+    ) -> StandingRule:
+        """Let matching calls run without asking, of tools that are here and as they are now."""
+        tools = self._matching(pattern)
+        if not tools:
+            raise ValueError(_no_tool(pattern, self._registry.names()))
+        row = _row(Verdict.ALLOW, pattern, where, None, agent, session, by)
+        return await self._put({**row, "tools": json.dumps(tools)}, expires_in)
+
+    async def ask(
+        self,
+        pattern: str,
+        where: Where = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        expires_in: float | None = None,
+        by: str | None = None,
+    ) -> StandingRule:
+        """Ask a person before matching calls run."""
+        row = _row(Verdict.ASK, pattern, where, reason, agent, session, by)
+        return await self._put(row, expires_in)
+
+    async def deny(
+        self,
+        pattern: str,
+        where: Where = None,
+        reason: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        expires_in: float | None = None,
+        by: str | None = None,
+    ) -> StandingRule:
+        """Never let matching calls run."""
+        row = _row(Verdict.DENY, pattern, where, reason, agent, session, by)
+        return await self._put(row, expires_in)
+
+    async def list(self) -> "list[StandingRule]":
+        """All rules, the oldest first, also those that no longer hold."""
+        now, rows = await self._store.read(_rows)
+        return [_listed(row, now, self._registry) for row in rows]
+
+    async def remove(self, rule_id: str) -> None:
+        """Take a rule back; `NotKept` if there is none of this id."""
+        found: list[bool] = []
+
+        def remove(connection: Connection) -> bool:
+            gone = connection.execute(delete(rules).where(rules.c.id == rule_id))
+            # An attempt whose end nobody heard of may have removed it.
+            found.append(gone.rowcount > 0)
+            return any(found)
+
+        try:
+            removed = await self._store.write(remove)
+        finally:
+            self.forget()
+        if not removed:
+            raise NotKept("standing rule", rule_id)
+
+    def forget(self) -> None:
+        """Have the rules read again before the next call: they were changed here."""
+        with self._lock:
+            self._changes += 1
+            self.good_until = -math.inf
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    async def _put(self, row: dict[str, Any], expires_in: float | None) -> StandingRule:
+        if expires_in is not None and not 0 < expires_in < math.inf:
+            raise ValueError(f"expires_in must be seconds above 0, not {expires_in!r}")
+
+        def put(connection: Connection) -> Row[Any]:
+            now = shared_clock(connection)
+            ends = None if expires_in is None else now + expires_in
+            values = {**row, "made_at": now, "expires_at": ends}
+            connection.execute(insert_new(connection.dialect, rules, values))
+            return connection.execute(select(rules).where(rules.c.id == row["id"])).one()
+
+        try:
+            return StandingRule(await self._store.write(put))
+        finally:
+            self.forget()
+
+    def _matching(self, pattern: str) -> dict[str, str]:
+        """The fingerprints of the tools here that a pattern means."""
+        rule = Rule(Verdict.ALLOW, _pattern(pattern))
+        return {
+            tool.name: tool.fingerprint for tool in self._registry.tools() if rule.concerns(tool)
+        }
+
+    async def renew(self) -> None:
+        """Wait for rules that were read after this was asked for."""
+        ours = False
+        # A reading that had begun before may miss a change; the one after it does not.
+        for _ in range(2):
+            database = (await self._store.opened()).database
+            with self._lock:
+                # What a store that was closed, or a parent process, was reading never ends.
+                ours = self._reading is None or self._source is not database
+                if ours:
+                    self._reading, self._source = shared_future(), database
+                reading = self._reading
+            assert reading is not None
+            if ours:
+                self._read(database, reading)
+            await asyncio.wrap_future(reading)
+            if ours or time.monotonic() < self.good_until:
+                return
+
+    def _read(self, database: Database, reading: "Future[None]") -> None:
+        """Read the rules on a thread of the store, and answer all who wait."""
+        changes, good_until = self._changes, time.monotonic() + _SECONDS
+
+        def take(done: "Future[_Found]") -> None:
+            try:
+                found = done.result()
+                if self._reading is reading:
+                    self._keep(*found)
+            except BaseException as error:
+                self._end(reading)
+                reading.set_exception(error)
+            else:
+                self._end(reading, changes, good_until)
+                reading.set_result(None)
+
+        try:
+            database.read(_rows).add_done_callback(take)
+        except BaseException as error:
+            self._end(reading)
+            reading.set_exception(error)
+
+    def _end(
+        self, reading: "Future[None]", changes: int = -1, good_until: float = -math.inf
+    ) -> None:
+        with self._lock:
+            if self._reading is reading:
+                self._reading = None
+                # What was changed while we read may not have been seen.
+                if changes == self._changes:
+                    self.good_until = good_until
+
+    def _keep(self, now: float, rows: Sequence[Row[Any]]) -> None:
+        ahead = now - time.time()
+        if list(rows) == list(self._seen) and abs(ahead - self._ahead) < _SECONDS:
+            return
+        made = [_rule(row, ahead) for row in rows]
+        self._rules = tuple(rule for rule in made if rule is not None)
+        self._seen, self._ahead = rows, ahead
+        self.edition += 1
+
+
+def is_over(row: Any, now: float, registry: Registry) -> bool:
+    """Whether a rule will never hold again, and need not be kept."""
+    try:
+        rule = StandingRule(row)
+        return _expired(rule, now) or _changed(rule, registry)
+    except _UNREADABLE:
+        # It can't be read, or a tool can't be described; that is not for us to settle.
+        return False
+
+
+def _rows(connection: Connection) -> _Found:
+    rows = connection.execute(select(rules).order_by(rules.c.made_at, rules.c.id)).all()
+    return shared_clock(connection), rows
+
+
+def _row(
+    verdict: Verdict,
+    pattern: str,
+    where: Where,
+    reason: str | None,
+    agent: str | None,
+    session: str | None,
+    by: str | None,
+) -> dict[str, Any]:
+    for what, name in (("an agent", agent), ("a session", session)):
+        if name is not None:
+            check_id(what, name)
+    return {
+        "id": uuid.uuid4().hex,
+        "verdict": verdict.value,
+        "pattern": _pattern(pattern),
+        "conditions": json.dumps(export_where(where or {})),
+        "reason": reason,
+        "agent": agent,
+        "session": session,
+        "made_by": by,
+    }
+
+
+def _pattern(pattern: str) -> str:
+    if not isinstance(pattern, str) or not pattern:
+        raise ValueError(f"a rule needs a tool's name or pattern, not {pattern!r}")
+    return pattern
+
+
+def _rule(row: Any, ahead: float) -> Rule | None:
+    """What a row says, in this process's time; None if it can't be read and allows only."""
+    try:
+        stored = StandingRule(row)
+        ends = None if stored.expires_at is None else stored.expires_at - ahead
+        tools = None if stored.tools is None else frozenset(stored.tools.values())
+        return Rule(
+            Verdict(stored.verdict),
+            stored.pattern,
+            stored.where,
+            stored.reason,
+            agent=stored.agent,
+            session=stored.session,
+            expires_at=ends,
+            # An allow rule without tools allows none.
+            fingerprints=tools or () if stored.verdict == "allow" else None,
+        )
+    except _UNREADABLE as error:
+        if row.verdict == "allow":
+            _log.warning("The standing rule %s can't be read and allows nothing: %s", row.id, error)
+            return None
+        next_step = f"Remove it: await box.standing.remove({row.id!r})."
+        raise StoreError(f"the rule {row.id} can't be read ({error})", next_step) from error
+
+
+def _listed(row: Any, now: float, registry: Registry) -> StandingRule:
+    try:
+        rule = StandingRule(row)
+        rule.dead = _why_dead(rule, now, registry)
+    except _UNREADABLE as error:
+        blank = {**row._mapping, "conditions": "{}", "tools": None}
+        rule = StandingRule(SimpleNamespace(**blank), f"it can't be read ({error})")
+    return rule
+
+
+def _why_dead(rule: StandingRule, now: float, registry: Registry) -> str | None:
+    if _expired(rule, now):
+        return "it has expired"
+    if _changed(rule, registry):
+        return f"its tools have changed: {', '.join(rule.tools or ())}"
+    return None
+
+
+def _expired(rule: StandingRule, now: float) -> bool:
+    return rule.expires_at is not None and rule.expires_at <= now
+
+
+def _changed(rule: StandingRule, registry: Registry) -> bool:
+    """Whether each tool of an allow rule is here, and none is as it was.
+
+    A tool that is not here may be as it was in another process.
+    """
+    if rule.tools is None:
+        return False
+    here = {name: registry.find(name) for name in rule.tools}
+    return all(
+        tool is not None and tool.fingerprint != rule.tools[name] for name, tool in here.items()
+    )
+
+
+def _no_tool(pattern: str, names: list[str]) -> str:
+    hint = find_near_names(pattern, names)
+    meant = f" Did you mean {' or '.join(map(repr, hint))}?" if hint else ""
+    return (
+        f"No tool here matches {pattern!r}, and an allow rule holds only for tools that are here "
+        f"when it is made.{meant} Add the tool first."
+    )

@@ -1,0 +1,92 @@
+"""What every provider's answer to a call has in common: which, in which order, in which words."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wieldy.core.block import Audio, Block, Image, Resource, Text
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import CallInterrupted, CallPending
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+NO_OUTPUT = "(no output)"
+
+
+def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Outcome]:
+    """Each call's last outcome, once, in the order of the calls or of the outcomes.
+
+    A call that has no outcome counts as interrupted: a provider refuses a
+    conversation in which a call was never answered.
+    """
+    last = {outcome.call.id: outcome for outcome in outcomes}
+    answered = [last.pop(call.id, _interrupted(call)) for call in _once(calls)]
+    return [*answered, *last.values()]
+
+
+def answer_blocks(outcome: Outcome) -> list[Block]:
+    """What the model is shown: why there is no result, if so, and then the content."""
+    shown = _blocks(outcome)
+    return [Text(make_encodable(block.text)) if type(block) is Text else block for block in shown]
+
+
+def make_encodable(value: Any) -> Any:
+    """A value whose texts can be written as UTF-8: a lone surrogate becomes U+FFFD."""
+    if isinstance(value, str):
+        if value.isascii() or not _SURROGATE.search(value):
+            return value
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [make_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {make_encodable(key): make_encodable(item) for key, item in value.items()}
+    return value
+
+
+def _blocks(outcome: Outcome) -> list[Block]:
+    if outcome.status is Status.PENDING:
+        receipt = CallPending(outcome.call.tool, outcome.call.id)
+        return [Text(f"{outcome.error or receipt} It has not run yet.")]
+    shown = [block for block in outcome.content if not (isinstance(block, Text) and not block.text)]
+    if outcome.error is not None and Text(str(outcome.error)) not in shown:
+        return [Text(str(outcome.error)), *shown]
+    return shown or [Text(NO_OUTPUT)]
+
+
+def is_failure(outcome: Outcome) -> bool:
+    """Whether the model should take the answer as a failure. Waiting is none."""
+    return outcome.status not in (Status.OK, Status.PENDING)
+
+
+def in_words(block: Block) -> str:
+    """A block as text; what is not text is named."""
+    if isinstance(block, Text):
+        return block.text
+    if isinstance(block, Resource):
+        kind = f", {block.mime_type}" if block.mime_type else ""
+        named = f"[resource {block.name or block.uri}: {block.uri}{kind}]"
+        return str(make_encodable(named if block.text is None else block.text))
+    if isinstance(block, Image | Audio):
+        return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4} bytes, not shown]"
+    return f"[{block.type}]"
+
+
+def as_image(block: Block) -> Image | None:
+    """The block as a picture, also where a resource holds one."""
+    if isinstance(block, Image):
+        return block
+    if isinstance(block, Resource) and block.data and (block.mime_type or "").startswith("image/"):
+        return Image(block.data, block.mime_type or "")
+    return None
+
+
+def data_url(block: Image | Audio) -> str:
+    """A block's bytes as a URL."""
+    return f"data:{block.mime_type};base64,{block.data}"
+
+
+def _once(calls: Sequence[Call]) -> list[Call]:
+    return list({call.id: call for call in calls}.values())
+
+
+def _interrupted(call: Call) -> Outcome:
+    return Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))

@@ -1,0 +1,48 @@
+"""Make a call of what a model sent: its own name for the tool, arguments as declared."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.call import Call
+from wieldy.core.tool import Tool
+
+from .schema.lifting import lift_arguments
+
+
+class Tools(Protocol):
+    """Whatever finds a tool by its name, or by its name as providers see it."""
+
+    def get(self, name: str) -> Tool | None:
+        """The tool, or None."""
+
+
+def make_call(tools: Tools, name: str, arguments: Any, provider_id: str | None = None) -> Call:
+    """A call with our own id. What can't be read stays as it was sent, for the engine to judge."""
+    tool = tools.get(name)
+    read = _read(arguments)
+    if tool is not None and isinstance(read, dict):
+        read = lift_arguments(read, tool)
+    return Call(name if tool is None else tool.name, read, provider_id=provider_id or None)
+
+
+def find_name(tools: Tools, name: str) -> str:
+    """A tool's own name for its name as a provider sees it; without such a tool the same name."""
+    tool = tools.get(name)
+    return name if tool is None else tool.name
+
+
+def _read(arguments: Any) -> dict[str, Any] | str:
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, str):
+        return str(arguments)
+    if not arguments.strip():
+        return {}
+    try:
+        value = parse_json(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return value if isinstance(value, dict) else arguments

@@ -1,0 +1,108 @@
+"""Example values made from a schema, valid against it where that is possible."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from wieldy.core.arguments.argument_errors import resolve_reference
+from wieldy.wire.text.text_values import Schema, branch_of, kinds_of
+
+_DEPTH = 6
+# An example is for reading. Where there would be more in it, objects and lists stay empty.
+_MOST_PARTS = 500
+_FORMATS = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "PT1H",
+    "email": "someone@example.com",
+    "uri": "https://example.com",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "hostname": "example.com",
+}
+_ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
+
+
+def example_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """An example for each argument; an optional one whose default is nothing is left out."""
+    return _members(schema, schema, 0, [_MOST_PARTS])
+
+
+def _members(schema: Schema, root: Schema, depth: int, left: list[int]) -> dict[str, Any]:
+    required = schema.get("required", ())
+    members: dict[str, Any] = {}
+    for name, declared in (schema.get("properties") or {}).items():
+        value = _example(declared, name, root, depth, left)
+        if name in required or (value is not None and depth < _DEPTH // 2):
+            members[name] = value
+    return members
+
+
+def _example(schema: Any, name: str, root: Schema, depth: int, left: list[int]) -> Any:
+    left[0] -= 1
+    schema = resolve_reference(schema, root)
+    given = _given(schema)
+    if given:
+        return given[0]
+    kinds = kinds_of(schema, root)
+    kind = next((kind for kind in _ORDER if kind in kinds), "string")
+    schema = branch_of(schema, root, kind)
+    given = _given(schema)
+    if given:
+        return given[0]
+    if kind in ("integer", "number"):
+        return _number(schema, kind)
+    if kind == "array":
+        return _items(schema, name, root, depth, left)
+    if kind == "object":
+        deeper = depth < _DEPTH and left[0] > 0
+        return _members(schema, root, depth + 1, left) if deeper else {}
+    return {"string": _text(schema, name), "boolean": True}.get(kind)
+
+
+def _given(schema: Schema) -> list[Any]:
+    """The values that a schema itself offers."""
+    for key in ("examples", "enum"):
+        if schema.get(key) and isinstance(schema[key], list) and "default" not in schema:
+            return [schema[key][0]]
+    if "const" in schema:
+        return [schema["const"]]
+    # An empty list or object shows nothing.
+    return [schema["default"]] if schema.get("default", []) not in ([], {}) else []
+
+
+def _text(schema: Schema, name: str) -> str:
+    text = _FORMATS.get(str(schema.get("format")), f"your_{name}_here")
+    text = text.ljust(schema.get("minLength", 0), "x")
+    longest = schema.get("maxLength")
+    return text if longest is None else text[:longest]
+
+
+def _number(schema: Schema, kind: str) -> int | float:
+    step = schema.get("multipleOf", 1)
+    low = max(schema.get("minimum", -math.inf), _beyond(schema, "exclusiveMinimum", step))
+    high = min(schema.get("maximum", math.inf), -_beyond(schema, "exclusiveMaximum", step))
+    value = min(max(step, low), high)
+    if step and value % step:
+        value = math.ceil(value / step) * step
+    return int(value) if kind == "integer" or float(value).is_integer() else value
+
+
+def _beyond(schema: Schema, key: str, step: float) -> float:
+    """The nearest allowed number, counted from below for a minimum, negated for a maximum."""
+    if key not in schema:
+        return -math.inf
+    limit: float = schema[key] if key == "exclusiveMinimum" else -schema[key]
+    return limit + min(step, 1)
+
+
+def _items(schema: Schema, name: str, root: Schema, depth: int, left: list[int]) -> list[Any]:
+    first = list(schema.get("prefixItems", ()))
+    wanted = max(schema.get("minItems", 0), len(first) or 1)
+    wanted = min(wanted, schema.get("maxItems", wanted), 20)
+    if depth >= _DEPTH or left[0] <= 0:
+        return []
+    rest = [schema.get("items", {})] * (wanted - len(first))
+    return [_example(item, name, root, depth + 1, left) for item in [*first, *rest][:wanted]]

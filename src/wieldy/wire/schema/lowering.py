@@ -1,0 +1,133 @@
+"""From a tool's own JSON Schema to what a provider accepts, with a report of what was lost."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .merging import Schema, flatten_union
+from .provider_limits import openai_strict_faults
+from .sanitize import sanitize_schema
+from .schema_change import Change, Lowered
+from .schema_facts import (
+    MAPPINGS,
+    argument_name,
+    inner_schemas,
+    properties_of,
+    required_of,
+    takes_anything,
+)
+from .schema_rewriter import Walk
+from .target import OPENAI_STRICT, Loose, Target, target_of
+
+_NO_ARGUMENTS: Schema = {"type": "object", "properties": {}}
+_TOP_KEYWORDS = frozenset({"anyOf", "oneOf", "allOf", "$ref", "not", "enum"})
+
+
+def lower_schema(schema: Mapping[str, Any], provider: str, strict: bool = False) -> Lowered:
+    """A tool's input schema as a provider accepts it; the given schema is not changed.
+
+    A tool that can't be strict (it takes any argument, or is larger than the
+    provider allows) comes back as it would without `strict`, and says why.
+    """
+    target = target_of(provider, strict)
+    changes: list[Change] = []
+    try:
+        lowered = _lowered(sanitize_schema(schema, changes), provider, target)
+    except RecursionError:
+        change = Change("", "schema", "became any object", "it is nested too deep", True)
+        return Lowered({"type": "object", "properties": {}}, (change,))
+    return replace(lowered, changes=(*lowered.changes, *dict.fromkeys(changes)))
+
+
+def _lowered(schema: Schema, provider: str, target: Target | Loose) -> Lowered:
+    if isinstance(target, Loose):
+        return _loosened(schema, target)
+    lowered = Walk(schema, target).run()
+    if not target.strict:
+        return lowered
+    faults = openai_strict_faults(lowered.schema) if target is OPENAI_STRICT else []
+    if takes_anything(schema):
+        faults.append("the tool takes arguments that it does not name")
+    return _without_strict(schema, provider, target, faults[0]) if faults else lowered
+
+
+def _without_strict(
+    schema: Mapping[str, Any], provider: str, target: Target, fault: str
+) -> Lowered:
+    change = Change("", "strict", "was left off", f"{target.title}: {fault}", True)
+    loose = _lowered(dict(schema), provider, target_of(provider))
+    return Lowered(loose.schema, (change, *loose.changes))
+
+
+def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
+    """The schema itself, as far as the top, the arrays and the names allow."""
+    changes: list[Change] = []
+    plain: Schema = dict(schema)
+    if not target.names_dialect:
+        plain.pop("$schema", None)
+    if target.plain_top and _TOP_KEYWORDS & {*plain}:
+        plain = _plain_top(plain, target, changes)
+    plain = {**_NO_ARGUMENTS, **plain, "type": "object", "properties": properties_of(plain)}
+    if target.needs_items and any(map(_lacks_items, _everywhere(plain))):
+        plain = _with_items(plain)
+        why = f"{target.title} asks for it in every array"
+        changes.append(Change("", "items", "was added, saying nothing", why, False))
+    if target.key is not None:
+        plain = _with_legal_names(plain, target, changes)
+    return Lowered(plain, tuple(changes))
+
+
+def _plain_top(schema: Schema, target: Loose, changes: list[Change]) -> Schema:
+    lost: list[str] = []
+    flat = flatten_union(schema, schema, lost)
+    why = f"{target.title} takes one plain object at the top"
+    keywords = dict.fromkeys([*lost, *(key for key in ("not", "enum") if key in flat)])
+    changes += [Change("", each, "was folded into one object", why, True) for each in keywords]
+    return {key: value for key, value in flat.items() if key not in ("not", "enum")}
+
+
+def _with_legal_names(schema: Schema, target: Loose, changes: list[Change]) -> Schema:
+    """The same schema; its top properties have names that the target takes."""
+    legal = {
+        name: name if target.key is None or target.key.match(name) else argument_name(name)
+        for name in schema["properties"]
+    }
+    renamed = {name: new for name, new in legal.items() if name != new}
+    if not renamed:
+        return schema
+    for name, new in renamed.items():
+        why = f"{target.title} does not take the name"
+        changes.append(Change("", repr(name), f"is called {new}", why, False))
+    required = [legal.get(name, name) for name in required_of(schema)]
+    properties = {legal[name]: inner for name, inner in schema["properties"].items()}
+    return {**schema, "properties": properties, "required": required}
+
+
+def _with_items(schema: Any) -> Any:
+    """A copy in which every array says something of its items."""
+    if isinstance(schema, list):
+        return [_with_items(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    data = ("enum", "const", "default", "examples")
+    copy = {key: value if key in data else _with_items(value) for key, value in schema.items()}
+    return {**copy, "items": {}} if _lacks_items(schema) else copy
+
+
+def _lacks_items(schema: Any) -> bool:
+    if not isinstance(schema, MAPPINGS) or "items" in schema:
+        return False
+    said = schema.get("type")
+    return "array" in said if isinstance(said, list) else said == "array"
+
+
+def _everywhere(schema: Any) -> Iterator[Any]:
+    waiting = [schema]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        if isinstance(here, MAPPINGS):
+            waiting += inner_schemas(here)
+            for key in ("$defs", "definitions"):
+                if isinstance(here.get(key), MAPPINGS):
+                    waiting += here[key].values()

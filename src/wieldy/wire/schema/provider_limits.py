@@ -1,0 +1,104 @@
+"""The sizes that providers refuse, measured on what would be sent."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .schema_facts import inner_schemas
+
+MOST_TOOLS = {"openai": 128, "openai-responses": 128, "gemini": 128, "gemini-openapi": 128}
+
+_MOST_PROPERTIES = 5000
+_MOST_LEVELS = 10
+_MOST_CHOICES = 1000
+_MOST_CHARACTERS = 120_000
+_LONG_ENUM = 250
+_LONG_ENUM_CHARACTERS = 15_000
+
+_STRICT_TOOLS = 20
+_OPTIONAL_PARAMETERS = 24
+_UNION_PARAMETERS = 16
+
+
+def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
+    """Which of OpenAI's limits a strict schema breaks, as sentences."""
+    nodes = list(_nodes(schema))
+    names = [name for node in nodes for name in node.get("properties") or ()]
+    choices = [value for node in nodes for value in node.get("enum") or ()]
+    text = sum(map(len, names)) + sum(len(each) for each in choices if isinstance(each, str))
+    text += sum(map(len, schema.get("$defs") or ()))
+    measured = [
+        ("properties", len(names), _MOST_PROPERTIES),
+        ("levels of nesting", _levels(schema), _MOST_LEVELS),
+        ("enum values", len(choices), _MOST_CHOICES),
+        ("characters in names and choices", text, _MOST_CHARACTERS),
+        ("characters in one long enum", _longest_enum(nodes), _LONG_ENUM_CHARACTERS),
+    ]
+    return [f"{size} {what}, at most {most}" for what, size, most in measured if size > most]
+
+
+class AnthropicBudget:
+    """What one request may still hold of strict tools; they are counted in order."""
+
+    def __init__(self) -> None:
+        self._left = [_STRICT_TOOLS, _OPTIONAL_PARAMETERS, _UNION_PARAMETERS]
+
+    def take(self, schema: Mapping[str, Any]) -> bool:
+        """Whether one more strict tool fits; if so, it is counted."""
+        used = [1, 0, 0]
+        for node in _nodes(schema):
+            properties = node.get("properties") or {}
+            used[1] += len(properties) - len(node.get("required") or ())
+            used[2] += sum(1 for inner in properties.values() if _is_union(inner))
+        left = [have - need for have, need in zip(self._left, used, strict=True)]
+        if min(left) < 0:
+            return False
+        self._left = left
+        return True
+
+
+def anthropic_reason() -> str:
+    """The limits of strict tools in one request, in words."""
+    return (
+        f"one request holds {_STRICT_TOOLS} strict tools, {_OPTIONAL_PARAMETERS} optional "
+        f"parameters and {_UNION_PARAMETERS} parameters with a choice of types"
+    )
+
+
+def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    waiting: list[Any] = [schema, *(schema.get("$defs") or {}).values()]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            yield here
+            waiting += inner_schemas(here)
+
+
+def _levels(schema: Mapping[str, Any]) -> int:
+    """How many objects lie inside one another; a recursion counts once."""
+    definitions = schema.get("$defs") or {}
+    known: dict[str, int] = {}
+
+    def depth(here: Any) -> int:
+        if not isinstance(here, Mapping):
+            return 0
+        name = str(here.get("$ref", "")).removeprefix("#/$defs/")
+        if name and name not in known:
+            known[name] = 0
+            known[name] = depth(definitions.get(name))
+        if name:
+            return known[name]
+        deepest = max((depth(inner) for inner in inner_schemas(here)), default=0)
+        return deepest + ("properties" in here)
+
+    return depth(schema)
+
+
+def _longest_enum(nodes: list[Mapping[str, Any]]) -> int:
+    lists = [node["enum"] for node in nodes if len(node.get("enum") or ()) > _LONG_ENUM]
+    return max((sum(len(v) for v in each if isinstance(v, str)) for each in lists), default=0)
+
+
+def _is_union(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and (
+        "anyOf" in schema or isinstance(schema.get("type"), list)
+    )

@@ -1,0 +1,409 @@
+"""Tool calls that a model writes into its text, found while the text streams."""
+
+import re
+from collections.abc import Iterable
+from typing import Literal, Protocol, runtime_checkable
+
+from wieldy.core.call import Call
+from wieldy.core.choices import TextDialect
+from wieldy.core.names import provider_name
+from wieldy.core.tool import Tool
+
+from .call_blocks import Block, Ending, Lookup
+from .call_dialects import TAG_LIMIT, dialect_named
+from .code_fences import closing_end, may_close_fence, may_open_fence, opening_end
+from .json_calls import JsonBlock
+from .parameter_calls import ParameterBlock, tag_name
+from .text_window import Window
+from .xml_calls import XmlBlock
+from .xml_plain import plain_call, read_plain
+
+__all__ = ["TextCallParser", "TextEvent", "ToolSource"]
+
+_SPACE = re.compile(r"\s{0,256}")
+_SINGLE = "tool_call"
+
+
+class TextEvent:
+    """A piece of a model's text: words to show, or a call.
+
+    `raw_text` is what stood in the text for it. Markup around calls, such as the
+    lines of a code fence, is an event with the empty text, so that the `raw_text`
+    of all events is what was fed.
+    """
+
+    __slots__ = ("call", "raw_text", "text")
+
+    def __init__(self, text: str | None, call: Call | None, raw_text: str) -> None:
+        self.text = text
+        self.call = call
+        self.raw_text = raw_text
+
+    @property
+    def type(self) -> Literal["text", "call"]:
+        """What it is."""
+        return "text" if self.call is None else "call"
+
+    def __repr__(self) -> str:
+        return f"TextEvent({self.call!r})" if self.call else f"TextEvent({self.text!r})"
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Something that knows tools by name: a toolbox, a view, a dict."""
+
+    def get(self, name: str, /) -> Tool | None: ...
+
+
+class _Fence:
+    """A code fence that has held nothing but calls so far, or (`held` is None) is text."""
+
+    __slots__ = ("held", "marks", "opening")
+
+    def __init__(self, marks: str, opening: str) -> None:
+        self.marks = marks
+        self.opening = opening
+        self.held: list[TextEvent] | None = []
+
+
+class TextCallParser:
+    """Reads one message piece by piece and gives words and calls in order.
+
+    The same text gives the same calls and the same visible text however it is
+    cut. `close` ends the message; the parser is then ready for the next one.
+    """
+
+    def __init__(
+        self, dialect: TextDialect = "xml", tools: ToolSource | Iterable[Tool] | None = None
+    ) -> None:
+        self._dialect = dialect_named(dialect)
+        self._lookup = _lookup(tools)
+        self._begin()
+
+    def feed(self, chunk: str) -> list[TextEvent]:
+        """Take the next piece of text; gives what is certain now."""
+        if self._block is not None and self._block.defers(chunk):
+            self._deferred.append(chunk)
+            return []
+        self._window.add(self._undeferred(chunk))
+        while self._step(False):
+            pass
+        self._drop_past()
+        return self._taken()
+
+    def close(self) -> list[TextEvent]:
+        """End the message; gives the rest. What was never finished is text."""
+        self._window.add(self._undeferred(""))
+        while self._step(True):
+            pass
+        self._say(self._lead)
+        self._say_to(len(self._window.text))
+        events = self._taken()
+        self._begin()
+        return events
+
+    def events(self, text: str) -> list[TextEvent]:
+        """The events of a whole text. A message that is being fed is not disturbed."""
+        other = TextCallParser(self._dialect.name)
+        other._lookup = self._lookup
+        return [*other.feed(text), *other.close()]
+
+    def parse(self, text: str) -> list[Call]:
+        """The calls in a whole text. A message that is being fed is not disturbed."""
+        return [event.call for event in self.events(text) if event.call is not None]
+
+    def _begin(self) -> None:
+        self._window = Window()
+        self._lead = ""  # markup that is hidden if a call follows, and text if not
+        self._inner = 0  # where in it the last wrapper starts
+        self._wrappers: list[str] = []
+        self._fence: _Fence | None = None
+        self._block: Block | None = None
+        self._block_start = 0
+        self._held: list[str] = []  # the part of the block before the window
+        self._deferred: list[str] = []  # text for which the block does not need to be asked yet
+        self._gap = False  # whether nothing but calls is expected
+        self._words: list[str] = []
+        self._out: list[TextEvent] = []
+
+    def _step(self, final: bool) -> bool:
+        """Read on to the next decision; False if there is none to take."""
+        if self._block is not None:
+            return self._read_block(self._block, final)
+        if self._gap:
+            return self._read_gap(final)
+        if self._fence is not None:
+            return self._read_fence(self._fence, final)
+        return self._read_text(final)
+
+    # Prose
+
+    def _read_text(self, final: bool) -> bool:
+        tag = self._window.next_tag(self._dialect.opening)
+        end = len(self._window.text) if tag is None else tag.start()
+        marks = self._window.next_marks(end)
+        if marks is not None:
+            return self._enter_fence(marks, final)
+        if tag is None:
+            self._say_to(len(self._window.text) if final else self._undecided())
+            return False
+        self._say_to(tag.start())
+        if tag["wrapper"]:
+            return self._read_at_once(tag) or self._wrap(tag)
+        if not self._start_named(tag, tag.start()):
+            self._say_to(tag.end())
+        return True
+
+    def _read_at_once(self, tag: re.Match[str]) -> bool:
+        """Read the most common kind of call without looking for its end first."""
+        if "xml" not in self._dialect.bodies or tag["wrapper"].lower() != _SINGLE:
+            return False
+        plain = read_plain(self._window.text, tag.end())
+        if plain is None:
+            return False
+        call = plain_call(plain, self._lookup)
+        self._put(TextEvent(None, call, self._window.take(plain.end)))
+        return True
+
+    def _enter_fence(self, marks: re.Match[str], final: bool) -> bool:
+        self._say_to(marks.start())
+        end = opening_end(self._window.text, marks.start())
+        if end is not None:
+            self._fence = _Fence(marks[0], self._window.text[marks.start() : end])
+            self._window.at, self._gap = end, True
+            return True
+        if not final and may_open_fence(self._window.text, marks.start()):
+            return False
+        self._say_to(marks.end())
+        return True
+
+    def _undecided(self) -> int:
+        """From where on the text may still become a tag or a fence."""
+        text = self._window.text
+        tag = text.rfind("<", max(self._window.at, len(text) - TAG_LIMIT))
+        found = tag >= 0 and self._dialect.may_open(text[tag:])
+        return tag if found else self._window.half_fence()
+
+    # Where nothing but calls is expected: in a wrapper, or in a fence
+
+    def _read_gap(self, final: bool) -> bool:
+        space = _SPACE.match(self._window.text, self._window.at)
+        at = self._window.at if space is None else space.end()
+        if at == len(self._window.text):
+            return self._end_gap() if final else False
+        if self._fence is not None and self._leave_fence(self._fence, at, final):
+            return True
+        found = self._dialect.inside.match(self._window.text, at)
+        if found is not None:
+            return self._pass_inside(found, at) or self._fail_gap()
+        if not final and self._may_go_on(at):
+            return False
+        return self._fail_gap()
+
+    def _may_go_on(self, at: int) -> bool:
+        tail = self._window.text[at : at + TAG_LIMIT + 1]
+        if self._fence is not None and may_close_fence(self._window.text, at):
+            return True
+        return tail.startswith("<") and self._dialect.may_go_on(tail)
+
+    def _pass_inside(self, found: re.Match[str], at: int) -> bool:
+        if found["end"]:
+            return self._unwrap(found)
+        if found["wrapper"]:
+            return self._wrap(found)
+        if found.lastgroup in ("xml", "json"):
+            return self._start_body(found.lastgroup, at)
+        return self._start_named(found, at)
+
+    def _wrap(self, tag: re.Match[str]) -> bool:
+        """Go into a wrapper, if one may stand here."""
+        name = _local(tag["wrapper"])
+        if self._wrappers and self._wrappers[-1] == _SINGLE:
+            if self._lead:
+                return False
+            self._wrappers.pop()
+        if self._wrappers and name != _SINGLE:
+            return False
+        self._lead += self._window.text[self._window.at : tag.start()]
+        self._inner = len(self._lead)
+        self._lead += tag[0]
+        self._wrappers.append(name)
+        self._window.at, self._gap = tag.end(), True
+        return True
+
+    def _unwrap(self, tag: re.Match[str]) -> bool:
+        """Go out of a wrapper that held a call."""
+        if self._lead or not self._wrappers or self._wrappers[-1] != _local(tag["end"]):
+            return False
+        self._wrappers.pop()
+        self._put(TextEvent("", None, self._window.text[self._window.at : tag.end()]))
+        self._window.at = tag.end()
+        self._gap = bool(self._wrappers or self._fence)
+        return True
+
+    def _start_body(self, form: str, at: int) -> bool:
+        if not self._lead or not self._wrappers or self._wrappers[-1] != _SINGLE:
+            return False
+        marks = None if self._fence is None else self._fence.marks
+        self._held = [self._lead[self._inner :]]
+        self._lead = self._lead[: self._inner]
+        self._block = XmlBlock(at, marks) if form == "xml" else JsonBlock(at, marks)
+        self._block_start = self._window.at
+        self._block.offset = len(self._held[0]) - self._block_start
+        return True
+
+    def _start_named(self, tag: re.Match[str], at: int) -> bool:
+        form = "function" if tag.groupdict().get("function") else "invoke"
+        name = tag_name(tag[0][1:-1])
+        if not name or not (self._wrappers or self._lookup(name)):
+            return False
+        self._lead += self._window.text[self._window.at : at]
+        self._held = []
+        block = ParameterBlock(form, at, None if self._fence is None else self._fence.marks)
+        block.offset = -at
+        self._block, self._block_start = block, at
+        return True
+
+    def _fail_gap(self) -> bool:
+        """Something else than a call stands here: the gap is over."""
+        self._wrappers, self._gap = [], False
+        self._flush_fence()
+        self._say(self._lead)
+        self._lead = ""
+        return True
+
+    def _end_gap(self) -> bool:
+        """The text ends where only calls were expected, and all there were are whole."""
+        fence = self._fence
+        if fence is not None and fence.held and not self._lead:
+            self._release(fence, "")
+            self._wrappers, self._gap = [], False
+            return True
+        return self._fail_gap()
+
+    # Blocks
+
+    def _read_block(self, block: Block, final: bool) -> bool:
+        end = block.find_end(self._window.text, final)
+        if end is None:
+            return False
+        raw = "".join([*self._held, self._window.text[self._block_start : end.at]])
+        lost = end.ending is Ending.LOST
+        calls = [] if lost else block.read_calls(raw, end.ending, self._lookup)
+        self._block, self._held, self._window.at = None, [], end.at
+        if not calls:
+            self._lead += raw
+            return self._fail_gap()
+        if self._lead:
+            self._put(TextEvent("", None, self._lead))
+            self._lead = ""
+        for number, call in enumerate(calls):
+            self._put(TextEvent(None, call, "" if number else raw))
+        if not isinstance(block, ParameterBlock):
+            self._wrappers.pop()
+        self._gap = bool(self._wrappers or self._fence)
+        return True
+
+    # Fences
+
+    def _leave_fence(self, fence: _Fence, at: int, final: bool) -> bool:
+        """Let the calls of a fence go if it closes here and held some."""
+        if not fence.held or self._lead or not self._window.starts_line(at):
+            return False
+        end = closing_end(self._window.text, at, fence.marks, final)
+        if end is None:
+            return False
+        self._release(fence, self._window.text[self._window.at : end])
+        self._wrappers, self._gap, self._window.at = [], False, end
+        return True
+
+    def _release(self, fence: _Fence, closing: str) -> None:
+        self._fence = None
+        self._put(TextEvent("", None, fence.opening))
+        for event in fence.held or ():
+            self._put(event)
+        if closing:
+            self._put(TextEvent("", None, closing))
+
+    def _flush_fence(self) -> None:
+        """Show a held fence as it stood: it holds something else than calls."""
+        fence = self._fence
+        if fence is None or fence.held is None:
+            return
+        held, fence.held = fence.held, None
+        self._say(fence.opening + "".join(event.raw_text for event in held))
+
+    def _read_fence(self, fence: _Fence, final: bool) -> bool:
+        """Show the inside of a fence that is text, up to its closing line."""
+        marks = self._window.next_marks(len(self._window.text))
+        if marks is None:
+            self._say_to(len(self._window.text) if final else self._window.half_fence())
+            return False
+        end = closing_end(self._window.text, marks.start(), fence.marks, final)
+        if end is not None:
+            self._fence = None
+            self._say_to(end)
+            return True
+        if not final and may_close_fence(self._window.text, marks.start()):
+            self._say_to(marks.start())
+            return False
+        self._say_to(marks.end())
+        return True
+
+    # What comes out
+
+    def _drop_past(self) -> None:
+        """Let go of what has been read; an open block keeps its part aside."""
+        if self._block is None:
+            self._window.drop()
+            return
+        self._window.at = self._block.position
+        self._held.append(self._window.text[self._block_start : self._window.at])
+        self._window.drop()
+        self._block.offset += self._block.position
+        self._block.position = self._block_start = 0
+
+    def _undeferred(self, chunk: str) -> str:
+        deferred, self._deferred = self._deferred, []
+        return "".join([*deferred, chunk])
+
+    def _say_to(self, end: int) -> None:
+        self._say(self._window.take(end))
+
+    def _say(self, words: str) -> None:
+        if words:
+            self._words.append(words)
+
+    def _put(self, event: TextEvent) -> None:
+        if self._fence is not None and self._fence.held is not None:
+            self._fence.held.append(event)
+            return
+        self._end_words()
+        self._out.append(event)
+
+    def _end_words(self) -> None:
+        if self._words:
+            words = "".join(self._words)
+            self._out.append(TextEvent(words, None, words))
+            self._words = []
+
+    def _taken(self) -> list[TextEvent]:
+        self._end_words()
+        taken, self._out = self._out, []
+        return taken
+
+
+def _lookup(tools: ToolSource | Iterable[Tool] | None) -> Lookup:
+    if tools is None:
+        return lambda name: None
+    if isinstance(tools, ToolSource):
+        return tools.get
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        named.setdefault(provider_name(tool.name), tool)
+        named[tool.name] = tool
+    return named.get
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition(":")[2].lower()

@@ -1,0 +1,119 @@
+"""Calls written out as text, in each dialect that the text parser reads."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from wieldy.core.choices import TextDialect
+
+from .call_dialects import dialect_named
+from .parameter_calls import read_back
+
+_ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\Z")
+_TAG_LIKE = re.compile(
+    r"</?(?:[\w-]+:)?(?:parameter|function|invoke|tool_call)|\A\s*+<!\[CDATA\[", re.IGNORECASE
+)
+
+
+def render_call(name: str, arguments: Mapping[str, Any], dialect: TextDialect = "xml") -> str:
+    """A call as a model should write it; `auto` is written as `xml`.
+
+    No value opens or closes a tag for whoever reads it. `ValueError` if `qwen` or
+    `invoke` has no way to write one of the names.
+    """
+    return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
+
+
+def cdata(text: str) -> str:
+    """Text as CDATA. One that holds the end mark is split into two sections."""
+    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
+
+
+def scalar_text(value: Any) -> str:
+    """A value as text: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _without_tags(json_text: str) -> str:
+    """The same JSON without a character that could open or close a tag for another reader."""
+    return json_text.replace("<", "\\u003c")
+
+
+def _xml(name: str, arguments: Mapping[str, Any]) -> str:
+    if all(_is_tag(key) for key in arguments):
+        lines = [f"    <{key}>{_content(value)}</{key}>" for key, value in arguments.items()]
+    else:
+        lines = [f"    {cdata(scalar_text(dict(arguments)))}"]
+    params = "\n".join(["  <params>", *lines, "  </params>"])
+    return f"<tool_call>\n  <name>{escape(name)}</name>\n{params}\n</tool_call>"
+
+
+def _content(value: Any, depth: int = 0) -> str:
+    """What stands in an element: items, members, or the value as CDATA."""
+    if depth < 16 and isinstance(value, list | tuple) and value:
+        return "".join(f"<item>{_content(item, depth + 1)}</item>" for item in value)
+    if depth < 16 and isinstance(value, Mapping) and value and all(map(_is_tag, value)):
+        members = value.items()
+        return "".join(f"<{key}>{_content(item, depth + 1)}</{key}>" for key, item in members)
+    return cdata(scalar_text(value))
+
+
+def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
+    call = _without_tags(scalar_text({"name": name, "arguments": dict(arguments)}))
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+def _qwen(name: str, arguments: Mapping[str, Any]) -> str:
+    texts = [(key, _json_text(value)) for key, value in arguments.items()]
+    parts = "".join(
+        f"<parameter={key}>\n{_parameter_text(text)}\n</parameter>\n" for key, text in texts
+    )
+    call = f"<function={name}>\n{parts}</function>"
+    _check("function", call, name, texts)
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+def _invoke(name: str, arguments: Mapping[str, Any]) -> str:
+    texts = [(key, _json_text(value)) for key, value in arguments.items()]
+    parts = "".join(
+        f"<parameter name={quoteattr(key)}>{_own_lines(_parameter_text(text))}</parameter>\n"
+        for key, text in texts
+    )
+    call = f"<invoke name={quoteattr(name)}>\n{parts}</invoke>"
+    _check("invoke", call, name, texts)
+    return f"<function_calls>\n{call}\n</function_calls>"
+
+
+def _json_text(value: Any) -> str:
+    return value if isinstance(value, str) else _without_tags(scalar_text(value))
+
+
+def _parameter_text(text: str) -> str:
+    """Text as it is where that is safe; else as CDATA."""
+    # A carriage return before the line break at the end would be taken for a part of it.
+    return cdata(text) if _TAG_LIKE.search(text) or text.endswith("\r") else text
+
+
+def _check(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:
+    """Refuse what a reader would take for something else."""
+    if read_back(form, call) != (name, texts):
+        raise ValueError(f"The call of {name!r} can't be written with {form!r} tags.")
+
+
+def _own_lines(text: str) -> str:
+    """Text that a reader takes back unchanged: one line break at each end is not its own."""
+    return f"\n{text}\n" if text[:1] in ("\n", "\r") or text.endswith("\n") else text
+
+
+def _is_tag(key: object) -> bool:
+    return isinstance(key, str) and bool(_ELEMENT.match(key)) and key.lower() != "tool_call"
+
+
+_RENDERERS: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
+    "xml": _xml,
+    "hermes": _hermes,
+    "qwen": _qwen,
+    "invoke": _invoke,
+}

@@ -1,0 +1,116 @@
+"""Calls as JSON in a tag: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`."""
+
+import re
+from typing import Any
+
+from wieldy.core.call import Call
+from wieldy.wire.schema.lifting import lift_arguments
+
+from .call_blocks import End, Ending, Lookup, made_call, undecided_from, waits_for_line_end
+from .code_fences import FENCE_IN_BLOCK, closes_fence
+from .json_loose import read_loose_json
+from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
+from .text_values import read_json
+
+_CLOSE = r"(?P<close></tool_call\s{0,16}>)"
+# Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
+_OPEN = r"(?P<open><tool_call(?=[\s>]))"
+_STRUCTURE = f"{ANY_QUOTE}|{_CLOSE}|{_OPEN}"
+_TOKEN = re.compile(_STRUCTURE, re.IGNORECASE)
+_FENCED_TOKEN = re.compile(f"{_STRUCTURE}|{FENCE_IN_BLOCK}", re.IGNORECASE)
+_ARGUMENTS = ("arguments", "parameters", "args")
+
+
+class JsonBlock:
+    """A `<tool_call>` with JSON in it.
+
+    Whatever stands in a string is text: closing tags, calls, the lines of a fence. Nobody
+    who is quoted can make calls, so all is text after a string that was never closed.
+    """
+
+    def __init__(self, position: int, fence: str | None) -> None:
+        self.position = position
+        self.offset = 0
+        self._fence = fence
+        self._token = _FENCED_TOKEN if fence else _TOKEN
+        self._strings = JsonStrings()
+
+    def defers(self, chunk: str) -> bool:
+        return False
+
+    def find_end(self, window: str, final: bool) -> End | None:
+        end = self._search(window, final)
+        if end is not None or not final:
+            return end
+        return End(len(window), Ending.LOST if self._strings.unfinished else Ending.ENDED)
+
+    def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
+        end = raw.rindex("<") if ending is Ending.CLOSED else len(raw)
+        calls = [_made(item, lookup) for item in _items(raw[raw.index(">") + 1 : end].strip())]
+        made = [call for call in calls if call is not None]
+        return made if len(made) == len(calls) else []
+
+    def _search(self, window: str, final: bool) -> End | None:
+        while self._is_outside(window, final):
+            token = self._token.search(window, self.position)
+            if token is None:
+                self._keep_undecided(window)
+                break
+            match token.lastgroup:
+                case "quote":
+                    self._strings.enter(token[0])
+                case "close":
+                    return End(token.end(), Ending.CLOSED)
+                case "open":
+                    return End(token.start(), Ending.CUT)
+                case "fence":
+                    if waits_for_line_end(window, token, final):
+                        self.position = token.start()
+                        break
+                    if closes_fence(token["fence"], self._fence or ""):
+                        return End(token.start(), Ending.CUT)
+            self.position = token.end()
+        return None
+
+    def _is_outside(self, window: str, final: bool) -> bool:
+        self.position, outside = self._strings.leave(window, self.position, final)
+        return outside
+
+    def _keep_undecided(self, window: str) -> None:
+        cut = undecided_from(window, self.position, self._fence is not None)
+        self.position = max(self.position, min(cut, len(window) - BEFORE_APOSTROPHE))
+
+
+def _items(text: str) -> list[Any]:
+    """The values in the text: one, several in a list, or one after the other."""
+    try:
+        values = read_loose_json(text)
+    except ValueError:
+        return []
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+
+
+def _made(item: Any, lookup: Lookup) -> Call | None:
+    if isinstance(item, dict) and isinstance(item.get("function"), dict):
+        item = {**item, **item["function"]}
+    name = item.get("name") if isinstance(item, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        return None
+    sent: Any = next((item[key] for key in _ARGUMENTS if item.get(key) is not None), {})
+    if isinstance(sent, str):
+        sent = _decoded(sent)
+    if not isinstance(sent, dict):
+        return None
+    given = item.get("id")
+    name = name.strip()
+    tool = lookup(name)
+    arguments = sent if tool is None else lift_arguments(sent, tool)
+    return made_call(name, arguments, tool, given if isinstance(given, str) else None)
+
+
+def _decoded(text: str) -> Any:
+    """Arguments that were written as JSON inside of a JSON string."""
+    try:
+        return read_json(text or "{}")
+    except ValueError:
+        return None

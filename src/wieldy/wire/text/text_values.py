@@ -1,0 +1,201 @@
+"""Text to values: by the declared schema, or by a few plain rules where none is declared."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from wieldy.core.arguments.argument_errors import resolve_reference
+
+Schema = Mapping[str, Any]
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
+_LOOSE_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?\Z")
+_MAYBE_SCALAR = re.compile(r"\s*+[-+.0-9tTfF]")
+_BOOLEANS = {"true": True, "false": False}
+_HOPS = 32
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_JSON_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def untyped_value(text: str) -> Any:
+    """The value of text that nothing is declared for: a boolean, a number, or the text."""
+    if not _MAYBE_SCALAR.match(text):
+        return text
+    word = text.strip()
+    if len(word) < 6 and word.lower() in _BOOLEANS:
+        return _BOOLEANS[word.lower()]
+    number = _number(word, _INTEGER)
+    return text if number is None else number
+
+
+def typed_value(text: str, schema: Any, root: Schema) -> Any:
+    """The value of text as its schema declares it; the text itself where it does not fit."""
+    kinds = kinds_of(schema, root) if schema else None
+    if not kinds:
+        return untyped_value(text)
+    if kinds == {"string"}:
+        return text
+    if "string" in kinds and text in _listed(schema, root):
+        return text
+    value = _scalar(text.strip(), kinds)
+    if value is None and kinds & {"array", "object"}:
+        value = _container(text.strip(), kinds)
+    if value is None:
+        return None if _is_null(text.strip(), kinds) else text
+    return value
+
+
+def kinds_of(
+    schema: Any, root: Schema, depth: int = 0, known: dict[int, frozenset[str]] | None = None
+) -> frozenset[str]:
+    """The JSON types that a schema names; none at all means that anything goes."""
+    schema = resolve_reference(schema, root)
+    known = {} if known is None else known
+    if depth > _HOPS:
+        return frozenset()
+    if id(schema) not in known:
+        # A choice that leads back here says nothing new.
+        known[id(schema)] = frozenset()
+        known[id(schema)] = _kinds(schema, root, depth, known)
+    return known[id(schema)]
+
+
+def _kinds(
+    schema: Schema, root: Schema, depth: int, known: dict[int, frozenset[str]]
+) -> frozenset[str]:
+    named = schema.get("type")
+    if named is not None:
+        return frozenset([named] if isinstance(named, str) else named)
+    listed = _listed(schema, root)
+    if listed:
+        return frozenset(_JSON_TYPES.get(type(value), "string") for value in listed)
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if branches:
+        every = [kinds_of(branch, root, depth + 1, known) for branch in branches]
+        return frozenset().union(*every) if all(every) else frozenset()
+    for part in schema.get("allOf", ()):
+        if kinds := kinds_of(part, root, depth + 1, known):
+            return kinds
+    implied = {"properties": "object", "items": "array", "prefixItems": "array"}
+    return frozenset(kind for key, kind in implied.items() if key in schema)
+
+
+def branch_of(schema: Any, root: Schema, kind: str, depth: int = 0) -> Schema:
+    """The part of a schema that speaks of one JSON type."""
+    here = resolve_reference(schema, root)
+    if depth <= _HOPS and not {"properties", "items", "prefixItems"} & here.keys():
+        for choice in chain.from_iterable(here.get(key, ()) for key in _CHOICES):
+            if kind in kinds_of(choice, root):
+                return branch_of(choice, root, kind, depth + 1)
+    return here
+
+
+def property_schema(schema: Schema, name: str) -> Any:
+    """What an object's schema says of one member."""
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping) and name in properties:
+        return properties[name]
+    return schema.get("additionalProperties", {})
+
+
+def declared_name(name: str, schema: Schema) -> str:
+    """The declared member that a tag names: exactly, or else in another case."""
+    properties = schema.get("properties") or {}
+    if name in properties:
+        return name
+    same = [known for known in properties if known.lower() == name.lower()]
+    return same[0] if len(same) == 1 else name
+
+
+def read_json(text: str) -> Any:
+    """Read JSON; `ValueError` if it is none. Numbers beyond float, and NaN, stay text."""
+    try:
+        return _DECODER.decode(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def read_json_values(text: str) -> list[Any]:
+    """Read JSON values that stand one after the other; `ValueError` if anything else does."""
+    values: list[Any] = []
+    at = 0
+    try:
+        while at < len(text):
+            if text[at].isspace():
+                at += 1
+                continue
+            value, at = _DECODER.raw_decode(text, at)
+            values.append(value)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    return values
+
+
+def _listed(schema: Any, root: Schema) -> list[Any]:
+    schema = resolve_reference(schema, root)
+    return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
+
+
+def _scalar(word: str, kinds: frozenset[str]) -> Any:
+    if "boolean" in kinds and word.lower() in _BOOLEANS:
+        return _BOOLEANS[word.lower()]
+    if not kinds & {"integer", "number"}:
+        return None
+    number = _number(word, _INTEGER if "string" in kinds else _LOOSE_INTEGER)
+    return None if isinstance(number, float) and "number" not in kinds else number
+
+
+def _number(word: str, integer: re.Pattern[str]) -> int | float | None:
+    value: int | float | str | None = None
+    if integer.match(word):
+        value = _integer(word)
+    elif _FLOAT.match(word):
+        value = _finite(word)
+    return None if isinstance(value, str) else value
+
+
+def _container(word: str, kinds: frozenset[str]) -> Any:
+    if not word and "string" not in kinds:
+        return [] if "array" in kinds else {}
+    if word[:1] not in ("[", "{"):
+        return None
+    try:
+        value = read_json(word)
+    except ValueError:
+        return None
+    return value if _JSON_TYPES[type(value)] in kinds else None
+
+
+def _is_null(word: str, kinds: frozenset[str]) -> bool:
+    if "null" not in kinds:
+        return False
+    return word == "null" or ("string" not in kinds and word.lower() in ("", "none", "null"))
+
+
+def _finite(text: str) -> float | str:
+    value = float(text)
+    return value if math.isfinite(value) else text
+
+
+def _integer(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:  # more digits than Python converts
+        return text
+
+
+_DECODER = json.JSONDecoder(
+    strict=False, parse_float=_finite, parse_int=_integer, parse_constant=str
+)
