@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rapidfuzz import fuzz
 
-from wieldy.store.artifacts.fuzzy import Window, nearest
+from wieldy.store.artifacts.fuzzy import PassageWindow, nearest
 
 from .clock import interleaved
 from .effort import Effort
@@ -40,7 +40,9 @@ def _near(kind: str, text: str, effort: Effort) -> Row:
     """Find the exact place of what differs from it in one of a hundred characters."""
     place = len(text) * 7 // 10
     near = misspelt(text[place : place + 2000], 20)
-    assert nearest(near, text) == Window(place, place + 2000, 20, 0.99), "another place was found"
+    assert nearest(near, text) == PassageWindow(place, place + 2000, 20, 0.99), (
+        "another place was found"
+    )
     base, ours = interleaved(
         effort.rounds(25),
         lambda: fuzz.partial_ratio_alignment(near, text),

@@ -12,7 +12,7 @@ from wieldy import Call, Tool, Toolbox, tool
 from wieldy.core.options import TOOL_OPTIONS
 from wieldy.mcp.serving.http_endpoint import WebOptions
 from wieldy.mcp.serving.server import ServerOptions
-from wieldy.openapi.tools import OpenAPIOptions
+from wieldy.openapi.operation_tools import OpenAPIOptions
 from wieldy.server import app
 
 PACKAGES = (

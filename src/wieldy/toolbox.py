@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from wieldy.mcp.client.servers import Servers
     from wieldy.mcp.client.tool_sync import Tags
     from wieldy.openapi.loading import Source
-    from wieldy.openapi.tools import OpenAPIOptions
+    from wieldy.openapi.operation_tools import OpenAPIOptions
     from wieldy.store.artifacts.artifacts import Artifacts
     from wieldy.store.ledger import Ledger
     from wieldy.store.sessions import Sessions
@@ -215,10 +215,10 @@ class Toolbox(View):
         """Register the operations of an OpenAPI document: a file, a URL or a dict.
 
         `allow` and `deny` are patterns for names, operation ids, or "GET /path/*".
-        `wieldy.openapi.tools.OpenAPIOptions` says what the other keywords are.
+        `wieldy.openapi.operation_tools.OpenAPIOptions` says what the other keywords are.
         """
         # The extra is loaded by whoever has a document, and by nobody else.
-        from wieldy.openapi.tools import OpenAPIOptions, read_tools  # noqa: PLC0415
+        from wieldy.openapi.operation_tools import OpenAPIOptions, read_tools  # noqa: PLC0415
 
         check_options(Toolbox.add_openapi, options, OpenAPIOptions.__annotations__)
         tools, client = await read_tools(source, base_url, tags, allow, deny, options)
@@ -258,9 +258,9 @@ class Toolbox(View):
         """
         # The SDK is heavy, and most toolboxes need none.
         from wieldy.mcp.client.patience import Patience  # noqa: PLC0415
-        from wieldy.mcp.client.servers import Settings, make_terms  # noqa: PLC0415
+        from wieldy.mcp.client.servers import ServerSettings, make_terms  # noqa: PLC0415
 
-        settings = Settings(
+        settings = ServerSettings(
             terms=make_terms(
                 tags, allow, deny, limits, trusted, permission, on_conflict, check_output
             ),

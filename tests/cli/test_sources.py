@@ -113,12 +113,12 @@ def test_a_server_that_fails_is_named_and_the_others_still_work(
 def test_a_server_that_a_toolbox_could_not_reach_is_named(command: Command, folder: Path) -> None:
     (folder / "own.py").write_text(f"""
 from wieldy import Toolbox
-from wieldy.core.sync import border
+from wieldy.core.sync import blocking_border
 
 box = Toolbox()
 listed = {{"good": {raw("counts")!r}, "bad": {raw("die")!r}}}
 named = {{name: {{"command": words[0], "args": words[1:]}} for name, words in listed.items()}}
-border().wait(lambda home: box.add_mcp({{"mcpServers": named}}))
+blocking_border().wait(lambda home: box.add_mcp({{"mcpServers": named}}))
 """)
 
     done = command("list", "own.py", "--json")

@@ -14,7 +14,7 @@ from wieldy.core.permission.permits import MODES
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import VALIDATIONS
 from wieldy.lock.lock_review import ON_CHANGE
-from wieldy.openapi.tools import OpenAPIOptions
+from wieldy.openapi.operation_tools import OpenAPIOptions
 from wieldy.store.databases.database import DURABILITIES
 from wieldy.store.ledger import Ledger
 from wieldy.store.row_values import ENDS, STATES

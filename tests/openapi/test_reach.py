@@ -12,11 +12,11 @@ from tests.names import Names
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, ServiceError, Toolbox
 from wieldy.core.network.addresses import Reach
-from wieldy.openapi.client import Client, Request
+from wieldy.openapi.client import Client, HttpRequest
 from wieldy.openapi.document import Document
 from wieldy.openapi.loading import load_document
 from wieldy.openapi.references import gather_documents
-from wieldy.openapi.server import Servers
+from wieldy.openapi.server_urls import ServerUrls
 
 FAR = "93.184.216.34"
 OTHER_FAR = "93.184.216.35"
@@ -83,7 +83,7 @@ async def test_redirect_from_afar_to_this_machine_is_not_followed(
     api.answer("/two", 307, Location=spelling.format(port=_port(other_api)))
     async with asking(api) as (client, line):
         with pytest.raises(ServiceError) as refused:
-            await client.send(Request("GET", "http://far.example/one"), 1000)
+            await client.send(HttpRequest("GET", "http://far.example/one"), 1000)
 
     assert not refused.value.temporary
     assert [each["path"] for each in api.asked] == ["/one", "/two"]
@@ -97,11 +97,11 @@ def test_document_from_afar_names_no_server_on_this_machine(spelling: str) -> No
     fetched = Document("https://far.example/a.json", "it", document({}, servers=[{"url": url}]))
     if "rebind" in url:
         # Only a resolver can tell, when the request is made.
-        Servers(fetched, None, False)
+        ServerUrls(fetched, None, False)
         return
     with pytest.raises(DocumentError, match="on this machine or its network"):
-        Servers(fetched, None, False)
-    Servers(fetched, "http://127.0.0.1:80", False)
+        ServerUrls(fetched, None, False)
+    ServerUrls(fetched, "http://127.0.0.1:80", False)
 
 
 async def test_name_is_looked_up_once_and_what_was_checked_is_used(
@@ -109,10 +109,10 @@ async def test_name_is_looked_up_once_and_what_was_checked_is_used(
 ) -> None:
     names = _names(turning=[[FAR], ["127.0.0.1"]])
     async with asking(api, names) as (client, line):
-        first = await client.send(Request("GET", "http://turning.example/x"), 100_000)
+        first = await client.send(HttpRequest("GET", "http://turning.example/x"), 100_000)
         url = f"http://turning.example:{_port(other_api)}/x"
         with pytest.raises(ServiceError, match=r"turning\.example is on this machine"):
-            await client.send(Request("GET", url), 1000)
+            await client.send(HttpRequest("GET", url), 1000)
 
     assert json.loads(first.content)["headers"]["host"] == "turning.example"
     assert names.asked == ["turning.example"] * 2
@@ -124,7 +124,7 @@ async def test_address_that_does_not_answer_gives_way_to_the_next(api: Api) -> N
     names = _names(two=[["127.0.0.1", FAR]])
     async with asking(api, names) as (client, line):
         client.allow("http://two.example/")
-        answer = await client.send(Request("GET", "http://two.example:9/x"), 100_000)
+        answer = await client.send(HttpRequest("GET", "http://two.example:9/x"), 100_000)
 
     assert answer.status == 200
     assert line.reached == ["127.0.0.1", FAR]
@@ -159,7 +159,7 @@ async def test_document_from_a_name_that_is_near_may_name_a_server_that_is_near(
         loaded = await load_document(f"http://intranet.example:{_port(api)}/openapi.json", client)
         read = Document(loaded.address, loaded.shown, loaded.data, loaded.asked)
 
-        Servers(read, None, False, client)
+        ServerUrls(read, None, False, client)
 
 
 @pytest.mark.parametrize(
@@ -210,11 +210,13 @@ async def test_proxy_of_the_environment_is_used_and_near_hosts_are_refused_befor
     names = _names(direct=[[FAR]])
     async with asking(api, names) as (client, _):
         for host in ("far.example", "direct.example"):
-            assert (await client.send(Request("GET", f"http://{host}/x"), 100_000)).status == 200
+            assert (
+                await client.send(HttpRequest("GET", f"http://{host}/x"), 100_000)
+            ).status == 200
         for host in ("rebind.example", "10.0.0.1", "localhost", "db.internal"):
             names.answers.setdefault(host, [["10.0.0.2"]])
             with pytest.raises(ServiceError, match="on this machine or its network"):
-                await client.send(Request("GET", f"http://{host}/x"), 1000)
+                await client.send(HttpRequest("GET", f"http://{host}/x"), 1000)
 
     assert [each["path"] for each in other_api.asked] == ["http://far.example/x"]
     assert [each["path"] for each in api.asked] == ["/x"]

@@ -11,7 +11,7 @@ import pytest
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, Outcome, Secret, Status, Toolbox
 from wieldy.openapi.document import Document
-from wieldy.openapi.server import Servers
+from wieldy.openapi.server_urls import ServerUrls
 
 TOKEN = "sesame-open-42"
 SCHEMES = {
@@ -286,8 +286,8 @@ async def test_a_fetched_document_does_not_point_at_this_machine_from_outside() 
         data = document({"/x": {}}, servers=[{"url": url}])
         fetched = Document("https://docs.example/openapi.json", "it", data)
         with pytest.raises(DocumentError, match="on this machine or its network"):
-            Servers(fetched, None, False)
-        Servers(fetched, url, False)
+            ServerUrls(fetched, None, False)
+        ServerUrls(fetched, url, False)
 
 
 @pytest.mark.parametrize("headers", [{"X-A": "a\r\nb"}, {"bad name": "a"}, {"é": "a"}, {"X": 1}])

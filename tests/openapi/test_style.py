@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from tests.openapi.api import Api, document, operation
 from wieldy import Status, Toolbox
-from wieldy.openapi.arguments import Parameter
 from wieldy.openapi.document import Node
+from wieldy.openapi.operation_arguments import OperationParameter
 from wieldy.openapi.style import in_cookie, in_path, in_query
 
 ARRAY = ["blue", "black", "brown"]
 OBJECT = {"R": 100, "G": 200}
 
 
-def parameter(place: str, **facts: Any) -> Parameter:
-    return Parameter(Node({"name": "color", "in": place, **facts}, ""))
+def parameter(place: str, **facts: Any) -> OperationParameter:
+    return OperationParameter(Node({"name": "color", "in": place, **facts}, ""))
 
 
 @pytest.mark.parametrize(

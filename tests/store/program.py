@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from wieldy import ArtifactError, Handler, Outcome, Run, Toolbox
-from wieldy.store.artifacts.artifact import Change
+from wieldy.store.artifacts.artifact import ArtifactEdit
 
 URL, EFFECTS, DEATH = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 
@@ -140,7 +140,7 @@ async def flood(box: Toolbox, tool: str, callers: int) -> None:
 async def write(box: Toolbox, method: str, options: dict[str, Any]) -> None:
     """Change an artifact, and say what came of it."""
     try:
-        made: Change = await getattr(box.artifacts, method)(**options)
+        made: ArtifactEdit = await getattr(box.artifacts, method)(**options)
     except ArtifactError as error:
         say(error=type(error).__name__)
     else:

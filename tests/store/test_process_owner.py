@@ -15,7 +15,7 @@ from tests.store.conftest import Execute
 from tests.store.server import Server
 from wieldy import Call, Handler, InputNeeded, Outcome, Run, Status, Toolbox
 from wieldy.core.call import Scope
-from wieldy.store.process_owner import Owner
+from wieldy.store.process_owner import ProcessOwner
 
 HOUR = 3600.0
 
@@ -438,6 +438,6 @@ async def test_a_killed_process_leaves_nothing_started(url: str, children: Child
 
 def test_a_moment_is_never_twice_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 5.0)
-    owner = Owner()
+    owner = ProcessOwner()
     moments = [owner.begin(str(n), 5.0)[0] for n in range(100)]
     assert len(set(moments)) == 100

@@ -12,12 +12,7 @@ from . import completion
 from .artifacts import run_artifacts
 from .calling import Wish, run_call
 from .check import run_check
-from .demo import run_demo
-from .listing import run_describe, run_list
-from .lock import run_diff, run_lock, run_verify
-from .log import Filter, run_follow, run_log
-from .manual import run_docs
-from .options import (
+from .command_options import (
     Agent,
     Arguments,
     ArgumentText,
@@ -42,10 +37,15 @@ from .options import (
     UnknownCall,
     UnknownCalls,
 )
-from .pending import Verdict, run_approve, run_deny, run_pending
-from .recover import End, run_recover, run_settle
-from .run import run_agent
-from .serve import Place, run_serve
+from .demo import run_demo
+from .listing import run_describe, run_list
+from .lock import run_diff, run_lock, run_verify
+from .log import Filter, run_follow, run_log
+from .manual import run_docs
+from .pending import PersonVerdict, run_approve, run_deny, run_pending
+from .recover import SettledEnd, run_recover, run_settle
+from .run_agent import run_agent
+from .serve import ListenAddress, run_serve
 from .sources import Own
 from .store_choice import StoreChoice
 
@@ -206,7 +206,7 @@ def serve(
     on_change: OnChange = None,
 ) -> None:
     """Serve the tools to MCP clients, at /mcp."""
-    place = None if stdio else Place(host, port, tuple(token or ()), max_sessions)
+    place = None if stdio else ListenAddress(host, port, tuple(token or ()), max_sessions)
     raise typer.Exit(run_serve(sources, Own(store, lock, on_change), place))
 
 
@@ -283,7 +283,7 @@ def approve(
     Without one the decision is recorded, and a process that has the tool runs the call.
     --arg changes an argument, --json replaces them all.
     """
-    verdict = Verdict(call_id, by, tuple(arg or ()), arguments)
+    verdict = PersonVerdict(call_id, by, tuple(arg or ()), arguments)
     choice = StoreChoice(store, (*(sources or ()), *(source or ())))
     raise typer.Exit(run_approve(verdict, choice, output is Form.JSON, traceback))
 
@@ -301,7 +301,7 @@ def deny(
 ) -> None:
     """Refuse a call; it never runs."""
     choice = StoreChoice(store, tuple(source or ()))
-    raise typer.Exit(run_deny(Verdict(call_id, by), reason, choice, as_json))
+    raise typer.Exit(run_deny(PersonVerdict(call_id, by), reason, choice, as_json))
 
 
 @app.command()
@@ -325,7 +325,7 @@ def recover(
 def settle(
     call_id: UnknownCall,
     end: Annotated[
-        End, typer.Argument(metavar="ok|error", help="How it ended.", show_default=False)
+        SettledEnd, typer.Argument(metavar="ok|error", help="How it ended.", show_default=False)
     ],
     value: Annotated[
         str | None, typer.Option(help="What it gave: JSON, or text.", show_default=False)

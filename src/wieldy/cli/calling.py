@@ -15,13 +15,13 @@ from wieldy.core.permission.parked import Parked
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
-from .arguments import ArgumentError, read_arguments
+from .argument_options import ArgumentError, read_arguments
 from .input_answers import asked_answers
 from .listing import the_tool
 from .live_output import Outlet
-from .sources import Loaded, Own, loaded_tools
+from .sources import LoadedSources, Own, loaded_tools
 from .store_choice import StoreChoice
-from .terminal_questions import Answer, ask_approval, ask_edits
+from .terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -106,7 +106,7 @@ def _run(
 
 
 def _decide(
-    runner: asyncio.Runner, found: Loaded, receipt: Outcome, outlet: Outlet, wish: Wish
+    runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Let a person decide, if one is there; else give the receipt back."""
     if not wish.yes and not screen.attended():
@@ -119,11 +119,11 @@ def _decide(
     while True:
         shown = {**parked.shown, **changes}
         match ask_approval(call.tool, shown, parked.reason):
-            case Answer.NO:
+            case ApprovalAnswer.NO:
                 return runner.run(box.deny(call.id, by, "the caller said no"))
-            case Answer.EDIT:
+            case ApprovalAnswer.EDIT:
                 changes.update(ask_edits(shown, the_tool(found, call.tool).input_schema))
-            case Answer.YES:
+            case ApprovalAnswer.YES:
                 arguments = {**parked.arguments, **changes} if changes else None
                 try:
                     items = box.approve_stream(call.id, by, arguments)
@@ -142,7 +142,7 @@ async def _parked(box: Toolbox, call_id: str) -> Parked:
 
 
 def _answered(
-    runner: asyncio.Runner, found: Loaded, receipt: Outcome, outlet: Outlet, wish: Wish
+    runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Let a person answer what the tool asks, if one is there; else give the receipt back."""
     answers = asked_answers(receipt.metadata["input"]) if screen.attended() else None
@@ -153,7 +153,7 @@ def _answered(
 
 
 def _finish(
-    outcome: Outcome, outlet: Outlet, found: Loaded, wish: Wish, choice: StoreChoice
+    outcome: Outcome, outlet: Outlet, found: LoadedSources, wish: Wish, choice: StoreChoice
 ) -> int:
     code = outlet.finish(outcome)
     if wish.traceback:

@@ -6,7 +6,7 @@ from typing import Any
 from wieldy.core.visible_text import visible_lines, visible_name
 
 from . import screen
-from .arguments import ArgumentError, read_arguments
+from .argument_options import ArgumentError, read_arguments
 from .terminal_questions import ask_line
 
 

@@ -12,7 +12,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import tool_definitions
 
 from . import exits, screen
-from .sources import Loaded, NothingLoaded, loaded_tools
+from .sources import LoadedSources, NothingLoaded, loaded_tools
 
 
 def run_list(sources: list[str] | None, as_json: bool) -> int:
@@ -32,7 +32,7 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
     return exits.guarded(lambda runner: told_as_json(lambda: work(runner), as_json))
 
 
-def _show_table(found: Loaded) -> None:
+def _show_table(found: LoadedSources) -> None:
     """The tools, with the server of each where one of them is from a server."""
     served = any(_server_of(tool) for tool in found.box)
     more = ("server",) if served else ()
@@ -80,7 +80,7 @@ def run_describe(
     return exits.guarded(work)
 
 
-def the_tool(found: Loaded, name: str) -> Tool:
+def the_tool(found: LoadedSources, name: str) -> Tool:
     """The visible tool of this name; `ToolNotFound` with near names otherwise."""
     tool = found.box.get(name)
     if tool is None:
@@ -92,7 +92,7 @@ def the_tool(found: Loaded, name: str) -> Tool:
     return tool
 
 
-def _brief(tool: Tool, found: Loaded) -> dict[str, Any]:
+def _brief(tool: Tool, found: LoadedSources) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,
@@ -104,7 +104,7 @@ def _brief(tool: Tool, found: Loaded) -> dict[str, Any]:
     }
 
 
-def _whole(tool: Tool, found: Loaded) -> dict[str, Any]:
+def _whole(tool: Tool, found: LoadedSources) -> dict[str, Any]:
     limits = {name: getattr(tool.limits, name) for name in ("timeout", "retries", "concurrency")}
     return {
         **_brief(tool, found),
@@ -116,7 +116,7 @@ def _whole(tool: Tool, found: Loaded) -> dict[str, Any]:
     }
 
 
-def _show(tool: Tool, found: Loaded) -> None:
+def _show(tool: Tool, found: LoadedSources) -> None:
     traits = ", ".join(name.replace("_", "-") for name, holds in tool.traits.items() if holds)
     timeout = tool.limits.timeout
     facts = (
@@ -172,7 +172,7 @@ def type_of(schema: Any) -> str:
     return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
-def _origin(tool: Tool, found: Loaded) -> str:
+def _origin(tool: Tool, found: LoadedSources) -> str:
     return found.origins.get(tool.name, tool.source)
 
 

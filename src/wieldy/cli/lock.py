@@ -13,7 +13,7 @@ from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.lock.definition import Definition
-from wieldy.lock.lockfile import Changes, Lock
+from wieldy.lock.lockfile import Lock, LockChanges
 from wieldy.lock.suspicion import Finding, suspicions
 
 from . import exits, screen
@@ -137,7 +137,7 @@ def _report(
     said: str,
     path: str,
     tools: list[Tool],
-    changes: Changes,
+    changes: LockChanges,
     failed: list[Failure],
     as_json: bool,
 ) -> None:
@@ -155,7 +155,7 @@ def _report(
 
 
 def _plain(
-    path: str, tools: list[Tool], changes: Changes, found: list[tuple[str, Finding]]
+    path: str, tools: list[Tool], changes: LockChanges, found: list[tuple[str, Finding]]
 ) -> dict[str, Any]:
     return {
         "lock": path,

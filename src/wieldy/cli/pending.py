@@ -13,7 +13,7 @@ from wieldy.core.visible_text import visible_line, visible_name
 from wieldy.toolbox import Toolbox
 
 from . import environment, exits, screen
-from .arguments import ArgumentError, read_arguments
+from .argument_options import ArgumentError, read_arguments
 from .call_ids import find_entry
 from .calling import say_traceback
 from .input_answers import given_answers
@@ -27,7 +27,7 @@ _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "a
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PersonVerdict:
     """What a person says about one call: which, as whom, and with what other arguments."""
 
     call_id: str
@@ -69,7 +69,7 @@ def run_pending(
 
 
 def run_approve(
-    verdict: Verdict, choice: StoreChoice, as_json: bool, traceback: bool = False
+    verdict: PersonVerdict, choice: StoreChoice, as_json: bool, traceback: bool = False
 ) -> int:
     """Approve a call, run it if a source has its tool, and print its outcome."""
 
@@ -99,7 +99,7 @@ def run_approve(
     return exits.guarded(work)
 
 
-def run_deny(verdict: Verdict, reason: str | None, choice: StoreChoice, as_json: bool) -> int:
+def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as_json: bool) -> int:
     """Refuse a call; gives the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
@@ -146,7 +146,7 @@ async def _find(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Par
     return call_id, waiting.get(call_id)
 
 
-def _edited(box: Toolbox, parked: Parked | None, verdict: Verdict) -> dict[str, object]:
+def _edited(box: Toolbox, parked: Parked | None, verdict: PersonVerdict) -> dict[str, object]:
     """The parked arguments with those changed that are named, or others altogether."""
     if parked is None:
         raise ArgumentError(f"Call {verdict.call_id} no longer waits; nothing can be changed.")

@@ -19,7 +19,7 @@ from .store_choice import StoreChoice
 _COLUMNS = ("call", "tool", "status", "result")
 
 
-class End(StrEnum):
+class SettledEnd(StrEnum):
     """How a call of unknown end did end, as a person found out."""
 
     OK = "ok"
@@ -61,7 +61,7 @@ def run_recover(
 
 def run_settle(
     call_id: str,
-    end: End,
+    end: SettledEnd,
     value: str | None,
     reason: str | None,
     by: str | None,

@@ -14,7 +14,7 @@ from typing import Any
 from wieldy.core.errors import WieldyError
 
 from . import environment, exits, screen
-from .sources import Loaded, Own, loaded_tools
+from .sources import LoadedSources, Own, loaded_tools
 
 _NAME = "wieldy"
 
@@ -24,7 +24,7 @@ class ServeError(WieldyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where to listen, whose tokens count there, and how many sessions there may be."""
 
     host: str = "127.0.0.1"
@@ -33,7 +33,7 @@ class Place:
     max_sessions: int = 1000
 
 
-def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
+def run_serve(sources: list[str] | None, own: Own, place: ListenAddress | None) -> int:
     """Serve the tools at a place, or over stdin and stdout where there is none."""
 
     def work(runner: asyncio.Runner) -> int:
@@ -47,7 +47,9 @@ def run_serve(sources: list[str] | None, own: Own, place: Place | None) -> int:
     return exits.guarded(work)
 
 
-def _listen(runner: asyncio.Runner, found: Loaded, place: Place, words: list[str]) -> None:
+def _listen(
+    runner: asyncio.Runner, found: LoadedSources, place: ListenAddress, words: list[str]
+) -> None:
     tokens = environment.tokens(list(place.tokens))
     if not tokens and not _is_local(place.host):
         raise ServeError(
@@ -92,7 +94,7 @@ def _extra(module: str, name: str, extra: str) -> Any:
         ) from error
 
 
-def _explain(found: Loaded, url: str, guarded: bool, words: list[str]) -> None:
+def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) -> None:
     """Say where the tools are, how a client gets there, and what to try."""
     server: dict[str, Any] = {"url": url}
     if guarded:
@@ -124,7 +126,7 @@ def _command(words: list[str]) -> dict[str, Any]:
     return {"command": str(program), "args": ["serve", *words, "--stdio"]}
 
 
-def _words(found: Loaded, own: Own) -> list[str]:
+def _words(found: LoadedSources, own: Own) -> list[str]:
     """The sources, and what holds for their box, as another process is to be told."""
     words = [_place(each) for each in found.sources]
     if own.lock is not None:
@@ -145,7 +147,7 @@ def _store(url: str) -> str:
     return "URL" if file == url else f"sqlite:///{Path(file).absolute()}"
 
 
-def _trials(found: Loaded) -> list[str]:
+def _trials(found: LoadedSources) -> list[str]:
     # Where it is on no path, what started this is what can be typed.
     typed = _NAME if shutil.which(_NAME) else shlex.quote(sys.argv[0])
     if not found.kept:

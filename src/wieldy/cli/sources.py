@@ -52,7 +52,7 @@ class NothingLoaded(SourceError):
         self.failed = list(failed)
 
 
-class Loaded:
+class LoadedSources:
     """Tools from one or more sources, where each came from, and what could not be read."""
 
     def __init__(self, box: View) -> None:
@@ -115,7 +115,7 @@ class Own:
 @contextmanager
 def loaded_tools(
     runner: asyncio.Runner, given: list[str] | None, own: "Own | None" = None
-) -> Iterator[Loaded]:
+) -> Iterator[LoadedSources]:
     """The tools of the sources while inside. What fails is said; if all fail, raise."""
     found = runner.run(load_sources(environment.sources(given), own or Own()))
     try:
@@ -125,7 +125,7 @@ def loaded_tools(
             runner.run(found.box.close())
 
 
-async def load_sources(sources: Sequence[str], own: "Own") -> Loaded:
+async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
     """Read the sources, in order, into one box.
 
     A lone Python source is its own box. Of several, the first toolbox takes in the
@@ -164,14 +164,14 @@ async def load_sources(sources: Sequence[str], own: "Own") -> Loaded:
     return found
 
 
-def _begin(views: dict[str, View], alone: bool, own: "Own") -> Loaded:
+def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
     """The box that takes in all others: one of the sources, or a new one."""
     if alone and views:
         [box] = views.values()
     else:
         boxes = [view for view in views.values() if isinstance(view, Toolbox)]
         box = boxes[0] if boxes else own.box()
-    found = Loaded(box)
+    found = LoadedSources(box)
     found.made = box not in views.values()
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set())
@@ -184,7 +184,7 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> Loaded:
     return found
 
 
-async def _take_in(found: Loaded, source: str, kind: str, view: View | None) -> None:
+async def _take_in(found: LoadedSources, source: str, kind: str, view: View | None) -> None:
     box = found.box
     assert isinstance(box, Toolbox)
     if view is not None:

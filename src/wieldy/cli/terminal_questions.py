@@ -8,10 +8,10 @@ from typing import Any
 from wieldy.core.visible_text import visible_line, visible_name
 
 from . import screen
-from .arguments import ArgumentError, read_arguments
+from .argument_options import ArgumentError, read_arguments
 
 
-class Answer(Enum):
+class ApprovalAnswer(Enum):
     """What a person says about a call."""
 
     YES = "yes"
@@ -19,7 +19,7 @@ class Answer(Enum):
     EDIT = "edit"
 
 
-def ask_approval(tool: str, arguments: Any, reason: object) -> Answer:
+def ask_approval(tool: str, arguments: Any, reason: object) -> ApprovalAnswer:
     """Show a call, all of it, and ask whether it may run."""
     why = visible_line(str(reason or "it needs approval"))
     screen.say(f"{visible_name(tool)} waits for you: {why}", "yellow")
@@ -29,8 +29,8 @@ def ask_approval(tool: str, arguments: Any, reason: object) -> Answer:
     while True:
         answer = ask_line("Run it? y/N/edit: ").strip().lower()
         if answer in ("", "n", "no"):
-            return Answer.NO
-        for each in (Answer.YES, Answer.EDIT):
+            return ApprovalAnswer.NO
+        for each in (ApprovalAnswer.YES, ApprovalAnswer.EDIT):
             if each.value.startswith(answer):
                 return each
 

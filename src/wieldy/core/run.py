@@ -40,7 +40,7 @@ class Executor(Protocol):
         """Let go of idle workers."""
 
 
-class Place(Protocol):
+class WorkerPlace(Protocol):
     """A worker that a call holds, and may lend while a call nested in it stands in a queue."""
 
     @property
@@ -342,4 +342,4 @@ ENDED_TASK: Any = _EndedTask()
 # The call that this code runs in. Not every call sets it back when it ends, and what a tool
 # starts beside itself may outlive it: whoever reads it passes over calls that have stopped.
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
-held_places: ContextVar[tuple[Place, ...]] = ContextVar("wieldy_places", default=())
+held_places: ContextVar[tuple[WorkerPlace, ...]] = ContextVar("wieldy_places", default=())

@@ -20,7 +20,7 @@ from .run import Run
 T = TypeVar("T")
 
 
-class Job:
+class BlockingJob:
     """A blocking function that one thread runs while a coroutine waits for its answer.
 
     A coroutine that is cancelled leaves the function behind, and the engine hears
@@ -85,11 +85,11 @@ class Home:
     """The waiting caller's thread, as a place to run blocking functions."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[BlockingJob | None] = queue.SimpleQueue()
 
     async def execute(self, run: Run, body: Callable[[Run], Any]) -> Any:
         """Run `body(run)` on the waiting thread."""
-        job = Job(run, body)
+        job = BlockingJob(run, body)
         self._work.put(job)
         return await job.answer()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wieldy.core.run import Run, held_places
-from wieldy.core.sync import Job
+from wieldy.core.sync import BlockingJob
 
 _IDLE_SECONDS = 10.0
 
@@ -139,7 +139,7 @@ class Threads:
             self._busy -= 1
 
 
-class _Task(Job):
+class _Task(BlockingJob):
     """One function for a pool; the place it takes there can be lent."""
 
     __slots__ = ("counts", "lent", "occupies", "pool")

@@ -11,7 +11,7 @@ from wieldy.core.tool import Hold, Tool
 from wieldy.core.visible_text import visible_line
 
 from .definition import Definition
-from .lockfile import Change, Lock
+from .lockfile import DefinitionChange, Lock
 
 ON_CHANGE = get_args(ChangePolicy)
 _OWN = "python"
@@ -53,7 +53,7 @@ class LockReview:
         now = Definition.of(tool)
         if locked.same(now):
             return None
-        fields = Change(tool.name, locked, now).fields
+        fields = DefinitionChange(tool.name, locked, now).fields
         what = " and ".join(each.replace("_", " ") for each in fields)
         return (
             f"its {what} changed since it was locked in {self._path}. "

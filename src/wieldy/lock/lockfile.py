@@ -26,7 +26,7 @@ _AGAIN = "Restore it from a copy, or delete it and run `wieldy lock` again."
 
 
 @runtime_checkable
-class Box(Protocol):
+class LockableBox(Protocol):
     """A toolbox or a view of one."""
 
     def all_tools(self) -> list[Tool]:
@@ -34,7 +34,7 @@ class Box(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """One tool that is not as it was locked: new, gone, or with other words."""
 
     name: str
@@ -67,17 +67,17 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class LockChanges:
     """How tools differ from a lock, in the order of their names."""
 
-    added: tuple[Change, ...] = ()
-    removed: tuple[Change, ...] = ()
-    changed: tuple[Change, ...] = ()
+    added: tuple[DefinitionChange, ...] = ()
+    removed: tuple[DefinitionChange, ...] = ()
+    changed: tuple[DefinitionChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[DefinitionChange]:
         return iter((*self.changed, *self.added, *self.removed))
 
 
@@ -88,7 +88,7 @@ class Lock:
         self.tools = dict(sorted(tools.items()))
 
     @classmethod
-    def of(cls, box: Box | Iterable[Tool]) -> "Lock":
+    def of(cls, box: LockableBox | Iterable[Tool]) -> "Lock":
         """Lock the tools of a box as they are now, also those that are not offered."""
         return cls({tool.name: Definition.of(tool) for tool in _tools(box)})
 
@@ -128,15 +128,15 @@ class Lock:
         tools = {name: tool.model_dump() for name, tool in self.tools.items()}
         return visible_json({_MARK: FORMAT, "tools": tools}) + "\n"
 
-    def compare(self, box: Box | Iterable[Tool]) -> Changes:
+    def compare(self, box: LockableBox | Iterable[Tool]) -> LockChanges:
         """What is new, gone or different in a box."""
         now = {tool.name: Definition.of(tool) for tool in _tools(box)}
-        found: dict[str, list[Change]] = {"added": [], "removed": [], "changed": []}
+        found: dict[str, list[DefinitionChange]] = {"added": [], "removed": [], "changed": []}
         for name in sorted({*self.tools, *now}):
-            change = Change(name, self.tools.get(name), now.get(name))
+            change = DefinitionChange(name, self.tools.get(name), now.get(name))
             if change.before is None or not change.before.same(change.after):
                 found[change.kind].append(change)
-        return Changes(**{kind: tuple(changes) for kind, changes in found.items()})
+        return LockChanges(**{kind: tuple(changes) for kind, changes in found.items()})
 
     def with_kept(self, others: Iterable[tuple[str, Definition]]) -> "Lock":
         """This lock and, of the others, the tools that it does not have."""
@@ -153,8 +153,8 @@ class Lock:
         return f"Lock({len(self)} tools)"
 
 
-def _tools(box: Box | Iterable[Tool]) -> Iterable[Tool]:
-    return box.all_tools() if isinstance(box, Box) else box
+def _tools(box: LockableBox | Iterable[Tool]) -> Iterable[Tool]:
+    return box.all_tools() if isinstance(box, LockableBox) else box
 
 
 def _parse(path: str, text: str) -> dict[str, Definition]:

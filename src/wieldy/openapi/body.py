@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from .arguments import Body, is_json, plain_media
+from .operation_arguments import Body, is_json, plain_media
 from .style import form_pairs, plain_text
 
 _NOT_GIVEN: Any = object()

@@ -33,7 +33,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 _SAFE = ("GET", "HEAD")
 
 
-class Request:
+class HttpRequest:
     """What is sent. The `private` headers hold secrets; they go to this origin and no other."""
 
     __slots__ = ("content", "headers", "method", "private", "url")
@@ -53,7 +53,7 @@ class Request:
         self.private = dict(private or {})
 
 
-class Response:
+class HttpResponse:
     """What came back, its body read and decoded; `url` is where it came from at last."""
 
     __slots__ = ("content", "headers", "reason", "status", "url")
@@ -85,7 +85,7 @@ class Client:
         self._lock = threading.Lock()
         self._pool: _Pool | None = None
 
-    async def send(self, request: Request, largest: int) -> Response:
+    async def send(self, request: HttpRequest, largest: int) -> HttpResponse:
         """The answer to a request, whatever its status; `ServiceError` where there is none."""
         with self._lock:
             if self._pool is None or self._pool.pid != os.getpid():
@@ -106,9 +106,9 @@ class Client:
                 return True
         return is_near_url(url)
 
-    async def fetch(self, url: str, largest: int) -> Response:
+    async def fetch(self, url: str, largest: int) -> HttpResponse:
         """What is at a URL; `ServiceError` where it is not there."""
-        request = Request("GET", url, {"Accept": "*/*"})
+        request = HttpRequest("GET", url, {"Accept": "*/*"})
         try:
             async with asyncio.timeout(_FETCH_SECONDS):
                 response = await self.send(request, largest)
@@ -145,7 +145,7 @@ class _Pool:
         self._transport = transport
         self._http: httpx2.AsyncClient | None = None
 
-    async def follow(self, request: Request, largest: int) -> Response:
+    async def follow(self, request: HttpRequest, largest: int) -> HttpResponse:
         """The answer to a request and to the redirects that may be followed."""
         if self._http is None:
             self._http = httpx2.AsyncClient(
@@ -181,7 +181,7 @@ async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
     return await asyncio.wrap_future(answer)
 
 
-async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) -> Response:
+async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int) -> HttpResponse:
     headers = {**request.headers, **request.private}
     async with http.stream(
         request.method,
@@ -198,7 +198,7 @@ async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) ->
             if size > largest:
                 raise ServiceError(f"the answer is larger than {largest:,} bytes")
             chunks.append(chunk)
-        return Response(
+        return HttpResponse(
             answer.status_code,
             answer.reason_phrase,
             {name.lower(): value for name, value in answer.headers.items()},
@@ -207,7 +207,7 @@ async def _exchange(http: httpx2.AsyncClient, request: Request, largest: int) ->
         )
 
 
-def _redirected(request: Request, status: int, target: str) -> Request:
+def _redirected(request: HttpRequest, status: int, target: str) -> HttpRequest:
     """The request that a redirect asks for; another origin gets nothing that is ours."""
     try:
         url = urljoin(request.url, target)
@@ -221,9 +221,9 @@ def _redirected(request: Request, status: int, target: str) -> Request:
         method = request.method if request.method in _SAFE else "GET"
         kept = request.headers if same else {"Accept": request.headers.get("Accept", "*/*")}
         kept = {name: value for name, value in kept.items() if name.lower() != "content-type"}
-        return Request(method, url, kept, None, request.private if same else None)
+        return HttpRequest(method, url, kept, None, request.private if same else None)
     if status in (307, 308) and same:
-        return Request(request.method, url, request.headers, request.content, request.private)
+        return HttpRequest(request.method, url, request.headers, request.content, request.private)
     raise ServiceError(
         f"redirected with {status} to {shown}, which is not followed for {request.method}",
         status=status,
@@ -243,7 +243,7 @@ def url_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.host}:{port}"
 
 
-def _unanswered(request: Request, error: Exception) -> ServiceError:
+def _unanswered(request: HttpRequest, error: Exception) -> ServiceError:
     """What went wrong, without the URL, in which there may be a key."""
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return ServiceError("its address is not one that can be asked over HTTP")

@@ -24,7 +24,7 @@ _URL = re.compile(r"https?://", re.IGNORECASE)
 _OUTWARD = re.compile(r"""\$ref["']?\s*+:\s*+(?!["']?#)""")
 
 
-class Loaded:
+class LoadedDocument:
     """A document as data, and where it is: a URL, a file's URI, or nothing for a dict.
 
     `asked` is the address that was asked for it, which a redirect may have left.
@@ -42,10 +42,10 @@ class Loaded:
         self.refers_outward = refers_outward
 
 
-async def load_document(source: Source, client: Client) -> Loaded:
+async def load_document(source: Source, client: Client) -> LoadedDocument:
     """Read a document; `DocumentError` says why it can't be."""
     if isinstance(source, Mapping):
-        return Loaded("", "The OpenAPI document", source, True)
+        return LoadedDocument("", "The OpenAPI document", source, True)
     if not isinstance(source, str | os.PathLike):
         kind = type(source).__name__
         raise DocumentError("The OpenAPI document", f"expected a file, a URL or a dict, got {kind}")
@@ -61,7 +61,7 @@ async def load_document(source: Source, client: Client) -> Loaded:
     return await asyncio.to_thread(_load_file, Path(text))
 
 
-async def load_address(address: str, client: Client) -> Loaded:
+async def load_address(address: str, client: Client) -> LoadedDocument:
     """Read the document at a URL, or at a file's URI; the address it ends at may be another."""
     try:
         parts = urlsplit(address)
@@ -78,7 +78,7 @@ async def load_address(address: str, client: Client) -> Loaded:
     return await asyncio.to_thread(_parsed, fetched.url, shown, text, address)
 
 
-def _load_file(path: Path) -> Loaded:
+def _load_file(path: Path) -> LoadedDocument:
     try:
         if path.stat().st_size > LARGEST_DOCUMENT:
             raise DocumentError(str(path), f"larger than {LARGEST_DOCUMENT:,} bytes")
@@ -91,8 +91,10 @@ def _load_file(path: Path) -> Loaded:
     return _parsed(address, str(path), _decoded(str(path), content))
 
 
-def _parsed(address: str, shown: str, text: str, asked: str | None = None) -> Loaded:
-    return Loaded(address, shown, parse(shown, text), _OUTWARD.search(text) is not None, asked)
+def _parsed(address: str, shown: str, text: str, asked: str | None = None) -> LoadedDocument:
+    return LoadedDocument(
+        address, shown, parse(shown, text), _OUTWARD.search(text) is not None, asked
+    )
 
 
 def parse(shown: str, text: str) -> Any:

@@ -10,9 +10,9 @@ from wieldy.core.names import find_near_names
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import Secret, reveal_secret
 
-from .arguments import TOKEN
 from .document import Document, Node
 from .operation import Operation
+from .operation_arguments import TOKEN
 from .style import header_text
 
 # A token or key for the one scheme that there is, or one for each scheme by its name.

@@ -7,13 +7,13 @@ from urllib.parse import quote
 from wieldy.core.errors import ServiceError
 from wieldy.core.secrets.secret import Secret
 
-from .arguments import Layout
 from .body import write_body
-from .client import Client, Request
+from .client import Client, HttpRequest
+from .http_response import accepted_types, read_response
 from .operation import TEMPLATE, Operation
-from .response import accepted_types, read_response
+from .operation_arguments import Layout
 from .security import Credentials
-from .server import Servers
+from .server_urls import ServerUrls
 from .style import header_text, in_cookie, in_header, in_path, in_query
 
 LARGEST_RESPONSE = 20_000_000
@@ -23,13 +23,13 @@ _PATH_SAFE = "/:@!$&'()*+,;=~-._%"
 class Service:
     """What all operations of a document share."""
 
-    def __init__(self, servers: Servers, credentials: Credentials, client: Client) -> None:
+    def __init__(self, servers: ServerUrls, credentials: Credentials, client: Client) -> None:
         self.servers = servers
         self.credentials = credentials
         self.client = client
 
 
-class Endpoint:
+class ServiceEndpoint:
     """An operation that can be called. What it takes is worked out when it is first asked for."""
 
     def __init__(self, service: Service, operation: Operation) -> None:
@@ -49,7 +49,7 @@ class Endpoint:
         """What the operation takes."""
         return self.layout.schema
 
-    def request(self, values: Mapping[str, Any]) -> Request:
+    def request(self, values: Mapping[str, Any]) -> HttpRequest:
         """The request for these arguments; `ValueError` if they can't be sent."""
         query: list[tuple[str, str]] = []
         cookies: list[tuple[str, str]] = []
@@ -78,7 +78,7 @@ class Endpoint:
         content = None if written is None else written[0]
         private = {name: value for name, value in private.items() if value}
         public = {name: v for name, v in headers.items() if name.lower() not in _lower(private)}
-        return Request(self.operation.method, url, public, content, private)
+        return HttpRequest(self.operation.method, url, public, content, private)
 
     def _signed(
         self, query: list[tuple[str, str]], cookies: list[tuple[str, str]]
@@ -113,7 +113,9 @@ class Endpoint:
         return path if path[:1] == "/" else f"/{path}"
 
 
-async def call_operation(endpoint: Endpoint, secrets: tuple[Secret, ...], /, **values: Any) -> Any:
+async def call_operation(
+    endpoint: ServiceEndpoint, secrets: tuple[Secret, ...], /, **values: Any
+) -> Any:
     """Call an operation. The secrets are named so that they are covered wherever they appear."""
     service = endpoint.service
     try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from .arguments import Parameter
+from .operation_arguments import OperationParameter
 
 Pairs = list[tuple[str, str]]
 
@@ -20,7 +20,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
-def in_path(parameter: Parameter, value: Any) -> str:
+def in_path(parameter: OperationParameter, value: Any) -> str:
     """A value as it stands in the path; `ValueError` where it would be another path."""
     written = _path_text(parameter, value)
     if not written or any(_is_step(each) for each in _texts(value)):
@@ -28,7 +28,7 @@ def in_path(parameter: Parameter, value: Any) -> str:
     return written
 
 
-def in_query(parameter: Parameter, value: Any) -> Pairs:
+def in_query(parameter: OperationParameter, value: Any) -> Pairs:
     """A value as the pairs that it is in a query, both sides encoded."""
     safe = _RESERVED if parameter.reserved else ""
     if parameter.media is not None:
@@ -39,7 +39,7 @@ def in_query(parameter: Parameter, value: Any) -> Pairs:
     return _form(parameter, value, separator, safe)
 
 
-def in_header(parameter: Parameter, value: Any) -> str:
+def in_header(parameter: OperationParameter, value: Any) -> str:
     """A value as it stands in a header; `ValueError` where it would begin another."""
     if parameter.media is not None:
         text = _content(parameter, value)
@@ -52,7 +52,7 @@ def in_header(parameter: Parameter, value: Any) -> str:
     return header_text(parameter.argument, text)
 
 
-def in_cookie(parameter: Parameter, value: Any) -> Pairs:
+def in_cookie(parameter: OperationParameter, value: Any) -> Pairs:
     """A value as the cookies that it is, both sides encoded."""
     if parameter.media is not None:
         return [(quote(parameter.name, safe=""), quote(_content(parameter, value), safe=""))]
@@ -90,7 +90,7 @@ def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
     return [(_name(name), quote(plain_text(value), safe=""))]
 
 
-def _path_text(parameter: Parameter, value: Any) -> str:
+def _path_text(parameter: OperationParameter, value: Any) -> str:
     name, style = quote(parameter.name, safe=""), parameter.style
     if parameter.media is not None:
         return _encoded(_content(parameter, value))
@@ -113,7 +113,7 @@ def _path_text(parameter: Parameter, value: Any) -> str:
     return "".join(f";{item}" if own else f";{name}={item}" for item in items)
 
 
-def _form(parameter: Parameter, value: Any, separator: str, safe: str) -> Pairs:
+def _form(parameter: OperationParameter, value: Any, separator: str, safe: str) -> Pairs:
     name = _name(parameter.name)
     if isinstance(value, Mapping) and parameter.explode:
         return [(_name(str(k)), quote(plain_text(v), safe=safe)) for k, v in value.items()]
@@ -143,7 +143,7 @@ def _deep(name: str, value: Any) -> Pairs:
     return pairs
 
 
-def _content(parameter: Parameter, value: Any) -> str:
+def _content(parameter: OperationParameter, value: Any) -> str:
     is_text = isinstance(value, str) and "json" not in (parameter.media or "")
     return value if is_text else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
@@ -15,49 +16,49 @@ from wieldy.core.permission.decisions import Desk
 
 from .databases.tables import IS_WAITING, calls
 from .ledger_entry import Entry, read_entry
-
-if TYPE_CHECKING:
-    from .store import Store
-
-
-async def recover_calls(
-    store: "Store",
-    engine: Engine,
-    desk: Desk,
-    named: Sequence[str] | None,
-    by: str | None,
-    unknown: bool,
-) -> list[Outcome]:
-    """The outcomes of calls that were run now; of calls named by id, each one's outcome."""
-    await store.sweep()
-    if named is None:
-        entries = _readable(await store.read(_left_open if unknown else _approved))
-        chosen = [e for e in entries if _obstacle(e, desk, False) is None]
-        return list(await asyncio.gather(*(_run(store, engine, desk, e, by) for e in chosen)))
-    entries = [await store.entry(call_id) for call_id in named]
-    asked = (_asked(store, engine, desk, entry, by) for entry in entries)
-    return list(await asyncio.gather(*asked))
+from .recorder import LedgerRecorder
+from .store_access import StoreAccess
+from .stored_approvals import StoredApprovals
 
 
-async def _asked(
-    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None
-) -> Outcome:
-    obstacle = _obstacle(entry, desk, True)
-    if obstacle is None:
-        return await _run(store, engine, desk, entry, by, asked=True)
-    outcome = entry.outcome()
-    outcome.metadata["not_recovered"] = obstacle
-    return outcome
+@dataclass(frozen=True, slots=True)
+class CrashRecovery:
+    """What is needed to run calls again; `by` is the person who asks for it."""
 
+    store: StoreAccess
+    approvals: StoredApprovals
+    recorder: LedgerRecorder
+    engine: Engine
+    desk: Desk
+    by: str | None
 
-async def _run(
-    store: "Store", engine: Engine, desk: Desk, entry: Entry, by: str | None, asked: bool = False
-) -> Outcome:
-    if entry.free:
-        return await desk.run_approved(await store.approvals.find(entry.call.id))
-    call = _agreed(entry, by) if asked else entry.call
-    with store.recorder.rerunning(call.id, by):
-        return await engine.run(call)
+    async def run_left(self, unknown: bool) -> list[Outcome]:
+        """Run what was approved and never started; with `unknown`, also what does no harm twice."""
+        await self.store.sweep()
+        entries = _readable(await self.store.read(_left_open if unknown else _approved))
+        chosen = [e for e in entries if _obstacle(e, self.desk, False) is None]
+        return list(await asyncio.gather(*map(self._run, chosen)))
+
+    async def run_named(self, ids: Sequence[str]) -> list[Outcome]:
+        """Run calls that a person named, and give each one's outcome."""
+        await self.store.sweep()
+        entries = [await self.store.entry(call_id) for call_id in ids]
+        return list(await asyncio.gather(*map(self._run_asked, entries)))
+
+    async def _run_asked(self, entry: Entry) -> Outcome:
+        obstacle = _obstacle(entry, self.desk, True)
+        if obstacle is None:
+            return await self._run(entry, asked=True)
+        outcome = entry.outcome()
+        outcome.metadata["not_recovered"] = obstacle
+        return outcome
+
+    async def _run(self, entry: Entry, asked: bool = False) -> Outcome:
+        if entry.free:
+            return await self.desk.run_approved(await self.approvals.find(entry.call.id))
+        call = _agreed(entry, self.by) if asked else entry.call
+        with self.recorder.rerunning(call.id, self.by):
+            return await self.engine.run(call)
 
 
 def _agreed(entry: Entry, by: str | None) -> Call:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, select
 
@@ -18,9 +18,7 @@ from .ledger_entry import Entry, read_entry, read_entry_or_say, read_shown
 from .ledger_follow import Following
 from .ledger_pages import CallFilter, newest_rows
 from .row_values import outcome_columns
-
-if TYPE_CHECKING:
-    from .store import Store
+from .store_access import StoreAccess
 
 _SETTLED = (Status.OK, Status.ERROR)
 
@@ -28,7 +26,7 @@ _SETTLED = (Status.OK, Status.ERROR)
 class Ledger:
     """Every call that was made, and how it stands."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def get(self, call_id: str) -> Entry | None:

@@ -3,16 +3,14 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, text
 
 from .databases.tables import IS_RUNNING, IS_WAITING, OPEN, appeared_since, calls, in_state
 from .ledger_entry import Entry, read_entry_or_say
 from .ledger_pages import CallFilter
-
-if TYPE_CHECKING:
-    from .store import Store
+from .store_access import StoreAccess
 
 # A row says when its change was made, and is seen when that is committed. This far apart, and
 # as far as two clocks may differ, the two can be for a call that was never seen open.
@@ -58,7 +56,7 @@ class Following:
     so that a look asks for what has appeared and for what is open, and for nothing else.
     """
 
-    def __init__(self, store: "Store", asked: CallFilter) -> None:
+    def __init__(self, store: StoreAccess, asked: CallFilter) -> None:
         self._store = store
         self._asked = asked
         self._seen: dict[str, _Mark] = {}

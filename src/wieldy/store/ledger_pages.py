@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
@@ -12,9 +12,7 @@ from wieldy.core.call import Status
 
 from .databases.tables import NEWEST_FIRST, calls, in_state, of_tool
 from .row_values import STATES
-
-if TYPE_CHECKING:
-    from .store import Store
+from .store_access import StoreAccess
 
 # A page ends at either: rows may be of any size.
 _MOST_ROWS = 500
@@ -60,7 +58,7 @@ class CallFilter:
         return select(calls).where(*self.conditions).order_by(*NEWEST_FIRST)
 
 
-async def newest_rows(store: "Store", asked: CallFilter) -> AsyncIterator[Row[Any]]:
+async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Row[Any]]:
     """The rows that are asked for, read page by page: what is held does not grow."""
     last: Row[Any] | None = None
     while True:

@@ -17,7 +17,7 @@ from . import transitions
 from .databases.database import Operation
 from .databases.prepared_statements import Values, Write, insert_if_new
 from .databases.tables import calls
-from .process_owner import Owner
+from .process_owner import ProcessOwner
 from .row_values import (
     argument_columns,
     call_columns,
@@ -45,7 +45,7 @@ class Record:
         self.started_at: float | None = None
         self.begun = False
         self.over = False
-        self.owner: Owner | None = None
+        self.owner: ProcessOwner | None = None
         self.repeated = False
 
     def leave(self) -> None:
@@ -64,7 +64,7 @@ def digest_without_secrets(run: Run) -> str:
     return digest_of(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
 
 
-def start_operation(run: Run, record: Record, owner: Owner) -> transitions.Put:
+def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transitions.Put:
     """The operation that writes that a call starts."""
     call, tool = run.call, run.tool
     arguments, partial = written_arguments(run.arguments, run.secrets)

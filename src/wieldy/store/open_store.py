@@ -15,10 +15,10 @@ from sqlalchemy.engine import URL
 
 from wieldy.core.errors import StoreUnavailable
 
-from .databases.database import Job, Operation, open_database
+from .databases.database import Operation, StoreJob, open_database
 from .databases.migrations import migrate_database
 from .databases.prepared_statements import Write
-from .process_owner import PULSE_SECONDS, Owner
+from .process_owner import PULSE_SECONDS, ProcessOwner
 from .pruning import Pruning, Step, claim_pruning, give_back
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Opened:
     """What there is only after a store was opened. Made on a thread that may block."""
 
     def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
-        self.owner = Owner()
+        self.owner = ProcessOwner()
         self.database = open_database(url, durability)
         self.commit_here = self.database.commit_here
         self._owed: deque[Operation[Any]] = deque()
@@ -65,7 +65,7 @@ class Opened:
                 return done
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._submit(Job(operation, future, loop))
+        self._submit(StoreJob(operation, future, loop))
         return await future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
@@ -87,7 +87,7 @@ class Opened:
 
         future: Future[Any] = Future()
         future.add_done_callback(look)
-        self._submit(Job(operation, future))
+        self._submit(StoreJob(operation, future))
 
     def owe(self, operation: Operation[Any]) -> None:
         """Try an operation again, every second, until it gets through."""
@@ -182,7 +182,7 @@ class Opened:
         self._away = False
         return True
 
-    def _submit(self, job: Job) -> None:
+    def _submit(self, job: StoreJob) -> None:
         with self._lock:
             if self._closed:
                 raise _closed()
@@ -190,7 +190,7 @@ class Opened:
 
     def _wait_for(self, operation: Operation[T]) -> T:
         future: Future[T] = Future()
-        self.database.submit(Job(operation, future))
+        self.database.submit(StoreJob(operation, future))
         return future.result()
 
 

@@ -33,7 +33,7 @@ _NO_PROC = "?"
 _CLOSE = 0.001
 
 
-class Owner:
+class ProcessOwner:
     """This process, as one opened store knows it.
 
     Its row says from when on the calls were proposed that it runs, so that they are found

@@ -1,18 +1,15 @@
 """Remove what a store need not keep, in small steps, and all that belongs to one session."""
 
-import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, and_, delete, func, or_, select, update
-
-from wieldy.core.registry import Registry
+from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, update
 
 from .artifacts.artifact_rows import session_shelf
 from .databases.database import Operation
 from .databases.tables import NEWEST_FIRST, OPEN, calls, chores, messages, metadata, rules, sessions
 from .process_owner import shared_clock
 from .retention import Retention
-from .stored_rules import is_over
 
 _ENDED = calls.c.state.not_in(OPEN)
 _MOST_ROWS = 500
@@ -31,10 +28,9 @@ class _Artifacts(NamedTuple):
 class Pruning:
     """The work that a retention makes. Each step is done again until it finds nothing."""
 
-    def __init__(self, retention: Retention, registry: Registry) -> None:
+    def __init__(self, retention: Retention, is_over: Callable[[Row[Any], float], bool]) -> None:
         self._retention = retention
-        # The thread that prunes must not keep a toolbox that was dropped.
-        self._registry = weakref.ref(registry)
+        self._is_over = is_over
 
     @property
     def due_by_itself(self) -> bool:
@@ -57,10 +53,8 @@ class Pruning:
         return [*found, *_artifact_steps(kept)]
 
     def _end_rules(self, connection: Connection) -> int:
-        registry, now = self._registry(), shared_clock(connection)
-        if registry is None:
-            return 0
-        over = [row.id for row in connection.execute(select(rules)) if is_over(row, now, registry)]
+        now = shared_clock(connection)
+        over = [row.id for row in connection.execute(select(rules)) if self._is_over(row, now)]
         return _removed(connection, rules, rules.c.id.in_(over)) if over else 0
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -24,13 +24,10 @@ from . import transitions
 from .databases.database import Operation
 from .databases.prepared_statements import Write
 from .ledger_writes import Ending, Record, digest_without_secrets, start_operation
-from .process_owner import Owner
+from .process_owner import ProcessOwner
 from .row_values import decision_columns, from_column, outcome_columns, to_column
+from .store_access import StoreAccess
 from .wakeups import Repeated
-
-if TYPE_CHECKING:
-    from .store import Store
-
 
 _PENDING = Status.PENDING
 
@@ -38,7 +35,7 @@ _PENDING = Status.PENDING
 class LedgerRecorder:
     """The middleware of the ledger, and who is told of ends before all others."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
         self._reruns: dict[str, str | None] = {}
 
@@ -197,7 +194,7 @@ class LedgerRecorder:
         if first is not None:
             raise Repeated(first)
 
-    def _begin(self, run: Run, record: Record, owner: Owner) -> Operation[str | None]:
+    def _begin(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
         """The operation that writes the start; gives the id of the call that this one repeats."""
         record.owner = owner
         now, covered = owner.begin(record, record.proposed_at)
@@ -215,7 +212,7 @@ class LedgerRecorder:
 
         return reach_back
 
-    def _resuming(self, run: Run, record: Record, owner: Owner) -> Operation[str | None]:
+    def _resuming(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
         """The operation that starts a call which has its row; gives its id if it is not ours."""
         call_id, step = record.id, self._step(run)
         assert record.started_at is not None

@@ -4,7 +4,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, literal, select
 
@@ -13,9 +13,7 @@ from wieldy.core.errors import NotKept, SessionTaken
 
 from .databases.prepared_statements import insert_new, insert_or_update
 from .databases.tables import messages, sessions
-
-if TYPE_CHECKING:
-    from .store import Store
+from .store_access import StoreAccess
 
 FORMAT = "wieldy.sessions"
 VERSION = 1
@@ -43,7 +41,7 @@ class Sessions:
     Positions count from 0, the first message that a session ever had.
     """
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def append(self, session: str, *messages: Any) -> int:

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
@@ -27,6 +27,7 @@ from wieldy.core.run import Run
 from . import transitions
 from .databases.tables import IS_WAITING, calls
 from .ledger_entry import Entry, read_entry, read_parked
+from .recorder import LedgerRecorder
 from .row_values import (
     argument_columns,
     call_columns,
@@ -36,10 +37,8 @@ from .row_values import (
     reveal_arguments,
     to_column,
 )
+from .store_access import StoreAccess
 from .wakeups import Repeated
-
-if TYPE_CHECKING:
-    from .store import Store
 
 _REMEMBERED = 1000
 _log = logging.getLogger("wieldy")
@@ -48,14 +47,15 @@ _log = logging.getLogger("wieldy")
 class StoredApprovals:
     """The parked calls of all processes on a store."""
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: StoreAccess, recorder: LedgerRecorder) -> None:
         self._store = store
+        self._recorder = recorder
         # What can't be stored, of calls that were parked here.
         self._deps: OrderedDict[str, Any] = OrderedDict()
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided. False means that its id is taken."""
-        if self._store.recorder.reruns(parked.id):
+        if self._recorder.reruns(parked.id):
             raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
         row = _parked_row(parked, secrets)
         try:

@@ -7,10 +7,11 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select
 
@@ -26,10 +27,8 @@ from .databases.database import Database
 from .databases.prepared_statements import insert_new
 from .databases.tables import rules
 from .process_owner import shared_clock
+from .store_access import StoreAccess
 from .wakeups import shared_future
-
-if TYPE_CHECKING:
-    from .store import Store
 
 Where = Mapping[str, Matcher] | None
 _Found = tuple[float, Sequence[Row[Any]]]
@@ -87,7 +86,7 @@ class Standing:
     hold for whatever matches.
     """
 
-    def __init__(self, store: "Store", registry: Registry) -> None:
+    def __init__(self, store: StoreAccess, registry: Registry) -> None:
         self._store = store
         self._registry = registry
         self._lock = threading.Lock()
@@ -263,8 +262,19 @@ class Standing:
         self.edition += 1
 
 
-def is_over(row: Any, now: float, registry: Registry) -> bool:
-    """Whether a rule will never hold again, and need not be kept."""
+def over_check(registry: Registry) -> Callable[[Row[Any], float], bool]:
+    """Whether a stored rule will never hold again; none is over once the registry is gone."""
+    # The thread that prunes must not keep a toolbox that its program has dropped.
+    known = weakref.ref(registry)
+
+    def is_over(row: Row[Any], now: float) -> bool:
+        registry = known()
+        return registry is not None and _is_over(row, now, registry)
+
+    return is_over
+
+
+def _is_over(row: Row[Any], now: float, registry: Registry) -> bool:
     try:
         rule = StandingRule(row)
         return _expired(rule, now) or _changed(rule, registry)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from wieldy.core.context import Context
 from wieldy.core.tool import Tool
-from wieldy.store.artifacts.artifact import Artifact, Change, parse_handle
+from wieldy.store.artifacts.artifact import Artifact, ArtifactEdit, parse_handle
 from wieldy.toolbox import Toolbox
 
 from .grep import grep_lines
@@ -178,7 +178,7 @@ class _ArtifactTools:
         return await self._box.artifacts.open(reference, context.scope.session)
 
 
-def _receipt(made: Change) -> dict[str, Any]:
+def _receipt(made: ArtifactEdit) -> dict[str, Any]:
     receipt: dict[str, Any] = {"handle": made.handle, "kind": made.kind}
     if made.kind == "update_fuzzy" and made.matched is not None:
         rest = len(made.matched) - _MOST_MATCHED

@@ -8,7 +8,7 @@ from wieldy.core.tool import Tool
 
 from .definitions import lowered_tools, tool_definitions
 from .schema.provider_limits import MOST_TOOLS
-from .schema.schema_change import Change
+from .schema.schema_change import SchemaChange
 
 __all__ = ["Report", "report"]
 
@@ -19,8 +19,8 @@ class Report:
 
     provider: str
     strict: bool
-    tools: dict[str, tuple[Change, ...]]
-    whole: tuple[Change, ...] = ()
+    tools: dict[str, tuple[SchemaChange, ...]]
+    whole: tuple[SchemaChange, ...] = ()
 
     @property
     def lost(self) -> bool:
@@ -41,15 +41,17 @@ def report(tools: Iterable[Tool], provider: ProviderFormat, strict: bool = False
     """What is lost or changed when these tools are described to a provider."""
     listed = list(tools)
     shown = [_shown_name(each) for each in tool_definitions(listed, provider, strict)]
-    found: dict[str, tuple[Change, ...]] = {}
+    found: dict[str, tuple[SchemaChange, ...]] = {}
     for (tool, lowered), name in zip(lowered_tools(listed, provider, strict), shown, strict=True):
-        renamed = Change("", "name", f"is {name}", "providers take 64 plain characters", False)
+        renamed = SchemaChange(
+            "", "name", f"is {name}", "providers take 64 plain characters", False
+        )
         found[tool.name] = (*((renamed,) if name != tool.name else ()), *lowered.changes)
     most = MOST_TOOLS.get(provider)
     if most is None or len(listed) <= most:
         return Report(provider, strict, found)
     what, why = f"{len(listed)} tools are too many", f"{provider} takes {most} in one request"
-    return Report(provider, strict, found, (Change("", "tools", what, why, True),))
+    return Report(provider, strict, found, (SchemaChange("", "tools", what, why, True),))
 
 
 def _shown_name(definition: dict[str, object]) -> object:

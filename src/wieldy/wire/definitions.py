@@ -11,7 +11,7 @@ from wieldy.core.tool import Tool
 from .schema.lowering import lower_schema
 from .schema.provider_limits import AnthropicBudget, anthropic_reason
 from .schema.sanitize import sanitize_schema
-from .schema.schema_change import Change, Lowered
+from .schema.schema_change import Lowered, SchemaChange
 from .schema.target import gemini_name, target_of
 
 __all__ = ["Definition", "lowered_tools", "tool_definitions"]
@@ -42,7 +42,7 @@ def lowered_tools(
         lowered = _lowered(tool, provider, strict)
         if provider == "anthropic" and lowered.strict and not budget.take(lowered.schema):
             loose = _lowered(tool, provider, False)
-            change = Change("", "strict", "was left off", anthropic_reason(), True)
+            change = SchemaChange("", "strict", "was left off", anthropic_reason(), True)
             lowered = Lowered(loose.schema, (change, *loose.changes))
         yield tool, lowered
 

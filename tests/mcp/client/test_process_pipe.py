@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 
 from wieldy.mcp.client.process_pipe import Incoming, Outgoing, read_message
-from wieldy.mcp.client.request_extras import Errand, current_errand
+from wieldy.mcp.client.request_extras import RequestExtras, current_errand
 
 PLAIN = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\n"), max_size=20)
 GARBAGE = st.binary(max_size=20).map(lambda data: data.replace(b"\n", b" "))
@@ -133,9 +133,9 @@ async def test_a_sender_that_leaves_does_not_tear_its_message() -> None:
     os.set_blocking(ours, False)
     outgoing = Outgoing(ours, lambda reason: None)
     sizes = [10, 300_000, 5, 200_000, 7]
-    errands = [Errand() for _ in sizes]
+    errands = [RequestExtras() for _ in sizes]
 
-    async def send(size: int, errand: Errand) -> None:
+    async def send(size: int, errand: RequestExtras) -> None:
         current_errand.set(errand)
         note = types.JSONRPCNotification(jsonrpc="2.0", method="m", params={"text": "x" * size})
         await outgoing.send(SessionMessage(note))

@@ -20,7 +20,13 @@ from wieldy import (
     Toolbox,
     VersionConflict,
 )
-from wieldy.store.artifacts.artifact import Artifact, Change, Version, format_handle, parse_handle
+from wieldy.store.artifacts.artifact import (
+    Artifact,
+    ArtifactEdit,
+    Version,
+    format_handle,
+    parse_handle,
+)
 from wieldy.store.artifacts.artifacts import Artifacts
 from wieldy.store.databases.tables import metadata
 
@@ -36,7 +42,7 @@ async def test_an_artifact_is_read_as_it_was_made(artifacts: Artifacts) -> None:
 
     found = await artifacts.read("notes", session="s")
 
-    assert made == Change("notes", 1, "create")
+    assert made == ArtifactEdit("notes", 1, "create")
     assert found == Artifact(
         "notes", 1, "one\n", "My notes", "markdown", "s", "create", found.at, "ann"
     )
@@ -49,9 +55,9 @@ async def test_every_change_is_a_version_that_can_be_read(artifacts: Artifacts) 
     near = await artifacts.update("a", "one 2 thee", "ONE 2 THREE")
     whole = await artifacts.rewrite("a", "")
 
-    assert exact == Change("a", 2, "update", 1.0, "two")
-    assert near == Change("a", 3, "update_fuzzy", 0.9, "one 2 three")
-    assert whole == Change("a", 4, "rewrite")
+    assert exact == ArtifactEdit("a", 2, "update", 1.0, "two")
+    assert near == ArtifactEdit("a", 3, "update_fuzzy", 0.9, "one 2 three")
+    assert whole == ArtifactEdit("a", 4, "rewrite")
     texts = [(await artifacts.read("a", version)).content for version in range(1, 5)]
     assert texts == ["one two three", "one 2 three", "ONE 2 THREE", ""]
     history = await artifacts.versions("a")
@@ -299,9 +305,9 @@ async def test_of_writers_that_expect_the_same_version_one_gets_through(
         *(artifacts.rewrite("a", f"text {n}", expect=1) for n in range(20)), return_exceptions=True
     )
 
-    [winner] = [each for each in done if isinstance(each, Change)]
+    [winner] = [each for each in done if isinstance(each, ArtifactEdit)]
     assert winner.version == 2
-    assert all(isinstance(each, Change | VersionConflict) for each in done)
+    assert all(isinstance(each, ArtifactEdit | VersionConflict) for each in done)
     assert len(await artifacts.versions("a")) == 2
 
 

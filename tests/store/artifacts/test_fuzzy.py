@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wieldy.store.artifacts.alignment import edit_distances
-from wieldy.store.artifacts.fuzzy import Window, nearest
+from wieldy.store.artifacts.fuzzy import PassageWindow, nearest
 
 # Few letters, so that there are many ways to match; line breaks and what is no text among them.
 TEXTS = st.text(alphabet="ab \n\0\ud800é漢", max_size=30)
@@ -143,7 +143,7 @@ def test_a_request_without_measure_is_refused_and_not_begun() -> None:
 
 
 def test_an_empty_text_is_as_far_away_as_can_be() -> None:
-    assert nearest("abc", "") == Window(0, 0, 3, 0.0)
+    assert nearest("abc", "") == PassageWindow(0, 0, 3, 0.0)
 
 
 def test_an_empty_passage_is_nowhere() -> None:

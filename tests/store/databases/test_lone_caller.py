@@ -18,7 +18,7 @@ from wieldy import Call, Handler, Outcome, Run, Status, Toolbox
 from wieldy.core.errors import NotRecorded
 from wieldy.store.databases import sqlite
 from wieldy.store.databases import sqlite_batches as commits_module
-from wieldy.store.databases.database import Job
+from wieldy.store.databases.database import StoreJob
 from wieldy.store.databases.prepared_statements import Write
 
 Commits = list[str]
@@ -129,11 +129,11 @@ async def test_many_callers_share_their_commits(
 ) -> None:
     batches: list[int] = []
 
-    def work(connection: Connection, batch: list[Job]) -> None:
+    def work(connection: Connection, batch: list[StoreJob]) -> None:
         batches.append(len(batch))
         commits_module.run_jobs(connection, batch)
 
-    monkeypatch.setattr(sqlite, "work", work)
+    monkeypatch.setattr(sqlite, "run_jobs", work)
     async with make_box(tmp_path) as box:
         await settle(box)
         batches.clear()

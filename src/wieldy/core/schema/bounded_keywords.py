@@ -22,7 +22,7 @@ _SMALL_PATTERN = 50_000
 _MOST_LARGE_PATTERNS = 50
 
 
-class Asking(Protocol):
+class CheckState(Protocol):
     """Who asks: it knows what other places said, and how much work is left."""
 
     def recall(self, place: int, value: Any) -> bool:
@@ -88,7 +88,7 @@ def pattern_options() -> Any:
     )
 
 
-def matches(asking: Asking, pattern: str, text: str) -> bool:
+def matches(asking: CheckState, pattern: str, text: str) -> bool:
     """Whether a text matches a pattern; one that is too long for its pattern does not."""
     matcher = _matcher(pattern)
     if matcher is None:

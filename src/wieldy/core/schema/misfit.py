@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from wieldy.core.arguments.argument_errors import item_schemas
 
 from .bounded_keywords import PATTERN, PLACE, is_linear, matches
-from .schema_check import SchemaCheck, Session, TooComplex
+from .schema_check import CheckSession, SchemaCheck, TooComplex
 from .schema_graph import INSIDE, INSIDE_NAMED, REFERENCES, SAME, SAME_LISTS, SAME_NAMED, Node
 
 _STRUCTURE = frozenset({
@@ -51,7 +51,7 @@ def find_misfits(check: SchemaCheck, value: Any) -> Iterator[Misfit]:
 
 
 class _Explainer:
-    def __init__(self, check: SchemaCheck, session: Session) -> None:
+    def __init__(self, check: SchemaCheck, session: CheckSession) -> None:
         self._check = check
         self._graph = check.graph
         self._session = session

@@ -94,9 +94,9 @@ class SchemaCheck:
             return bool(self._whole.is_valid(value))
         return self.start().fits(self.graph.root, value)
 
-    def start(self) -> "Session":
+    def start(self) -> "CheckSession":
         """Questions about one value and its parts, which share what was found out."""
-        return Session(self, self._now)
+        return CheckSession(self, self._now)
 
     def place(self, node: Node) -> int:
         """The number of a part as a place of its own; what only refers to one is that one."""
@@ -206,7 +206,7 @@ class SchemaCheck:
         return {"$ref": f"#/$defs/p{number}"}
 
 
-class Session:
+class CheckSession:
     """What was found out about the parts of one value, and how much may still be."""
 
     def __init__(self, check: SchemaCheck, now: threading.local) -> None:

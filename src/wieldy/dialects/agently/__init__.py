@@ -6,7 +6,7 @@ from wieldy.agent.data_formatter import DataFormatter
 
 from .main import AgentlyMain
 from .shifter import FunctionShifter
-from .tools import AgentlyToolManager
+from .tool_manager import AgentlyToolManager
 
 if TYPE_CHECKING:
     Agently: AgentlyMain

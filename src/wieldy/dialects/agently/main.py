@@ -13,7 +13,7 @@ from wieldy.core.tool import Tool
 from wieldy.models.model import Model
 
 from .settings import REQUESTER, AgentlySettings
-from .tools import AgentlyToolManager, known_tags
+from .tool_manager import AgentlyToolManager, known_tags
 
 _DEFAULT_MODEL = "gpt-4.1"
 _SPECIFIC = ("reasoning_delta", "delta", "done", "tool_calls")

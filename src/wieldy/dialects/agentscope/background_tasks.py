@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 
 from .message_blocks import text_block
-from .response_stream import Alter, altered, interrupted_response
+from .response_chunks import Alter, altered, interrupted_response
 from .tool_response import ToolResponse, text_response
 
 _CANCELLED = "<system-info>The tool call has been cancelled by the user.</system-info>"

@@ -27,7 +27,7 @@ _SUBAGENTS = "subagents"
 _log = logging.getLogger("wieldy")
 
 
-class Link(NamedTuple):
+class ClientLink(NamedTuple):
     """How a registered function hangs together with its toolkit.
 
     `tool` is what the toolbox has, `plain` the same without the extended model, `given`
@@ -61,7 +61,7 @@ class RegisteredToolFunction:
     mcp_name: str | None = None
     postprocess_func: Postprocess | None = None
     async_execution: bool = False
-    link: ClassVar[Link | None] = None
+    link: ClassVar[ClientLink | None] = None
     gives_one: ClassVar[bool] = False
 
     @property
@@ -83,7 +83,7 @@ class RegisteredToolFunction:
         return _printed(stream) if stream_print else stream
 
     def keep(
-        self, link: Link, schema: Schema, model: type[BaseModel] | None, gives_one: bool
+        self, link: ClientLink, schema: Schema, model: type[BaseModel] | None, gives_one: bool
     ) -> None:
         """Be what the toolkit has made of this function."""
         self.__dict__.update(
@@ -138,7 +138,7 @@ class Registrations:
             registered.original_name = registered.original_name or plain.name
             plain = plain.replace(name=added.name)
             schema = _describe(plain, given)
-        link = Link(self, added, plain, given, refresh)
+        link = ClientLink(self, added, plain, given, refresh)
         one = gives_one(registered.original_func) and plain.signature.context is None
         registered.keep(link, schema, model, one)
         self._known[added.name] = registered
@@ -159,7 +159,7 @@ class Registrations:
         source = "mcp_server" if remote else "function"
         shown = RegisteredToolFunction(tool.name, tool.group, source, tool.function, {})
         shown.mcp_name = server if remote else None
-        shown.keep(Link(self, tool, tool), function_schema(tool), None, False)
+        shown.keep(ClientLink(self, tool, tool), function_schema(tool), None, False)
         return shown
 
     def need_group(self, name: str) -> None:

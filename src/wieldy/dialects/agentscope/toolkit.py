@@ -26,7 +26,7 @@ from .mcp_function import MCPToolFunction
 from .message_blocks import ToolUseBlock
 from .read_only import ReadOnlyDict
 from .registrations import Postprocess, RegisteredToolFunction, Registrations, name_taken
-from .response_stream import Alter, OneResponse, ResponseStream, stream_responses
+from .response_chunks import Alter, OneResponse, ResponseStream, stream_responses
 from .tool_response import ToolResponse, text_response
 
 Handler = Callable[..., Awaitable[AsyncIterator[ToolResponse]]]

@@ -14,7 +14,7 @@ _log = logging.getLogger("wieldy")
 Callback = Callable[[str, dict[str, Any]], Any]
 
 
-class Errand:
+class SentCall:
     """One call under way: who hears of it, and the result as the tool gave it.
 
     `own` is the toolkit's tool object. It runs, also where another toolkit has put its
@@ -74,4 +74,4 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-current_errand: ContextVar[Errand | None] = ContextVar("wieldy_artifactflow", default=None)
+current_errand: ContextVar[SentCall | None] = ContextVar("wieldy_artifactflow", default=None)

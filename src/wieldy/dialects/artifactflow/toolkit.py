@@ -9,7 +9,7 @@ from wieldy.core.permission.parked import Parked
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box
 
-from .sent_call import Callback, Errand, current_errand
+from .sent_call import Callback, SentCall, current_errand
 from .tool import (
     BaseTool,
     ToolError,
@@ -72,7 +72,7 @@ class AgentToolkit:
         sent = {} if params is None else params
         if type(sent) is ReadParams and known is not None:
             sent = sent.typed_for(known)
-        errand = Errand(name, tool, self._callbacks, sent, False)
+        errand = SentCall(name, tool, self._callbacks, sent, False)
         before = current_errand.set(errand)
         try:
             outcome = await self._view.call(name, sent)
@@ -99,7 +99,7 @@ class AgentToolkit:
             name, sent = parked.tool, dict(parked.shown)
         tool = self.tools.get(name)
         known = None if tool is None else self._register(tool)
-        errand = Errand(name, tool, self._callbacks, sent, True)
+        errand = SentCall(name, tool, self._callbacks, sent, True)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
@@ -125,7 +125,7 @@ class AgentToolkit:
         await self.toolbox.deny(parked.id, reason=reason)
         return await self.execute_tool(parked.tool, parked.arguments)
 
-    async def _interrupted(self, errand: Errand, outcome: Outcome) -> ToolResult:
+    async def _interrupted(self, errand: SentCall, outcome: Outcome) -> ToolResult:
         """The result of a call that waits, with what a person should be asked."""
         call = outcome.call
         level = ToolPermission.CONFIRM.value
@@ -185,7 +185,7 @@ class BoxTool(BaseTool):
         return _result(await self._toolbox.call(self.name, params))
 
 
-async def _completed(errand: Errand, outcome: Outcome, result: ToolResult) -> None:
+async def _completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> None:
     """Tell that a call has ended, unless it was refused and never began."""
     if not errand.started and outcome.status is not Status.DENIED:
         await errand.start()

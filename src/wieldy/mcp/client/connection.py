@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
 from wieldy.core.secrets.secret import redact_text
 
-from .live_session import STREAM_ENDED, Link
+from .live_session import STREAM_ENDED, LiveSession
 from .patience import Patience
-from .request_extras import Errand, current_errand
+from .request_extras import RequestExtras, current_errand
 from .tool_listing import MOST_PAGES, Listing, read_listing
 from .transports import Opening, Way, is_vague, reason_of
 
@@ -30,7 +30,7 @@ _LEAVE_SECONDS = 9.0
 _log = logging.getLogger("wieldy.mcp")
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """Whose connection it is."""
 
     name: str
@@ -58,27 +58,27 @@ class Connection:
     wait. Where that fails, those who come in the next moments hear so at once.
     """
 
-    def __init__(self, server: Owner, opening: Opening, patience: Patience) -> None:
+    def __init__(self, server: ConnectionOwner, opening: Opening, patience: Patience) -> None:
         self.failure: ServerUnavailable | None = None
         self._server = server
         self._opening = opening
         self._patience = patience
-        self._link: Link | None = None
+        self._link: LiveSession | None = None
         self._owner: asyncio.Task[None] | None = None
-        self._remaking: asyncio.Task[Link] | None = None
+        self._remaking: asyncio.Task[LiveSession] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._stale = False
         self._closed = False
         self._rest = _FIRST_REST
         self._rests_until = 0.0
 
-    async def open(self) -> Link:
+    async def open(self) -> LiveSession:
         """Open the first session; a server that can't be reached at once is an error."""
         self._link = await self._open()
         return self._link
 
     async def ask(
-        self, send: Callable[[Client], Awaitable[T]], errand: Errand, safe: bool = True
+        self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
         """Send a request; once more on a new session if the first was lost and it may run twice.
 
@@ -128,7 +128,7 @@ class Connection:
                 await asyncio.wait((self._owner,), timeout=_CLOSE_SECONDS)
         self._opening.close()
 
-    async def _current(self) -> Link:
+    async def _current(self) -> LiveSession:
         """The session to use now: the one there is, or a new one for all who wait."""
         if self._closed:
             raise self._unavailable("it was closed")
@@ -143,7 +143,7 @@ class Connection:
             self._remaking.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._remaking)
 
-    async def _remake(self) -> Link:
+    async def _remake(self) -> LiveSession:
         if self._link is not None:
             # Never two of a server at once: it may hold a port or a lock.
             await self._link.why()
@@ -158,7 +158,7 @@ class Connection:
         self.failure, self._rest = None, _FIRST_REST
         return self._link
 
-    async def _tried(self) -> Link:
+    async def _tried(self) -> LiveSession:
         *pauses, final = _PAUSES
         for pause in pauses:
             await asyncio.sleep(pause)
@@ -169,11 +169,11 @@ class Connection:
         await asyncio.sleep(final)
         return await self._open()
 
-    async def _open(self) -> Link:
+    async def _open(self) -> LiveSession:
         """Open a session by the first way that works, and read the tools through it."""
         for way in self._opening.ways:
-            errand = Errand()
-            ready: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+            errand = RequestExtras()
+            ready: asyncio.Future[LiveSession] = asyncio.get_running_loop().create_future()
             self._owner = _start(self._own(way, errand, ready))
             try:
                 link = await asyncio.shield(ready)
@@ -189,10 +189,12 @@ class Connection:
                 return link
         raise self._unavailable(_told_status(str(failure), errand)) from failure.cause
 
-    async def _own(self, way: Way, errand: Errand, ready: "asyncio.Future[Link]") -> None:
+    async def _own(
+        self, way: Way, errand: RequestExtras, ready: "asyncio.Future[LiveSession]"
+    ) -> None:
         """Own one session: enter it, hold it, leave it."""
         current_errand.set(errand)
-        link = Link(self._patience.sign_of_life)
+        link = LiveSession(self._patience.sign_of_life)
         try:
             async with asyncio.timeout(self._opening.seconds) as patience:
                 async with self._opening.session(way, link):
@@ -211,7 +213,9 @@ class Connection:
         finally:
             link.gone.set()
 
-    def _left(self, ready: "asyncio.Future[Link]", link: Link, error: BaseException) -> None:
+    def _left(
+        self, ready: "asyncio.Future[LiveSession]", link: LiveSession, error: BaseException
+    ) -> None:
         """Pass on why a session could not be opened, or note why it ended."""
         if not ready.done():
             # Who only knows that the connection ended knows less than the link.
@@ -222,7 +226,7 @@ class Connection:
         elif link.lost in (None, STREAM_ENDED):
             link.lost = reason_of(error)
 
-    async def _listen(self, link: Link) -> None:
+    async def _listen(self, link: LiveSession) -> None:
         """Hold a stream of changes open, where the server has one."""
         capabilities = link.client.server_capabilities
         if not link.modern or capabilities.tools is None or not capabilities.tools.list_changed:
@@ -261,7 +265,7 @@ class Connection:
                     "The tools of %s can't be read anew: %s", self._server.name, reason_of(error)
                 )
 
-    def _has_lost(self, link: Link, errand: Errand, error: MCPError) -> bool:
+    def _has_lost(self, link: LiveSession, errand: RequestExtras, error: MCPError) -> bool:
         """Whether an error means that no answer will come, rather than being the answer."""
         if errand.turned_away:
             link.retire("its session had ended")
@@ -270,7 +274,7 @@ class Connection:
         # Said by the transport when the stream of one answer broke off.
         return error.code == types.CONNECTION_CLOSED and error.message.startswith("SSE stream")
 
-    async def _unanswered(self, link: Link, errand: Errand) -> Exception:
+    async def _unanswered(self, link: LiveSession, errand: RequestExtras) -> Exception:
         why = await link.why() if link.lost is not None else "the answer broke off"
         reason = redact_text(why, self._opening.secrets)
         if errand.surely_did_not_run:
@@ -309,11 +313,11 @@ def _start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     return asyncio.get_running_loop().create_task(work, context=Context())
 
 
-def _failure(error: MCPError, errand: Errand) -> RemoteFailure:
+def _failure(error: MCPError, errand: RequestExtras) -> RemoteFailure:
     return RemoteFailure(_told_status(error.message, errand), code=error.code)
 
 
-def _told_status(reason: str, errand: Errand) -> str:
+def _told_status(reason: str, errand: RequestExtras) -> str:
     failed = errand.status is not None and errand.status >= 400
     return f"{reason} (HTTP {errand.status})" if failed else reason
 

@@ -22,7 +22,7 @@ STREAM_ENDED = "the connection ended"
 _LAST_WORDS = 3.0
 
 
-class Link:
+class LiveSession:
     """A session that can be lost. `lost` says why, and is None while it is good."""
 
     def __init__(self, seconds: float) -> None:
@@ -119,13 +119,13 @@ class Link:
             self.lose(f"it gave no sign of life ({error!r})")
 
 
-class Watched:
+class WatchedStream:
     """A stream of what a server says that tells when it ends, before anybody else hears of it.
 
     A result that does not say of which kind it is is complete; the SDK insists on the word.
     """
 
-    def __init__(self, inner: Any, link: Link) -> None:
+    def __init__(self, inner: Any, link: LiveSession) -> None:
         self._inner = inner
         self._link = link
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 
-class Errand:
+class RequestExtras:
     """One request under way: its own headers, and what is known of its fate.
 
     Whoever puts the request on the wire says so here. A request that was never sent,
@@ -26,4 +26,4 @@ class Errand:
 
 
 # The transports work in the context of whoever sends, also where they use tasks of their own.
-current_errand: ContextVar[Errand | None] = ContextVar("wieldy_mcp_errand", default=None)
+current_errand: ContextVar[RequestExtras | None] = ContextVar("wieldy_mcp_errand", default=None)

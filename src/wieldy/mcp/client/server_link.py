@@ -19,9 +19,9 @@ from wieldy.core.visible_text import visible_line
 
 from .connection import AnswerLost, Connection, list_all_pages
 from .patience import Patience
-from .request_extras import Errand
+from .request_extras import RequestExtras
 from .result_content import to_block
-from .server_requests import Answers
+from .server_requests import RequestAnswers
 from .server_source import Source
 from .tool_listing import Listing, read_listing
 from .tool_sync import Shelf, Terms
@@ -101,7 +101,9 @@ class Server:
         """Call a tool past the toolbox, by the server's own name; gives the SDK's result."""
         sent = dict(arguments or {})
         try:
-            return await self.ask(lambda client: client.call_tool(name, sent), Errand(), False)
+            return await self.ask(
+                lambda client: client.call_tool(name, sent), RequestExtras(), False
+            )
         except AnswerLost as lost:
             raise CallUnknown(name, str(lost)) from lost
 
@@ -134,7 +136,7 @@ class Server:
         return [(message.role, to_block(message.content)) for message in found.messages]
 
     async def ask(
-        self, send: Callable[[Client], Awaitable[T]], errand: Errand, safe: bool = True
+        self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
         """Send a request on its loop, from any loop, and give the answer here."""
         connection = self._connected()
@@ -145,7 +147,7 @@ class Server:
             self._thread.call(connection.doubt)
             raise
 
-    async def connect(self, source: Source, patience: Patience, answers: Answers) -> None:
+    async def connect(self, source: Source, patience: Patience, answers: RequestAnswers) -> None:
         """Open the first session. Runs on its loop, as the connection does."""
         self._opening = Opening(source, patience, answers, self._told)
         self._connection = Connection(self, self._opening, patience)
@@ -209,7 +211,7 @@ class Server:
 
     async def _ask(self, send: Callable[[Client], Awaitable[Any]]) -> Any:
         try:
-            return await self.ask(send, Errand())
+            return await self.ask(send, RequestExtras())
         except AnswerLost as lost:
             raise ServerUnavailable(self.name, str(lost)) from lost
 

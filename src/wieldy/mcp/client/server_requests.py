@@ -17,7 +17,7 @@ OnRequest = Callable[[dict[str, Any]], Awaitable[Answer] | Answer]
 _log = logging.getLogger("wieldy.mcp")
 
 
-class Answers:
+class RequestAnswers:
     """Answers questions of older servers, whose calls stay in flight meanwhile.
 
     The callbacks are other people's code, so they run on a loop of their own: one that

@@ -26,7 +26,7 @@ from wieldy.core.tool import Permission, Tool
 from .config import read_entries, read_file
 from .patience import Patience
 from .server_link import Server
-from .server_requests import Answers, OnRequest
+from .server_requests import OnRequest, RequestAnswers
 from .server_source import Address, Command, Headers, Inside, Source, read_source
 from .tool_sync import DEFAULT_LIMITS, Tags, Terms
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("wieldy.mcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServerSettings:
     """How servers are reached and what they may do, as `add_mcp` was told."""
 
     terms: Terms
@@ -93,7 +93,7 @@ class Servers(Mapping[str, Server]):
         self._renew()
         _pools.add(self)
 
-    async def add(self, source: Any, name: str | None, settings: Settings) -> list[Tool]:
+    async def add(self, source: Any, name: str | None, settings: ServerSettings) -> list[Tool]:
         """Connect to what was given and offer its tools; gives those.
 
         In a configuration a server that fails does not stop the others.
@@ -144,7 +144,7 @@ class Servers(Mapping[str, Server]):
         await wind_down(self._thread, _WIND_DOWN_SECONDS)
         await wind_down(self._answers, _ANSWERS_SECONDS)
 
-    async def _add_all(self, entries: Mapping[str, Any], settings: Settings) -> list[Tool]:
+    async def _add_all(self, entries: Mapping[str, Any], settings: ServerSettings) -> list[Tool]:
         """Connect to all at once, and add them in the order they are listed."""
         made: list[Server] = []
         try:
@@ -186,7 +186,7 @@ class Servers(Mapping[str, Server]):
                 del self._servers[server.name]
 
     async def _try(
-        self, name: str, read: Any, settings: Settings, made: list[Server]
+        self, name: str, read: Any, settings: ServerSettings, made: list[Server]
     ) -> Server | None:
         """One server of several; why it can't be had is kept with its name."""
         try:
@@ -205,14 +205,18 @@ class Servers(Mapping[str, Server]):
         made.append(server)
         return server
 
-    async def _add_one(self, source: Source, name: str | None, settings: Settings) -> list[Tool]:
+    async def _add_one(
+        self, source: Source, name: str | None, settings: ServerSettings
+    ) -> list[Tool]:
         server = await self._connected(source, name, settings)
         terms = settings.terms
         if isinstance(source, Address) and callable(source.headers):
             terms = replace(terms, headers=source.headers)
         return server.offer(self._registry, terms)
 
-    async def _connected(self, source: Source, name: str | None, settings: Settings) -> Server:
+    async def _connected(
+        self, source: Source, name: str | None, settings: ServerSettings
+    ) -> Server:
         """A server with a first session, under the name given or the one it reports."""
         if name is not None:
             self._check_free(name)
@@ -221,7 +225,7 @@ class Servers(Mapping[str, Server]):
         # Other people's code runs there: it gets a loop of its own and holds up nobody.
         thread = LoopThread("wieldy-mcp-inside") if own else self._thread
         server = Server(name or source.guess, thread, own)
-        answers = Answers(
+        answers = RequestAnswers(
             self._answers, settings.patience.answer, settings.on_elicit, settings.on_sample
         )
         try:

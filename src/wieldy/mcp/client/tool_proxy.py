@@ -18,7 +18,7 @@ from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
 
 from .connection import AnswerLost
-from .request_extras import Errand
+from .request_extras import RequestExtras
 from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .server_source import Headers
 from .tool_listing import read_listing
@@ -37,7 +37,7 @@ class Asks(Protocol):
         """What the server was given and nobody else is to see."""
 
     async def ask(
-        self, send: Callable[[Client], Awaitable[Any]], errand: Errand, safe: bool
+        self, send: Callable[[Client], Awaitable[Any]], errand: RequestExtras, safe: bool
     ) -> Any:
         """Send a request there, from any loop, and give its answer here."""
 
@@ -121,7 +121,7 @@ class Proxy:
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
         try:
-            result: Result = await self._server.ask(send, Errand(headers), self._safe)
+            result: Result = await self._server.ask(send, RequestExtras(headers), self._safe)
         except AnswerLost as lost:
             if self._safe:
                 raise RemoteFailure(f"no answer came: {lost}") from lost

@@ -21,11 +21,11 @@ from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import Secret, redact_text, reveal_secret
 
 from .http_transports import open_address
-from .live_session import ENDED, PROCESS_ENDED, Link, Watched
+from .live_session import ENDED, PROCESS_ENDED, LiveSession, WatchedStream
 from .oauth import SIGN_IN_SECONDS, to_auth
 from .patience import Patience
-from .request_extras import Errand
-from .server_requests import Answers
+from .request_extras import RequestExtras
+from .server_requests import RequestAnswers
 from .server_source import Address, Command, Inside, Source
 from .server_stderr import ErrorLog
 
@@ -54,7 +54,7 @@ class Opening:
         self,
         source: Source,
         patience: Patience,
-        answers: Answers,
+        answers: RequestAnswers,
         told: MessageHandlerFnT,
     ) -> None:
         if isinstance(source, Command) and sys.platform == "win32":
@@ -70,7 +70,7 @@ class Opening:
         self._ways = _ways(source)
 
     @asynccontextmanager
-    async def session(self, way: Way, link: Link) -> AsyncIterator[None]:
+    async def session(self, way: Way, link: LiveSession) -> AsyncIterator[None]:
         """A session for a link, entered and left by one task."""
         try:
             async with Client(
@@ -121,33 +121,33 @@ class Opening:
         """The ways that are still open, the best first."""
         return self._ways
 
-    def worked(self, way: Way, link: Link) -> None:
+    def worked(self, way: Way, link: LiveSession) -> None:
         """Keep to what worked; there is no need to ask an old server for the newest again."""
         self._ways = [way if link.modern else replace(way, mode="legacy")]
 
-    def goes_on(self, error: BaseException, errand: Errand) -> bool:
+    def goes_on(self, error: BaseException, errand: RequestExtras) -> bool:
         """Whether another way may work where one failed like this."""
         if isinstance(self.source, Address):
             return errand.status in _OTHER_TRANSPORT
         return not isinstance(error, TimeoutError | InvalidSource)
 
-    def _target(self, way: Way, link: Link) -> Any:
+    def _target(self, way: Way, link: LiveSession) -> Any:
         source = self.source
         if isinstance(source, Inside):
             return source.server
         return self._streams(source, way, link)
 
     @asynccontextmanager
-    async def _streams(self, source: Source, way: Way, link: Link) -> AsyncIterator[Any]:
+    async def _streams(self, source: Source, way: Way, link: LiveSession) -> AsyncIterator[Any]:
         if isinstance(source, Address):
             async with open_address(source, way.transport, self._auth, link.lose) as streams:
-                yield Watched(streams[0], link), streams[1]
+                yield WatchedStream(streams[0], link), streams[1]
         elif isinstance(source, Command):
             async with self._process(source, link) as streams:
-                yield Watched(streams[0], link), streams[1]
+                yield WatchedStream(streams[0], link), streams[1]
 
     @asynccontextmanager
-    async def _process(self, source: Command, link: Link) -> AsyncIterator[Any]:
+    async def _process(self, source: Command, link: LiveSession) -> AsyncIterator[Any]:
         # Pipes and process groups are POSIX's, and a server by URL needs neither.
         from .process_pipe import Incoming, Outgoing  # noqa: PLC0415
         from .server_process import Process  # noqa: PLC0415
@@ -174,7 +174,7 @@ class Opening:
                 link.lost = _ending(process.exit_code)
 
 
-async def _tell_end(ended: asyncio.Event, link: Link) -> None:
+async def _tell_end(ended: asyncio.Event, link: LiveSession) -> None:
     await ended.wait()
     link.lose(PROCESS_ENDED)
 

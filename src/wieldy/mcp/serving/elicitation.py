@@ -25,7 +25,7 @@ from wieldy.core.errors import WieldyError
 from wieldy.core.permission.parked import make_receipt
 
 from .call_results import Answer, call_answer, decide_elsewhere, failure_answer, waiting_answer
-from .offer import Box, Decider
+from .offer import Decider, ServedBox
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
 
 Request = ServerRequestContext[Any, Any]
@@ -36,7 +36,7 @@ _SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
 }
 
 
-class Asking:
+class Elicitation:
     """Turns waiting calls into questions, and their answers into decisions.
 
     Nothing runs twice: the call is stored, its decision is a compare-and-set, and
@@ -44,7 +44,7 @@ class Asking:
     """
 
     def __init__(
-        self, box: Box, self_approval: bool, patience: float, check_output: bool = True
+        self, box: ServedBox, self_approval: bool, patience: float, check_output: bool = True
     ) -> None:
         self._box = box
         self._self_approval = self_approval

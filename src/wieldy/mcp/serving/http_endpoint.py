@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from .access import Access
 from .health import Health
 from .http_guard import MAX_BODY, Guard
-from .offer import Box
+from .offer import ServedBox
 from .server import BoxServer, ServerOptions, server
 
 N = TypeVar("N", int | None, float | None)
@@ -45,12 +45,12 @@ class WebOptions(ServerOptions, total=False):
     session_idle: float | None
 
 
-class Endpoint:
+class HttpEndpoint:
     """One box, served over HTTP: `/mcp` and `/health`, behind one door."""
 
     def __init__(
         self,
-        box: Box | BoxServer,
+        box: ServedBox | BoxServer,
         tokens: Mapping[str, str] | None,
         options: WebOptions,
     ) -> None:

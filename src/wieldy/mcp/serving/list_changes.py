@@ -13,16 +13,16 @@ from mcp_types import NotificationParams
 
 from wieldy.core.errors import WieldyError
 
-from .offer import Watched
+from .offer import WatchedTools
 
 _SLOWEST = 5.0
 _PAUSE = 1.0
 
 
-class Changes:
+class ListChanges:
     """Who listens for changes: streams of the new protocol, sessions of the old one."""
 
-    def __init__(self, box: Watched) -> None:
+    def __init__(self, box: WatchedTools) -> None:
         self.bus = InMemorySubscriptionBus()
         self.listening = ListenHandler(self.bus)
         self._box = box

@@ -28,7 +28,7 @@ class Offer(Protocol):
         """Run one call and tell a listener what it shows on the way."""
 
 
-class Watched(Protocol):
+class WatchedTools(Protocol):
     """What tells of each change of its tools."""
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
@@ -42,7 +42,7 @@ class Watched(Protocol):
         """Whether there is a store, in which others may change rules."""
 
 
-class Box(Offer, Watched, Protocol):
+class ServedBox(Offer, WatchedTools, Protocol):
     """A toolbox, or a view, as it is served."""
 
 

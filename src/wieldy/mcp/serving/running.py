@@ -18,8 +18,8 @@ from typing_extensions import Unpack
 
 from wieldy.core.keyword_check import check_options
 
-from .http_endpoint import PATH, Endpoint, WebOptions, of_server
-from .offer import Box
+from .http_endpoint import PATH, HttpEndpoint, WebOptions, of_server
+from .offer import ServedBox
 from .server import BoxServer, server
 from .slow_clients import Patient
 from .stdin_lines import Lines
@@ -32,7 +32,7 @@ Ready = Callable[[str], None]
 
 
 async def serve(
-    box: Box | BoxServer,
+    box: ServedBox | BoxServer,
     *,
     port: int | None = None,
     host: str = "127.0.0.1",
@@ -58,7 +58,7 @@ async def serve(
         async with opened(made.box):
             await serve_stdio(made, grace)
         return
-    endpoint = Endpoint(box, tokens, options)
+    endpoint = HttpEndpoint(box, tokens, options)
     app = Starlette(
         routes=endpoint.routes, middleware=endpoint.middleware, lifespan=endpoint.lifespan
     )
@@ -87,7 +87,7 @@ async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
 
 async def serve_application(
     app: Starlette,
-    endpoint: Endpoint,
+    endpoint: HttpEndpoint,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,

@@ -28,9 +28,9 @@ from wieldy.wire.definitions import tool_definitions
 from .approved_runner import Pickup
 from .call_results import Answer, complete_result
 from .callers import caller_name
-from .elicitation import Asking
-from .list_changes import Changes
-from .offer import Box, Offer
+from .elicitation import Elicitation
+from .list_changes import ListChanges
+from .offer import Offer, ServedBox
 from .pages import page_after
 from .progress import Teller
 from .resources import artifacts_of, serve_artifacts
@@ -61,7 +61,7 @@ class ServerOptions(TypedDict, total=False):
     check_output: bool
 
 
-def server(box: "Box | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
+def server(box: "ServedBox | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
     """An MCP server over a box. It is the SDK's own kind, and takes further handlers."""
     check_options(server, options, ServerOptions.__annotations__)
     if not isinstance(box, BoxServer):
@@ -87,7 +87,7 @@ def current_request() -> Request:
 class BoxServer(Server[Any]):
     """The tools of a box for MCP clients; each call goes through the box's engine."""
 
-    def __init__(self, box: Box, **options: Unpack[ServerOptions]) -> None:
+    def __init__(self, box: ServedBox, **options: Unpack[ServerOptions]) -> None:
         check_options(BoxServer, options, ServerOptions.__annotations__)
         super().__init__(
             options.get("name", "wieldy"),
@@ -105,11 +105,11 @@ class BoxServer(Server[Any]):
         )
         self.box = box
         self.traffic = Traffic()
-        self.changes = Changes(box)
+        self.changes = ListChanges(box)
         self.pickup = Pickup(box, self.traffic)
         self._views = dict(options.get("views") or {})
         self._check_output = options.get("check_output", True)
-        self._asking = Asking(
+        self._asking = Elicitation(
             box,
             options.get("self_approval", True),
             options.get("patience", 300.0),

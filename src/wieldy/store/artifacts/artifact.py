@@ -82,7 +82,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ArtifactEdit:
     """What a change did: the version it made, and for an update what it replaced.
 
     `similarity` is 1 where the passage stood there word for word.

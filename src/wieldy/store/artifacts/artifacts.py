@@ -4,7 +4,7 @@ import asyncio
 import builtins
 import secrets
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row
 
@@ -17,14 +17,12 @@ from wieldy.core.errors import (
     VersionConflict,
     WieldyError,
 )
+from wieldy.store.store_access import StoreAccess
 
 from . import artifact_rows as rows
-from .artifact import Artifact, Change, Head, Version, format_handle, parse_handle
+from .artifact import Artifact, ArtifactEdit, Head, Version, format_handle, parse_handle
 from .difference import unified_diff
 from .fuzzy import splice_passage
-
-if TYPE_CHECKING:
-    from wieldy.store.store import Store
 
 _LONGEST_ID = 500
 # Of writers that meet, one gets through each time; who is beaten as often as this gives up, after
@@ -41,7 +39,7 @@ class Artifacts:
     `VersionConflict`. Without it a change is made to whatever is current.
     """
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def create(
@@ -53,7 +51,7 @@ class Artifacts:
         session: str | None = None,
         *,
         by: str | None = None,
-    ) -> Change:
+    ) -> ArtifactEdit:
         """Make an artifact; `ArtifactTaken` if the session has one of this id."""
         _check_id(id)
         session = session or None
@@ -71,7 +69,7 @@ class Artifacts:
         }
         if not await self._store.write(lambda connection: rows.put(connection, head, first)):
             raise ArtifactTaken(id)
-        return Change(id, 1, "create")
+        return ArtifactEdit(id, 1, "create")
 
     async def read(
         self, id: str, version: int | None = None, session: str | None = None
@@ -127,7 +125,7 @@ class Artifacts:
         expect: int | None = None,
         *,
         by: str | None = None,
-    ) -> Change:
+    ) -> ArtifactEdit:
         """Replace the passage `old`, which stands there once, or what comes nearest to it.
 
         A near match may differ by an edit distance of 0.3 times the passage's length.
@@ -142,7 +140,7 @@ class Artifacts:
             row = _row(head.birth, head.version + 1, made.kind, made.content, by)
             row["similarity"] = made.similarity if made.kind == "update_fuzzy" else None
             if await self._advance(head.key, row):
-                return Change(id, row["version"], made.kind, made.similarity, made.matched)
+                return ArtifactEdit(id, row["version"], made.kind, made.similarity, made.matched)
             await _pause(tries)
         raise await self._beaten(id, session, head.version)
 
@@ -154,14 +152,14 @@ class Artifacts:
         expect: int | None = None,
         *,
         by: str | None = None,
-    ) -> Change:
+    ) -> ArtifactEdit:
         """Replace the whole text."""
         for tries in range(_MOST_TRIES):
             head = await self._store.read(lambda c: _head(c, id, session))
             _check_expected(head, expect)
             row = _row(head.birth, head.version + 1, "rewrite", content, by)
             if await self._advance(head.key, row):
-                return Change(id, row["version"], "rewrite")
+                return ArtifactEdit(id, row["version"], "rewrite")
             await _pause(tries)
         raise await self._beaten(id, session, head.version)
 

@@ -78,7 +78,7 @@ _Parts = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class PassageWindow:
     """A part of a text, and how many edits it is away from what was looked for.
 
     `similarity` is 1 where they are equal, and goes down by the share of the
@@ -91,7 +91,7 @@ class Window:
     similarity: float
 
 
-def nearest(passage: str, text: str) -> Window | None:
+def nearest(passage: str, text: str) -> PassageWindow | None:
     """The window of the text with the fewest edits to the passage; None if that takes too long.
 
     Of windows equally near it is the first, and of ways to draw its ends the one
@@ -105,7 +105,7 @@ def nearest(passage: str, text: str) -> Window | None:
         return None
     distance, first_end = found
     start, end = _ends(passage, text, distance, first_end)
-    return Window(start, end, distance, 1 - distance / len(passage))
+    return PassageWindow(start, end, distance, 1 - distance / len(passage))
 
 
 def _everywhere(passage: str, text: str) -> tuple[int, int] | None:

@@ -43,7 +43,7 @@ class Database(Protocol):
     def leave_to_writer(self) -> None:
         """Do nothing on callers' threads from now on. It may block for a moment."""
 
-    def submit(self, job: "Job") -> None:
+    def submit(self, job: "StoreJob") -> None:
         """Run it in the writer's next transaction and answer when it is durable."""
 
     def read(self, operation: Operation[T]) -> "Future[T]":
@@ -56,7 +56,7 @@ class Database(Protocol):
         """Finish what was handed in, and let go. It blocks."""
 
 
-class Job:
+class StoreJob:
     """An operation that waits for the writer, and where its answer goes: on a loop, or anywhere.
 
     One that is `alone` runs outside of any transaction.
@@ -83,16 +83,16 @@ class Job:
         self.error = translate_error(error)
 
 
-class Intake:
+class JobIntake:
     """Where work comes in until it is closed; what comes later is answered, not left lying."""
 
-    def __init__(self, put: "Callable[[Job | None], object]") -> None:
+    def __init__(self, put: "Callable[[StoreJob | None], object]") -> None:
         self._put = put
         self._lock = threading.Lock()
         self._open = True
         self.answers: set[Future[Any]] = set()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: StoreJob) -> None:
         """Hand a job to the writer."""
         with self._lock:
             if self._open:
@@ -119,7 +119,7 @@ class Intake:
             self._put(None)
 
 
-def deliver_results(jobs: Iterable[Job]) -> None:
+def deliver_results(jobs: Iterable[StoreJob]) -> None:
     """Answer jobs that are done, each event loop woken once for neighbours of its."""
     for loop, group in groupby(jobs, attrgetter("loop")):
         if loop is None:
@@ -132,7 +132,7 @@ def deliver_results(jobs: Iterable[Job]) -> None:
             continue
 
 
-def fail_jobs(jobs: Iterable[Job], error: Exception) -> None:
+def fail_jobs(jobs: Iterable[StoreJob], error: Exception) -> None:
     """Answer jobs with an error."""
     failed = list(jobs)
     for job in failed:
@@ -256,7 +256,7 @@ def _closed() -> StoreUnavailable:
     return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
 
 
-def _settle_all(jobs: Iterable[Job]) -> None:
+def _settle_all(jobs: Iterable[StoreJob]) -> None:
     for job in jobs:
         future = job.future
         if future.done():

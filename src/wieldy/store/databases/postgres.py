@@ -17,9 +17,9 @@ from wieldy.core.sync import LoopThread
 
 from .database import (
     MOST_IN_ONE_COMMIT,
-    Intake,
-    Job,
+    JobIntake,
     Operation,
+    StoreJob,
     deliver_results,
     fail_jobs,
     translate_error,
@@ -49,8 +49,8 @@ class Postgres:
         settings = {"synchronous_commit": _SYNCHRONOUS[durability]}
         self._engine = _engine(url, settings, _COMMAND_SECONDS)
         self._loop = LoopThread("wieldy-store")
-        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()
-        self._intake = Intake(lambda job: self._loop.call(self._jobs.put_nowait, job))
+        self._jobs: asyncio.Queue[StoreJob | None] = asyncio.Queue()
+        self._intake = JobIntake(lambda job: self._loop.call(self._jobs.put_nowait, job))
         self.submit = self._intake.submit
         self._connection: AsyncConnection | None = None
         self._ended: Future[None] = Future()
@@ -125,7 +125,7 @@ class Postgres:
         await self._forget()
         await self._engine.dispose()
 
-    async def _commit(self, batch: list[Job]) -> None:
+    async def _commit(self, batch: list[StoreJob]) -> None:
         """Run a batch in one transaction; if one of it fails, each in its own."""
         if not batch:
             return
@@ -145,7 +145,7 @@ class Postgres:
             return
         deliver_results(batch)
 
-    async def _attempt(self, batch: list[Job]) -> None:
+    async def _attempt(self, batch: list[StoreJob]) -> None:
         def run(plain: Connection) -> None:
             for job in batch:
                 job.result = job.operation(plain)

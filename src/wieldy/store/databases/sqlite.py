@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
-from .database import MOST_IN_ONE_COMMIT, Intake, Job, Operation, deliver_results, translate_error
+from .database import (
+    MOST_IN_ONE_COMMIT,
+    JobIntake,
+    Operation,
+    StoreJob,
+    deliver_results,
+    translate_error,
+)
 from .prepared_statements import Write
 from .sqlite_batches import run_jobs, vacuum_file
 
@@ -74,8 +81,8 @@ class Sqlite:
 
     def __init__(self, url: URL, durability: str) -> None:
         self._engine, self._patience = _engine(url, _SYNCHRONOUS[durability])
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._intake = Intake(self._jobs.put)
+        self._jobs: queue.SimpleQueue[StoreJob | None] = queue.SimpleQueue()
+        self._intake = JobIntake(self._jobs.put)
         self.submit = self._intake.submit
         self._connection: Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
@@ -151,7 +158,7 @@ class Sqlite:
     def vacuum(self) -> "Future[None]":
         """Write the file anew, without holes; this process's own writes wait for it."""
         future: Future[None] = Future()
-        self.submit(Job(vacuum_file, future, alone=True))
+        self.submit(StoreJob(vacuum_file, future, alone=True))
         return future
 
     def leave_to_writer(self) -> None:
@@ -194,7 +201,7 @@ class Sqlite:
         with self._turn:
             self._drop()
 
-    def _write(self, batch: list[Job]) -> None:
+    def _write(self, batch: list[StoreJob]) -> None:
         started = time.perf_counter()
         try:
             if self._connection is None:
@@ -230,9 +237,9 @@ class Sqlite:
             connection.invalidate()
             connection.close()
 
-    def _next_batch(self) -> tuple[list[Job], bool]:
+    def _next_batch(self) -> tuple[list[StoreJob], bool]:
         """Everything that waits now, and whether there may be more."""
-        batch: list[Job] = []
+        batch: list[StoreJob] = []
         while not batch or (len(batch) < MOST_IN_ONE_COMMIT and not self._jobs.empty()):
             job = self._jobs.get()
             if job is None:

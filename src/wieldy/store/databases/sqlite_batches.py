@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from .database import Job
+from .database import StoreJob
 from .prepared_statements import Write
 
 
-def run_jobs(connection: Connection, batch: list[Job]) -> None:
+def run_jobs(connection: Connection, batch: list[StoreJob]) -> None:
     """Do all of them; their answers are left in them."""
     together = [job for job in batch if not job.alone]
     if together:
@@ -23,7 +23,7 @@ def run_jobs(connection: Connection, batch: list[Job]) -> None:
                 job.fail(error)
 
 
-def commit(connection: Connection, batch: list[Job]) -> None:
+def commit(connection: Connection, batch: list[StoreJob]) -> None:
     """Run a batch in one transaction; if one of it fails, each in its own."""
     file: Any = connection.connection.driver_connection
     try:
@@ -57,7 +57,7 @@ def vacuum_file(connection: Connection) -> None:
         raise sqlite3.OperationalError("database is locked")
 
 
-def _run(connection: Connection, file: Any, jobs: list[Job]) -> None:
+def _run(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
     """Run jobs one by one, or as one statement where they write alike and all find their rows."""
     writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
     if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
@@ -69,7 +69,7 @@ def _run(connection: Connection, file: Any, jobs: list[Job]) -> None:
             job.result = job.operation(connection)
 
 
-def _statement(job: Job) -> object:
+def _statement(job: StoreJob) -> object:
     """What writes that can run as one have in common; any other job is by itself."""
     write = job.operation
     return write.statement if isinstance(write, Write) else job

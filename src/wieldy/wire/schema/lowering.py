@@ -7,7 +7,7 @@ from typing import Any
 from .merging import Schema, flatten_union
 from .provider_limits import openai_strict_faults
 from .sanitize import sanitize_schema
-from .schema_change import Change, Lowered
+from .schema_change import Lowered, SchemaChange
 from .schema_facts import (
     MAPPINGS,
     argument_name,
@@ -30,11 +30,11 @@ def lower_schema(schema: Mapping[str, Any], provider: str, strict: bool = False)
     provider allows) comes back as it would without `strict`, and says why.
     """
     target = target_of(provider, strict)
-    changes: list[Change] = []
+    changes: list[SchemaChange] = []
     try:
         lowered = _lowered(sanitize_schema(schema, changes), provider, target)
     except RecursionError:
-        change = Change("", "schema", "became any object", "it is nested too deep", True)
+        change = SchemaChange("", "schema", "became any object", "it is nested too deep", True)
         return Lowered({"type": "object", "properties": {}}, (change,))
     return replace(lowered, changes=(*lowered.changes, *dict.fromkeys(changes)))
 
@@ -54,14 +54,14 @@ def _lowered(schema: Schema, provider: str, target: Target | Loose) -> Lowered:
 def _without_strict(
     schema: Mapping[str, Any], provider: str, target: Target, fault: str
 ) -> Lowered:
-    change = Change("", "strict", "was left off", f"{target.title}: {fault}", True)
+    change = SchemaChange("", "strict", "was left off", f"{target.title}: {fault}", True)
     loose = _lowered(dict(schema), provider, target_of(provider))
     return Lowered(loose.schema, (change, *loose.changes))
 
 
 def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
     """The schema itself, as far as the top, the arrays and the names allow."""
-    changes: list[Change] = []
+    changes: list[SchemaChange] = []
     plain: Schema = dict(schema)
     if not target.names_dialect:
         plain.pop("$schema", None)
@@ -71,22 +71,24 @@ def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
     if target.needs_items and any(map(_lacks_items, _everywhere(plain))):
         plain = _with_items(plain)
         why = f"{target.title} asks for it in every array"
-        changes.append(Change("", "items", "was added, saying nothing", why, False))
+        changes.append(SchemaChange("", "items", "was added, saying nothing", why, False))
     if target.key is not None:
         plain = _with_legal_names(plain, target, changes)
     return Lowered(plain, tuple(changes))
 
 
-def _plain_top(schema: Schema, target: Loose, changes: list[Change]) -> Schema:
+def _plain_top(schema: Schema, target: Loose, changes: list[SchemaChange]) -> Schema:
     lost: list[str] = []
     flat = flatten_union(schema, schema, lost)
     why = f"{target.title} takes one plain object at the top"
     keywords = dict.fromkeys([*lost, *(key for key in ("not", "enum") if key in flat)])
-    changes += [Change("", each, "was folded into one object", why, True) for each in keywords]
+    changes += [
+        SchemaChange("", each, "was folded into one object", why, True) for each in keywords
+    ]
     return {key: value for key, value in flat.items() if key not in ("not", "enum")}
 
 
-def _with_legal_names(schema: Schema, target: Loose, changes: list[Change]) -> Schema:
+def _with_legal_names(schema: Schema, target: Loose, changes: list[SchemaChange]) -> Schema:
     """The same schema; its top properties have names that the target takes."""
     legal = {
         name: name if target.key is None or target.key.match(name) else argument_name(name)
@@ -97,7 +99,7 @@ def _with_legal_names(schema: Schema, target: Loose, changes: list[Change]) -> S
         return schema
     for name, new in renamed.items():
         why = f"{target.title} does not take the name"
-        changes.append(Change("", repr(name), f"is called {new}", why, False))
+        changes.append(SchemaChange("", repr(name), f"is called {new}", why, False))
     required = [legal.get(name, name) for name in required_of(schema)]
     properties = {legal[name]: inner for name, inner in schema["properties"].items()}
     return {**schema, "properties": properties, "required": required}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .keywords import with_note
-from .schema_change import Change
+from .schema_change import SchemaChange
 from .schema_facts import MAPPINGS, SCALARS, kind_of
 
 _KINDS = SCALARS | {"object", "array"}
@@ -15,13 +15,13 @@ _LEFT_ALONE = frozenset({"dependentRequired", "required", "discriminator"})
 _NO_NUMBER = "JSON has no such number"
 
 
-def sanitize_schema(schema: Mapping[str, Any], changes: list[Change]) -> dict[str, Any]:
+def sanitize_schema(schema: Mapping[str, Any], changes: list[SchemaChange]) -> dict[str, Any]:
     """The same schema without them; `changes` hears what was done."""
     return _Repair(changes).schema(schema, "")
 
 
 class _Repair:
-    def __init__(self, changes: list[Change]) -> None:
+    def __init__(self, changes: list[SchemaChange]) -> None:
         self._changes = changes
 
     def schema(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class _Repair:
         return fitting
 
     def _changed(self, path: str, keyword: str, what: str, why: str, lost: bool) -> None:
-        self._changes.append(Change(path, keyword, what, why, lost))
+        self._changes.append(SchemaChange(path, keyword, what, why, lost))
 
 
 def _is_of(value: Any, kinds: list[str]) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """One thing that a provider gets differently from how the tool says it.
 
     `lost` tells apart what no longer holds the model, or can no longer be sent,
@@ -32,10 +32,10 @@ class Lowered:
     """
 
     schema: dict[str, Any]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SchemaChange, ...] = ()
     strict: bool = False
 
     @property
-    def lost(self) -> tuple[Change, ...]:
+    def lost(self) -> tuple[SchemaChange, ...]:
         """The changes that are not undone on the way back."""
         return tuple(change for change in self.changes if change.lost)

@@ -7,7 +7,7 @@ from wieldy.core.arguments.argument_errors import resolve_reference
 
 from .keywords import Keywords, allow_null, in_words, note_default, with_note
 from .merging import Schema, distinct, flatten_union, fold_schema, join_schemas
-from .schema_change import Change, Lowered
+from .schema_change import Lowered, SchemaChange
 from .schema_facts import (
     ANNOTATIONS,
     JSON_TEXT,
@@ -38,7 +38,7 @@ class Walk:
     def __init__(self, root: Mapping[str, Any], target: Target) -> None:
         self.root = root
         self.target = target
-        self.changes: list[Change] = []
+        self.changes: list[SchemaChange] = []
         self.keywords = Keywords(target, self.changed)
         self.names: dict[str, str] = {}
         self.current: str | None = None
@@ -67,7 +67,7 @@ class Walk:
 
     def changed(self, path: str, keyword: str, what: str, why: str, lost: bool) -> None:
         """Note one change."""
-        self.changes.append(Change(path, keyword, what, why, lost))
+        self.changes.append(SchemaChange(path, keyword, what, why, lost))
 
     def node(
         self, schema: Any, path: str, depth: int, taken: bool, above: tuple[str, ...]

@@ -4,7 +4,7 @@ from typing import Any
 
 from wieldy.core.errors import WieldyError
 
-from .json_event import Event, Place
+from .json_event import Event, JsonPlace
 
 NEVER = 1 << 62
 """How much of a text is told that is not told piece by piece: more than there is."""
@@ -19,11 +19,11 @@ class StructuredError(WieldyError, ValueError):
         self.problems = problems
 
 
-class Document:
+class JsonDocument:
     """One document: the containers that are open, and at most one open string."""
 
-    def __init__(self, outermost: Place, max_depth: int) -> None:
-        self.root: Place | None = None
+    def __init__(self, outermost: JsonPlace, max_depth: int) -> None:
+        self.root: JsonPlace | None = None
         self.complete = False
         self.error: StructuredError | None = None
         self.here = outermost
@@ -128,7 +128,7 @@ class Document:
         if self.here is self.outermost:
             self.complete = is_complete
 
-    def _new_place(self) -> Place:
+    def _new_place(self) -> JsonPlace:
         here = self.here
         if self.in_object:
             return type(here)(here, self.key, len(here.value))
@@ -138,7 +138,7 @@ class Document:
         self.root = here.root()
         return self.root
 
-    def _put(self, place: Place, value: Any) -> None:
+    def _put(self, place: JsonPlace, value: Any) -> None:
         place.value = value
         if self.in_object:
             self.here.value[place.key] = value

@@ -10,7 +10,7 @@ Key = str | int
 _PLAIN_KEY = re.compile(r'[^.\[\]"]+')
 
 
-class Place:
+class JsonPlace:
     """Where in the document a value stands, and what is known of that value.
 
     A container is put into its parent when it opens, anything else when it is
@@ -20,7 +20,7 @@ class Place:
 
     __slots__ = ("_path", "_wildcard_path", "before", "key", "parent", "parts", "value")
 
-    def __init__(self, parent: "Place | None", key: Key, before: int) -> None:
+    def __init__(self, parent: "JsonPlace | None", key: Key, before: int) -> None:
         self.parent = parent
         self.key = key
         self.before = before
@@ -30,13 +30,13 @@ class Place:
         self._wildcard_path: str | None = None
 
     @classmethod
-    def outermost(cls) -> "Place":
+    def outermost(cls) -> "JsonPlace":
         """The place around the document; its only item is the document itself."""
         place = cls(None, 0, 0)
         place.value = []
         return place
 
-    def root(self) -> "Place":
+    def root(self) -> "JsonPlace":
         """The place of the document in the outermost place."""
         place = type(self)(self, 0, 0)
         place._path = place._wildcard_path = ""
@@ -73,7 +73,7 @@ class Place:
                 value = {**dict(islice(around.items(), place.before)), place.key: value}
         return value
 
-    def _chain(self) -> list["Place"]:
+    def _chain(self) -> list["JsonPlace"]:
         """This place and those around it, without the root."""
         chain = []
         place = self
@@ -109,7 +109,7 @@ def _join(known: str, pieces: list[str]) -> str:
     return known + "".join(pieces) if known else "".join(pieces).removeprefix(".")
 
 
-class SlashPlace(Place):
+class SlashPlace(JsonPlace):
     """A place whose paths are JSON Pointers (RFC 6901): `/l/0/k`."""
 
     __slots__ = ()
@@ -133,7 +133,7 @@ class Event:
 
     __slots__ = ("_count", "delta", "is_complete", "place")
 
-    def __init__(self, place: Place, delta: str, is_complete: bool, count: int) -> None:
+    def __init__(self, place: JsonPlace, delta: str, is_complete: bool, count: int) -> None:
         self.place = place
         self.delta = delta
         self.is_complete = is_complete

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .json_document import NEVER, Document
-from .json_event import Event, Place
+from .json_document import NEVER, JsonDocument
+from .json_event import Event, JsonPlace
 from .json_scalar import ESCAPE_LENGTH, UNKNOWN, cut_escape, read_cut_word, read_escape, read_word
 
 State = Callable[["JsonReader", str, int], int]
@@ -24,10 +24,10 @@ _BARE_KEY = re.compile(r"[\w$.\-]*")
 _STARTS_ITEM = re.compile(r"[\w\"'\[{$+.\-]")
 
 
-class JsonReader(Document):
+class JsonReader(JsonDocument):
     """Reads one value from text that starts with it, and ignores what follows."""
 
-    def __init__(self, outermost: Place, max_depth: int) -> None:
+    def __init__(self, outermost: JsonPlace, max_depth: int) -> None:
         super().__init__(outermost, max_depth)
         self._state: State = _value
         self._resume: State = _value

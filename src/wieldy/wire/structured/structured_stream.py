@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from .json_document import StructuredError
-from .json_event import Event, Place, SlashPlace
+from .json_event import Event, JsonPlace, SlashPlace
 from .json_expected import expected_by
 from .json_reader import JsonReader
 from .json_start import StartFinder
@@ -50,7 +50,7 @@ class StructuredStream:
         self._model, self._schema = _read_schema(schema)
         self._partial = None if self._model is None else PartialModel(self._model)
         self._finder = StartFinder(None if self._schema is None else expected_by(self._schema))
-        place = SlashPlace if path_style == "slash" else Place
+        place = SlashPlace if path_style == "slash" else JsonPlace
         self._reader = JsonReader(place.outermost(), max_depth)
         self._started = False
         self._closed = False

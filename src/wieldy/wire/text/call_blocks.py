@@ -16,7 +16,7 @@ Lookup = Callable[[str], Tool | None]
 _HALF_CLOSING = re.compile(r"</[\w:-]{0,40}\Z")
 
 
-class Ending(Enum):
+class BlockEnding(Enum):
     """Why a block is over."""
 
     CLOSED = "closed"  # its closing tag came, or that of what it stands in
@@ -25,14 +25,14 @@ class Ending(Enum):
     LOST = "lost"  # the text ended inside one of its parts
 
 
-class End(NamedTuple):
+class BlockEnd(NamedTuple):
     """Where a block is over, and why."""
 
     at: int
-    ending: Ending
+    ending: BlockEnding
 
 
-class Block(Protocol):
+class CallBlock(Protocol):
     """One open block. It is shown the text as it comes and finds its own end."""
 
     position: int
@@ -41,10 +41,10 @@ class Block(Protocol):
     def defers(self, chunk: str) -> bool:
         """Whether the next text decides nothing, and may wait until more has come."""
 
-    def find_end(self, window: str, final: bool) -> End | None:
+    def find_end(self, window: str, final: bool) -> BlockEnd | None:
         """Search from `position` on; None if more text is needed."""
 
-    def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
+    def read_calls(self, raw: str, ending: BlockEnding, lookup: Lookup) -> list[Call]:
         """The calls in the whole block; none if it is not one after all."""
 
 

@@ -9,16 +9,16 @@ from wieldy.core.choices import TextDialect
 from wieldy.core.names import provider_name
 from wieldy.core.tool import Tool
 
-from .call_blocks import Block, Ending, Lookup
+from .call_blocks import BlockEnding, CallBlock, Lookup
 from .call_dialects import TAG_LIMIT, dialect_named
 from .code_fences import closing_end, may_close_fence, may_open_fence, opening_end
 from .json_calls import JsonBlock
 from .parameter_calls import ParameterBlock, tag_name
-from .text_window import Window
+from .text_window import TextWindow
 from .xml_calls import XmlBlock
 from .xml_plain import plain_call, read_plain
 
-__all__ = ["TextCallParser", "TextEvent", "ToolSource"]
+__all__ = ["KnownTools", "TextCallParser", "TextEvent"]
 
 _SPACE = re.compile(r"\s{0,256}")
 _SINGLE = "tool_call"
@@ -49,7 +49,7 @@ class TextEvent:
 
 
 @runtime_checkable
-class ToolSource(Protocol):
+class KnownTools(Protocol):
     """Something that knows tools by name: a toolbox, a view, a dict."""
 
     def get(self, name: str, /) -> Tool | None: ...
@@ -74,7 +74,7 @@ class TextCallParser:
     """
 
     def __init__(
-        self, dialect: TextDialect = "xml", tools: ToolSource | Iterable[Tool] | None = None
+        self, dialect: TextDialect = "xml", tools: KnownTools | Iterable[Tool] | None = None
     ) -> None:
         self._dialect = dialect_named(dialect)
         self._lookup = _lookup(tools)
@@ -113,12 +113,12 @@ class TextCallParser:
         return [event.call for event in self.events(text) if event.call is not None]
 
     def _begin(self) -> None:
-        self._window = Window()
+        self._window = TextWindow()
         self._lead = ""  # markup that is hidden if a call follows, and text if not
         self._inner = 0  # where in it the last wrapper starts
         self._wrappers: list[str] = []
         self._fence: _Fence | None = None
-        self._block: Block | None = None
+        self._block: CallBlock | None = None
         self._block_start = 0
         self._held: list[str] = []  # the part of the block before the window
         self._deferred: list[str] = []  # text for which the block does not need to be asked yet
@@ -283,12 +283,12 @@ class TextCallParser:
 
     # Blocks
 
-    def _read_block(self, block: Block, final: bool) -> bool:
+    def _read_block(self, block: CallBlock, final: bool) -> bool:
         end = block.find_end(self._window.text, final)
         if end is None:
             return False
         raw = "".join([*self._held, self._window.text[self._block_start : end.at]])
-        lost = end.ending is Ending.LOST
+        lost = end.ending is BlockEnding.LOST
         calls = [] if lost else block.read_calls(raw, end.ending, self._lookup)
         self._block, self._held, self._window.at = None, [], end.at
         if not calls:
@@ -393,10 +393,10 @@ class TextCallParser:
         return taken
 
 
-def _lookup(tools: ToolSource | Iterable[Tool] | None) -> Lookup:
+def _lookup(tools: KnownTools | Iterable[Tool] | None) -> Lookup:
     if tools is None:
         return lambda name: None
-    if isinstance(tools, ToolSource):
+    if isinstance(tools, KnownTools):
         return tools.get
     named: dict[str, Tool] = {}
     for tool in tools:

@@ -6,7 +6,14 @@ from typing import Any
 from wieldy.core.call import Call
 from wieldy.wire.schema.lifting import lift_arguments
 
-from .call_blocks import End, Ending, Lookup, made_call, undecided_from, waits_for_line_end
+from .call_blocks import (
+    BlockEnd,
+    BlockEnding,
+    Lookup,
+    made_call,
+    undecided_from,
+    waits_for_line_end,
+)
 from .code_fences import FENCE_IN_BLOCK, closes_fence
 from .json_loose import read_loose_json
 from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
@@ -38,19 +45,21 @@ class JsonBlock:
     def defers(self, chunk: str) -> bool:
         return False
 
-    def find_end(self, window: str, final: bool) -> End | None:
+    def find_end(self, window: str, final: bool) -> BlockEnd | None:
         end = self._search(window, final)
         if end is not None or not final:
             return end
-        return End(len(window), Ending.LOST if self._strings.unfinished else Ending.ENDED)
+        return BlockEnd(
+            len(window), BlockEnding.LOST if self._strings.unfinished else BlockEnding.ENDED
+        )
 
-    def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
-        end = raw.rindex("<") if ending is Ending.CLOSED else len(raw)
+    def read_calls(self, raw: str, ending: BlockEnding, lookup: Lookup) -> list[Call]:
+        end = raw.rindex("<") if ending is BlockEnding.CLOSED else len(raw)
         calls = [_made(item, lookup) for item in _items(raw[raw.index(">") + 1 : end].strip())]
         made = [call for call in calls if call is not None]
         return made if len(made) == len(calls) else []
 
-    def _search(self, window: str, final: bool) -> End | None:
+    def _search(self, window: str, final: bool) -> BlockEnd | None:
         while self._is_outside(window, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -60,15 +69,15 @@ class JsonBlock:
                 case "quote":
                     self._strings.enter(token[0])
                 case "close":
-                    return End(token.end(), Ending.CLOSED)
+                    return BlockEnd(token.end(), BlockEnding.CLOSED)
                 case "open":
-                    return End(token.start(), Ending.CUT)
+                    return BlockEnd(token.start(), BlockEnding.CUT)
                 case "fence":
                     if waits_for_line_end(window, token, final):
                         self.position = token.start()
                         break
                     if closes_fence(token["fence"], self._fence or ""):
-                        return End(token.start(), Ending.CUT)
+                        return BlockEnd(token.start(), BlockEnding.CUT)
             self.position = token.end()
         return None
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from wieldy.core.call import Call
 
 from .call_blocks import (
-    End,
-    Ending,
+    BlockEnd,
+    BlockEnding,
     Lookup,
     half_closing,
     made_call,
@@ -91,14 +91,14 @@ class ParameterBlock:
     def defers(self, chunk: str) -> bool:
         return self._section is not None and self._section.defers(chunk)
 
-    def find_end(self, window: str, final: bool) -> End | None:
+    def find_end(self, window: str, final: bool) -> BlockEnd | None:
         end = self._search(window, final)
         if end is not None or not final:
             return end
         whole = self._filled and not self._open
-        return End(len(window), Ending.ENDED if whole else Ending.LOST)
+        return BlockEnd(len(window), BlockEnding.ENDED if whole else BlockEnding.LOST)
 
-    def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
+    def read_calls(self, raw: str, ending: BlockEnding, lookup: Lookup) -> list[Call]:
         opening = _TOKENS[self._form].match(raw)
         name = tag_name(opening["call"]) if opening else ""
         if opening is None or not name:
@@ -114,24 +114,24 @@ class ParameterBlock:
             arguments[key] = typed_value(parameter.text, property_schema(schema, key), schema)
         return [made_call(name, arguments, tool)]
 
-    def parameters(self, raw: str, start: int, ending: Ending) -> list[_Parameter] | None:
+    def parameters(self, raw: str, start: int, ending: BlockEnding) -> list[_Parameter] | None:
         """The parameters; None if this is a mention of a call and not one.
 
         A tag around words and nothing else is one, and so is a tag that was never closed,
         unless parameters follow it and no words.
         """
-        closed = ending is Ending.CLOSED
+        closed = ending is BlockEnding.CLOSED
         source = Source(raw, mask_sections(raw, self._sections))
         found = self._balanced(source, start)
         if found is None:
             return self._one_by_one(source, start)
         if found and closed:
             return found
-        end = half_closing(raw) if ending is Ending.ENDED else len(raw)
+        end = half_closing(raw) if ending is BlockEnding.ENDED else len(raw)
         mentioned = not (found or closed) or self._has_words(raw, start, end, found)
         return None if mentioned else found
 
-    def _search(self, window: str, final: bool) -> End | None:
+    def _search(self, window: str, final: bool) -> BlockEnd | None:
         while self._section is None or self._leave_section(window, self._section, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -168,7 +168,7 @@ class ParameterBlock:
             return _MAYBE_REAL_END.match(window, token.end()) is not None
         return False
 
-    def _pass(self, window: str, token: re.Match[str]) -> End | None:
+    def _pass(self, window: str, token: re.Match[str]) -> BlockEnd | None:
         begun, self._begun = self._begun, None
         match token.lastgroup:
             case "section" if begun:
@@ -176,7 +176,9 @@ class ParameterBlock:
                 self._begun = begun
             case "fence":
                 if closes_fence(token["fence"], self._fence or ""):
-                    return End(token.start(), Ending.LOST if self._open else Ending.CUT)
+                    return BlockEnd(
+                        token.start(), BlockEnding.LOST if self._open else BlockEnding.CUT
+                    )
             case "parameter":
                 self._filled = True
                 if not token[0].endswith("/>"):
@@ -189,22 +191,22 @@ class ParameterBlock:
                 return self._pass_call(window, token)
         return None
 
-    def _pass_call(self, window: str, token: re.Match[str]) -> End | None:
+    def _pass_call(self, window: str, token: re.Match[str]) -> BlockEnd | None:
         kind = token.lastgroup
         if kind == "call" and not self._started:
             self._started = True
-            return End(token.end(), Ending.CLOSED) if token[0].endswith("/>") else None
+            return BlockEnd(token.end(), BlockEnding.CLOSED) if token[0].endswith("/>") else None
         if not self._open:
             if kind == "end":
-                return End(token.end(), Ending.CLOSED)
+                return BlockEnd(token.end(), BlockEnding.CLOSED)
             closed = token[0].startswith("</")
-            return End(token.start(), Ending.CLOSED if closed else Ending.CUT)
+            return BlockEnd(token.start(), BlockEnding.CLOSED if closed else BlockEnding.CUT)
         if kind == "call":
             self._quoted += not token[0].endswith("/>")
         elif kind == "end" and self._quoted:
             self._quoted -= 1
         elif kind == "end" and _REAL_END.match(window, token.end()):
-            return End(token.end(), Ending.CLOSED)
+            return BlockEnd(token.end(), BlockEnding.CLOSED)
         return None
 
     def _balanced(self, source: Source, start: int) -> list[_Parameter] | None:
@@ -245,9 +247,9 @@ def read_back(form: str, text: str) -> tuple[str, list[tuple[str, str]]] | None:
     """The name and the texts of a call that is nothing but this text; None if it is not one."""
     block = ParameterBlock(form, 0, None)
     opening = _TOKENS[form].match(text)
-    if opening is None or block.find_end(text, True) != End(len(text), Ending.CLOSED):
+    if opening is None or block.find_end(text, True) != BlockEnd(len(text), BlockEnding.CLOSED):
         return None
-    found = block.parameters(text, opening.end(), Ending.CLOSED)
+    found = block.parameters(text, opening.end(), BlockEnding.CLOSED)
     if found is None or opening.lastgroup != "call":
         return None
     return tag_name(opening["call"]), [(each.name, each.text) for each in found]

@@ -8,7 +8,7 @@ _RUNS = ("```", "~~~")
 _RUN = re.compile(r"`+|~+")
 
 
-class Window:
+class TextWindow:
     """Text with a place to read at. Each search goes over each character once."""
 
     __slots__ = ("_clear", "_tag", "_tag_found", "at", "indent", "text")

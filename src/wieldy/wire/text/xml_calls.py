@@ -10,8 +10,8 @@ from typing import Any
 from wieldy.core.call import Call
 
 from .call_blocks import (
-    End,
-    Ending,
+    BlockEnd,
+    BlockEnding,
     Lookup,
     half_closing,
     made_call,
@@ -65,19 +65,19 @@ class XmlBlock:
     def defers(self, chunk: str) -> bool:
         return self._section is not None and self._section.defers(chunk)
 
-    def find_end(self, window: str, final: bool) -> End | None:
+    def find_end(self, window: str, final: bool) -> BlockEnd | None:
         end = self._search(window, final)
         if end is not None or not final:
             return end
         half = self._open or self._section or self._strings.unfinished
-        return End(len(window), Ending.LOST if half else Ending.ENDED)
+        return BlockEnd(len(window), BlockEnding.LOST if half else BlockEnding.ENDED)
 
-    def read_calls(self, raw: str, ending: Ending, lookup: Lookup) -> list[Call]:
+    def read_calls(self, raw: str, ending: BlockEnding, lookup: Lookup) -> list[Call]:
         source = Source(raw, mask_sections(raw, self._hidden))
         top = elements_in(source, raw.index(">") + 1, _body_end(source.masked, ending))
         name = next((e for e in top.elements if e.tag.lower() == "name"), None)
         params = next((e for e in top.elements if e.tag.lower() in _PARAMS), None)
-        closed = ending is Ending.CLOSED
+        closed = ending is BlockEnding.CLOSED
         if name is None or not name.closed or (params is None and not closed):
             return []
         if top.worded and (params is None or not closed):
@@ -94,7 +94,7 @@ class XmlBlock:
             return []
         return [made_call(called, _read_params(source, params, schema), tool)]
 
-    def _search(self, window: str, final: bool) -> End | None:
+    def _search(self, window: str, final: bool) -> BlockEnd | None:
         while self._is_outside(window, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -150,7 +150,7 @@ class XmlBlock:
             self._token = _JSON_TOKENS[self._tag_token]
         return True
 
-    def _pass(self, token: re.Match[str]) -> End | None:
+    def _pass(self, token: re.Match[str]) -> BlockEnd | None:
         match token.lastgroup:
             case "tag":
                 self._token = self._tag_token
@@ -159,7 +159,9 @@ class XmlBlock:
                 return end
             case "fence":
                 if closes_fence(token["fence"], self._fence or ""):
-                    return End(token.start(), Ending.LOST if self._open else Ending.CUT)
+                    return BlockEnd(
+                        token.start(), BlockEnding.LOST if self._open else BlockEnding.CUT
+                    )
             case "quote":
                 self._strings.enter(token[0])
                 self._string_start = self.offset + token.end()
@@ -168,7 +170,7 @@ class XmlBlock:
                 self._section = OpenSection(self._elements.innermost, start)
         return None
 
-    def _pass_tag(self, token: re.Match[str]) -> End | None:
+    def _pass_tag(self, token: re.Match[str]) -> BlockEnd | None:
         name, closing = token["tag"].lower(), token["end"] is not None
         empty = token[0].endswith("/>")
         if closing:
@@ -185,12 +187,12 @@ class XmlBlock:
                 self._open = None
         return None
 
-    def _pass_call(self, token: re.Match[str], closing: bool) -> End | None:
+    def _pass_call(self, token: re.Match[str], closing: bool) -> BlockEnd | None:
         if closing:
             self._depth -= 1
-            return None if self._depth else End(token.end(), Ending.CLOSED)
+            return None if self._depth else BlockEnd(token.end(), BlockEnding.CLOSED)
         if self._open is None:
-            return End(token.start(), Ending.CUT)
+            return BlockEnd(token.start(), BlockEnding.CUT)
         self._depth += 1
         return None
 
@@ -276,7 +278,7 @@ def _items(
     ]
 
 
-def _body_end(raw: str, ending: Ending) -> int:
-    if ending is Ending.CLOSED:
+def _body_end(raw: str, ending: BlockEnding) -> int:
+    if ending is BlockEnding.CLOSED:
         return raw.rindex("<")
-    return half_closing(raw) if ending is Ending.ENDED else len(raw)
+    return half_closing(raw) if ending is BlockEnding.ENDED else len(raw)

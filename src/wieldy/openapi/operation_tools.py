@@ -14,14 +14,14 @@ from wieldy.core.tool import Permission, Tool
 
 from .client import Client
 from .document import Document
+from .http_response import output_schema
 from .loading import Source, load_document
 from .operation import Operation, read_operations
 from .references import Consent, gather_documents
-from .response import output_schema
 from .schema import is_entangled
 from .security import Auth, Credentials
-from .server import Servers
-from .service import Endpoint, Service, call_operation
+from .server_urls import ServerUrls
+from .service import Service, ServiceEndpoint, call_operation
 
 _log = logging.getLogger("wieldy.openapi")
 _LIMITS = Limits(timeout=60, retries=2)
@@ -69,7 +69,7 @@ async def read_tools(
     try:
         document = await _document(source, options.get("refs", False), client)
         credentials = Credentials(document, options.get("auth"), options.get("headers"))
-        servers = Servers(document, base_url, bool(credentials), client)
+        servers = ServerUrls(document, base_url, bool(credentials), client)
         service = Service(servers, credentials, client)
         chosen = _chosen(document, options.get("prefix"), allow, deny)
         facts = {
@@ -79,7 +79,7 @@ async def read_tools(
             "group": options.get("group", "basic"),
             "source": f"openapi:{document.title[:100]}",
         }
-        endpoints = _usable(document, [Endpoint(service, each) for each in chosen])
+        endpoints = _usable(document, [ServiceEndpoint(service, each) for each in chosen])
         return [_tool(each, listed_names(tags), facts) for each in endpoints], client
     except BaseException:
         await client.close()
@@ -127,7 +127,7 @@ def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
     )
 
 
-def _usable(document: Document, endpoints: list[Endpoint]) -> list[Endpoint]:
+def _usable(document: Document, endpoints: list[ServiceEndpoint]) -> list[ServiceEndpoint]:
     """The operations without those whose schemas ask for too much, which are reported."""
     if not is_entangled(document):
         return endpoints
@@ -138,7 +138,7 @@ def _usable(document: Document, endpoints: list[Endpoint]) -> list[Endpoint]:
     return [each for each in endpoints if each.layout.refused is None]
 
 
-def _tool(endpoint: Endpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> Tool:
+def _tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> Tool:
     operation = endpoint.operation
     method = operation.method
     return Tool(

@@ -18,7 +18,7 @@ from . import environment, exits, screen
 from .input_answers import asked_answers
 from .live_output import Meter, own_stdout
 from .module import load_named
-from .terminal_questions import Answer, ask_approval, ask_edits
+from .terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 
 
 def run_agent(source: str, question: str, as_json: bool) -> int:
@@ -126,12 +126,12 @@ class _Desk:
         while True:
             shown = {**parked.shown, **changes}
             match ask_approval(call.tool, shown, parked.reason):
-                case Answer.NO:
+                case ApprovalAnswer.NO:
                     return await box.deny(call.id, self._by, "the user said no")
-                case Answer.EDIT:
+                case ApprovalAnswer.EDIT:
                     tool = box.get(call.tool)
                     changes.update(ask_edits(shown, {} if tool is None else tool.input_schema))
-                case Answer.YES:
+                case ApprovalAnswer.YES:
                     arguments = {**parked.arguments, **changes} if changes else None
                     try:
                         return await box.approve(call.id, self._by, arguments)

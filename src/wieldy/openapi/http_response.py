@@ -13,10 +13,10 @@ from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Image, Resource
 from wieldy.core.errors import ServiceError
 
-from .arguments import choose_media, is_json, plain_media
-from .client import Response
+from .client import HttpResponse
 from .document import Node
 from .operation import Operation
+from .operation_arguments import choose_media, is_json, plain_media
 from .schema import Schemas, refusal
 
 _LONGEST_BODY = 4000
@@ -29,7 +29,7 @@ _TEXT = (
 )  # fmt: skip
 
 
-def read_response(operation: Operation, response: Response, hint: str = "") -> Any:
+def read_response(operation: Operation, response: HttpResponse, hint: str = "") -> Any:
     """The value of an answer; `ServiceError` for a status that says it is none."""
     if not 200 <= response.status < 300:
         raise failure(operation, response, hint)
@@ -40,7 +40,7 @@ def read_response(operation: Operation, response: Response, hint: str = "") -> A
     return _value(response)
 
 
-def failure(operation: Operation, response: Response, hint: str) -> ServiceError:
+def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceError:
     """An answer that is an error: its status, and the beginning of what it says."""
     said = _text(response)
     body = said if len(said) <= _LONGEST_BODY else said[:_LONGEST_BODY] + "…"
@@ -93,7 +93,7 @@ def _success(operation: Operation) -> Node | None:
     return None
 
 
-def _value(response: Response) -> Any:
+def _value(response: HttpResponse) -> Any:
     media = plain_media(response.headers.get("content-type", ""))
     if is_json(media):
         try:
@@ -124,7 +124,7 @@ def _is_utf8(content: bytes) -> bool:
     return b"\x00" not in content
 
 
-def _text(response: Response) -> str:
+def _text(response: HttpResponse) -> str:
     """What an error says: JSON on one line, text as it is, and of anything else the size."""
     if not response.content:
         return ""
@@ -136,7 +136,7 @@ def _text(response: Response) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _decoded(response: Response) -> str:
+def _decoded(response: HttpResponse) -> str:
     head = Message()
     head["Content-Type"] = response.headers.get("content-type", "").replace("\n", " ")
     try:

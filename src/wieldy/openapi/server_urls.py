@@ -14,7 +14,7 @@ from .operation import Operation
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
-class Servers:
+class ServerUrls:
     """Where requests go: to `base_url` if the caller gave one, else where the document says.
 
     A document is somebody else's. What it may decide is bounded: secrets go to

@@ -24,7 +24,7 @@ _SIMPLE = frozenset({"type", "properties", "required", "description", "additiona
 _BINARY = "Text, or bytes as data:application/octet-stream;base64,…"
 
 
-class Parameter:
+class OperationParameter:
     """One value in the path, the query, a header or a cookie, and how it is written there."""
 
     __slots__ = ("argument", "explode", "media", "name", "place", "required", "reserved", "style")
@@ -73,7 +73,7 @@ class Layout:
     def __init__(self, operation: Operation) -> None:
         schemas = Schemas(operation.document, "readOnly")
         nodes = [node for node in operation.parameters if _can_be_sent(node)]
-        self.parameters = [Parameter(node) for node in nodes]
+        self.parameters = [OperationParameter(node) for node in nodes]
         self.body: Body | None = None
         properties: Schema = {}
         _name_apart(self.parameters)
@@ -134,7 +134,7 @@ def _can_be_sent(node: Node) -> bool:
     return bool(TOKEN.match(name)) and name.lower() not in _OURS
 
 
-def _name_apart(parameters: list[Parameter]) -> None:
+def _name_apart(parameters: list[OperationParameter]) -> None:
     """Give each parameter an argument of its own: the same name twice is told by its place."""
     plain = {id(each): _legal(each.name) for each in parameters}
     counts = Counter(plain.values())

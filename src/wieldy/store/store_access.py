@@ -1,0 +1,156 @@
+"""The way into a store for all its parts: reading, writing, and waiting for what others write."""
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from wieldy.core.errors import CallNotFound, StoreUnavailable
+from wieldy.core.holdings import Holdings
+
+from .databases.database import Operation, parse_address, shown_address
+from .doorway import Doorway
+from .ledger_entry import Entry, read_entry, read_shown
+from .open_store import Opened, StoreClosed
+from .pruning import Pruning
+from .transitions import find_row
+from .wakeups import Bell
+
+T = TypeVar("T")
+_LOOK_FOR_DEAD = 0.2
+
+
+class StoreAccess:
+    """A database that is opened when it is first needed and can be closed at any time."""
+
+    def __init__(self, url: str, durability: str, pruning: Pruning) -> None:
+        self._url = parse_address(url, durability)
+        self._durability = durability
+        self._doorway = Doorway(self._url, durability, pruning)
+        self._holdings: Holdings | None = None
+        self.bell = Bell()
+        _stores.add(self)
+
+    def is_at(self, url: str) -> bool:
+        """Whether this is the store of an address."""
+        return self._url == parse_address(url, self._durability)
+
+    @property
+    def address(self) -> str:
+        """Where the store is, without the password."""
+        return shown_address(self._url)
+
+    def renew(self) -> None:
+        """Start anew in a forked child, which has none of its parent's threads."""
+        self.bell = Bell()
+        self._doorway.renew()
+
+    @property
+    def in_use(self) -> Opened | None:
+        """The opened store, while it is."""
+        return self._doorway.in_use
+
+    def held_by(self, holdings: Holdings) -> None:
+        """Be closed with all that a toolbox holds."""
+        self._holdings = holdings
+        holdings.add(self._doorway)
+
+    async def opened(self) -> Opened:
+        """The opened store; the first who asks opens it."""
+        if self.in_use is None and self._holdings is not None and self._holdings.dropped:
+            # Somebody kept the ledger, say, and not the toolbox.
+            self._holdings.give_back_after(self)
+        return await self._doorway.opened()
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Run an operation and give its result when it is durable."""
+        while True:
+            opened = self.in_use or await self.opened()
+            try:
+                return await opened.write(operation)
+            except StoreClosed:
+                # Somebody did so in this moment; it is opened once more.
+                continue
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation beside the writer, or without one where nothing can be written."""
+        while True:
+            try:
+                opened = await self.opened()
+            except StoreUnavailable as error:
+                if self._url.get_backend_name() != "sqlite":
+                    raise
+                return await asyncio.to_thread(self._glance, operation, error)
+            with suppress(StoreUnavailable):
+                found = opened.read(operation)
+                break
+        return await asyncio.wrap_future(found)
+
+    def insist(self, operation: Operation[Any]) -> None:
+        """Run an operation as soon as the store can be written, if it is open; nobody waits."""
+        opened = self.in_use
+        if opened is not None:
+            with suppress(StoreUnavailable):
+                opened.insist(operation)
+
+    def owe(self, operation: Operation[Any]) -> None:
+        """Run an operation that just failed when the store can be written again."""
+        opened = self.in_use
+        if opened is not None:
+            opened.owe(operation)
+
+    async def sweep(self) -> bool:
+        """Find calls of dead processes; whether there were any."""
+        opened = await self.opened()
+        changed = await opened.write(opened.owner.sweep)
+        for call_id in changed:
+            self.bell.ring(call_id)
+        return bool(changed)
+
+    async def entry(self, call_id: str, shown: bool = False) -> Entry:
+        """The recorded call of this id; `CallNotFound` if there is none.
+
+        `shown`, it is without the secrets that are kept while the call waits.
+        """
+        row = await self.read(lambda connection: find_row(connection, call_id))
+        if row is None:
+            raise CallNotFound(call_id, recorded=True)
+        return read_shown(row) if shown else read_entry(row)
+
+    async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
+        """Wait until a call is as asked for, or its process is gone; gives what may be shown."""
+        opened = await self.opened()
+        with self.bell.listening(call_id) as listener:
+            while not done(entry := await self.entry(call_id, shown=True)):
+                elsewhere = entry.owner not in (None, opened.owner.id)
+                if elsewhere and listener.pause > _LOOK_FOR_DEAD and await self.sweep():
+                    continue
+                await listener.wait()
+        return entry
+
+    async def vacuum(self) -> None:
+        """Give the space of what was removed back; `StoreUnavailable` if others are in the way."""
+        await asyncio.wrap_future((await self.opened()).database.vacuum())
+
+    async def close(self) -> None:
+        """Let go of the database; the next call opens it again."""
+        await self._doorway.close()
+
+    def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:
+        from .databases.sqlite_read_only import read_unwritable  # noqa: PLC0415 - hardly ever needed
+
+        return read_unwritable(self._url, operation, why)
+
+
+_stores: "weakref.WeakSet[StoreAccess]" = weakref.WeakSet()
+
+
+def _renew_stores() -> None:
+    for store in list(_stores):
+        store.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_stores)
