@@ -17,11 +17,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
 ORIGINALS = {
-    "agently": ["agently==4.0.7.5"],
+    "agently": ["agently==4.0.9", "python-dotenv"],
     "agentscope": ["agentscope==1.0.21", "mcp<2", "sqlalchemy[asyncio]", "tqdm"],
     # The registry is one module of it, which needs none of the packages that the others need.
     "sage": ["isage-agentic==0.1.0.5", "--no-deps"],
 }
+# The programs of an original, where there are others than the one named after it.
+PROGRAMS = {"agently": ["agently", "agently_agent", "agently_extensions"]}
 MINUTES = 10
 
 
@@ -41,8 +43,15 @@ def python_of(name: str) -> Path:
 
 
 def results(python: Path, name: str, side: str) -> dict[str, str]:
-    """What came of each step."""
-    program = HERE / f"{name}_program.py"
+    """What came of each step of all programs."""
+    found: dict[str, str] = {}
+    for program in PROGRAMS.get(name, [name]):
+        found |= run_program(python, HERE / f"{program}_program.py", side)
+    return found
+
+
+def run_program(python: Path, program: Path, side: str) -> dict[str, str]:
+    """What came of each step of one program."""
     done = subprocess.run(
         [python, "-W", "ignore", program, side],
         capture_output=True,

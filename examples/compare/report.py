@@ -25,7 +25,12 @@ def _tried(step: Callable[[], Any]) -> str:
     try:
         return _plain(repr(_ordered(step())))
     except Exception as error:
-        return f"raises {type(error).__name__}"
+        return f"raises {_builtin_name(error)}"
+
+
+def _builtin_name(error: Exception) -> str:
+    """The class of Python's own that the exception is one of, which is what programs catch."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins")
 
 
 def _ordered(value: Any) -> Any:

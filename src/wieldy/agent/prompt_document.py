@@ -29,7 +29,11 @@ _LONGEST_PATH = 4096
 
 def read_yaml(path_or_content: str | Path, encoding: str | None = "utf-8") -> Any:
     """The data of a YAML document, in a file or as text; `ValueError` if it is malformed."""
-    text = _read_text(path_or_content, encoding)
+    return parse_yaml(_read_text(path_or_content, encoding))
+
+
+def parse_yaml(text: str) -> Any:
+    """The data of a YAML text; `ValueError` if it is malformed."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:

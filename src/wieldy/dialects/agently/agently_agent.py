@@ -1,0 +1,148 @@
+"""Agents of Agently: their model is in the settings, and their tools are those of all."""
+
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from wieldy.agent.default_agent import Agent
+from wieldy.agent.extensions.tools import ToolNamed
+from wieldy.core.names import listed_names
+from wieldy.core.tool import Tool
+from wieldy.models.model import Model
+
+from .agently_request import AgentlyRequest
+from .agently_session import SessionExtension
+from .configured_agent import ConfiguredAgent
+from .tool_manager import known_tags
+
+if TYPE_CHECKING:
+    from .main import AgentlyMain
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
+    """An agent whose model is in the settings, and whose tools are those of all agents.
+
+    A tool of a name that is taken replaces the other one, as in Agently.
+    """
+
+    def __init__(
+        self, main: "AgentlyMain", name: str | None = None, model: str | Model | None = None
+    ) -> None:
+        super().__init__(model, name=name, toolbox=main.tool.toolbox, parent=main.settings)
+        self.tool = main.tool
+
+    def create_request(
+        self,
+        *,
+        name: str | None = None,
+        inherit_agent_prompt: bool = True,
+        inherit_extension_handlers: bool = True,
+    ) -> AgentlyRequest:
+        """A request beside the one that is written on the agent.
+
+        Args:
+            name: Who asks; by default the agent.
+            inherit_agent_prompt: Whether it says what all requests of the agent say.
+            inherit_extension_handlers: Whether it has the agent's tools and handlers.
+        """
+        return AgentlyRequest(
+            self.settings,
+            self.toolbox,
+            name=self.name if name is None else name,
+            prompt=self.agent_prompt if inherit_agent_prompt else None,
+            agent=self if inherit_extension_handlers else None,
+            model=self._given_model[0],
+        )
+
+    def create_temp_request(self) -> AgentlyRequest:
+        """A request that has nothing of the agent but its settings."""
+        return self.create_request(
+            name=f"{self.name}-Temp-{uuid.uuid4().hex}",
+            inherit_agent_prompt=False,
+            inherit_extension_handlers=False,
+        )
+
+    async def async_streaming_print(self) -> None:
+        """Ask, and print the answer while it comes."""
+        _print("\n")
+        async for delta in self.get_async_generator("delta"):
+            _print(delta)
+        _print("\n")
+
+    def streaming_print(self) -> None:
+        """The same from blocking code."""
+        _print("\n")
+        for delta in self.get_generator("delta"):
+            _print(delta)
+        _print("\n")
+
+    def set_action_results(self, results: Any) -> Self:
+        """Tell all requests what actions gave."""
+        self.agent_prompt.replace("action_results", results)
+        return self
+
+    def add_action_results(self, action: str, result: Any) -> Self:
+        """Tell all requests what one more action gave."""
+        self.agent_prompt.append("action_results", {action: result})
+        return self
+
+    def reset_action_results(self) -> Self:
+        """Tell no more of what actions gave."""
+        self.agent_prompt.remove("action_results")
+        return self
+
+    def register_tool(
+        self,
+        name: str,
+        desc: str | None,
+        kwargs: Mapping[str, Any] | None,
+        func: Callable[..., Any],
+        returns: Any = None,
+    ) -> Self:
+        """Register a function that is described by hand, for this agent."""
+        self.tool.register(name, desc, kwargs, func, returns, self.tag)
+        return self
+
+    def tool_func(self, func: F) -> F:
+        """Register the function below; what its signature says is told, and not enforced."""
+        self.tool.tool_func(func)
+        self._tag(self._find(func))
+        return func
+
+    async def async_use_mcp(
+        self, transport: Any, tags: Iterable[str] | str | None = None, **options: Any
+    ) -> Self:
+        """Use the tools of an MCP server; where another agent uses it too, both have them."""
+        if options:
+            return await super().async_use_mcp(transport, tags=listed_names(tags), **options)
+        await self.tool.async_use_mcp(transport, (*listed_names(tags), self.tag))
+        return self
+
+    def _find(self, named: ToolNamed) -> Tool:
+        if isinstance(named, str | Tool) or not callable(named):
+            return super()._find(named)
+        if not self.toolbox.tools_of(named):
+            self.tool.tool_func(named)
+        return self.toolbox.tools_of(named)[0]
+
+    def _tag(self, tool: Tool) -> None:
+        if self.toolbox.get(tool.name) is tool:
+            # The manager knows how the tool was described, and keeps it so.
+            self.tool.tag(tool.name, self.tag)
+        else:
+            self._add(tool)
+
+    def _add(self, tool: Tool) -> None:
+        known = known_tags(self.toolbox, tool.name)
+        super()._add(tool.replace(tags=(*known, *tool.tags)))
+
+    def _may_replace(self, tool: Tool) -> bool:
+        return True
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

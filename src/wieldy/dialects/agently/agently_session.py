@@ -1,0 +1,114 @@
+"""The sessions of Agently's last versions, which every agent has."""
+
+import uuid
+from typing import Any, Self
+
+from wieldy.agent.agent import BaseAgent
+from wieldy.agent.nested_data import find_values
+from wieldy.agent.prompt_text import value_text
+from wieldy.agent.response import Response
+from wieldy.agent.settings import Settings
+from wieldy.core.names import listed_names
+
+
+class AgentlySession:
+    """A conversation: all of it, and the part that the model is told."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.full_context: list[Any] = []
+        self.context_window: list[Any] = []
+
+    def add_chat_history(self, messages: list[Any], max_length: Any = None) -> None:
+        """Add messages; the oldest are no longer told where all are longer than allowed."""
+        self.full_context += messages
+        self.context_window += messages
+        if isinstance(max_length, int):
+            while len(self.context_window) > 1 and _length(self.context_window) > max_length:
+                del self.context_window[0]
+
+
+class SessionExtension(BaseAgent):
+    """Adds each finished request to the session that is active, if one is."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.sessions: dict[str, AgentlySession] = {}
+        self.activated_session: AgentlySession | None = None
+        self.extension_handlers.append("finally", self._add_turns)
+
+    def activate_session(self, *, session_id: str | None = None) -> Self:
+        """Go on with a session of this agent, or begin one."""
+        wanted = uuid.uuid4().hex if session_id is None else session_id
+        self.activated_session = self.sessions.setdefault(wanted, AgentlySession(wanted))
+        return self._tell_history()
+
+    def deactivate_session(self) -> Self:
+        """Leave the session; requests are then on their own again."""
+        self.activated_session = None
+        return self.reset_chat_history()
+
+    def clean_context_window(self) -> Self:
+        """Tell the model nothing of what was said so far."""
+        if self.activated_session is not None:
+            self.activated_session.context_window = []
+        return super().reset_chat_history()
+
+    def set_chat_history(self, messages: Any) -> Self:
+        """Make this the conversation so far."""
+        self._forget()
+        return self.add_chat_history(messages)
+
+    def add_chat_history(self, messages: Any) -> Self:
+        """Add messages to the conversation so far."""
+        if self.activated_session is None:
+            return super().add_chat_history(messages)
+        listed = list(messages) if isinstance(messages, list | tuple) else [messages]
+        self.activated_session.add_chat_history(listed, self.settings.get("session.max_length"))
+        return self._tell_history()
+
+    def reset_chat_history(self) -> Self:
+        """Forget the conversation so far."""
+        self._forget()
+        return self
+
+    def _forget(self) -> None:
+        if self.activated_session is not None:
+            self.activated_session.full_context = []
+            self.activated_session.context_window = []
+        super().reset_chat_history()
+
+    def _tell_history(self) -> Self:
+        assert self.activated_session is not None
+        return super().set_chat_history(self.activated_session.context_window)
+
+    async def _add_turns(self, response: Response, settings: Settings) -> None:
+        if self.activated_session is None:
+            return
+        slots, answer = response.prompt.values(), response.full_result_data
+        asked = slots.get("input", response.user_text)
+        turns = {
+            "user": _chosen(slots, settings.get("session.input_keys"), asked),
+            "assistant": _chosen(
+                answer["parsed_result"], settings.get("session.reply_keys"), answer["text_result"]
+            ),
+        }
+        said = [{"role": role, "content": text} for role, text in turns.items() if text]
+        self.add_chat_history(said)
+
+
+def _chosen(data: Any, keys: Any, otherwise: Any) -> str:
+    """The values of the keys that are there, each under its name; all where none are named."""
+    if keys is None:
+        return value_text(otherwise)
+    found = [(key, _find(data, str(key))) for key in listed_names(keys)]
+    return "\n".join(f"[{key}]:\n{value_text(each[0])}" for key, each in found if each)
+
+
+def _find(data: Any, key: str) -> list[Any] | None:
+    path = key.removeprefix(".request.")
+    return find_values(data, path, "slash" if "/" in path else "dot")
+
+
+def _length(messages: list[Any]) -> int:
+    return sum(len(value_text(each)) for each in messages)
