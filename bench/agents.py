@@ -1,7 +1,9 @@
 """What an agent adds to its model and its tools."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
+from statistics import median
 from typing import Any
 
 from wieldy import Call, Toolbox
@@ -9,9 +11,15 @@ from wieldy.agent import Agent
 from wieldy.models.model import Answers, ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.stream_events import CallCompleted, TextDelta
 
+from .child import run_json
 from .clock import interleaved_async
 from .effort import Effort
+from .peers.peer import PEERS, make_environment, prepare_folder
 from .row import Row, ratio
+
+# Those with an agent of the same kind: pydantic-ai with its test model, and openai-agents.
+_PEERS = [peer for peer in PEERS if peer.probe in ("pydantic_ai", "openai_agents")]
+_PROCESSES = 5
 
 
 class QuickModel:
@@ -64,7 +72,7 @@ def agents(effort: Effort) -> list[Row]:
     hand, round_trip = interleaved_async(effort.rounds(25), by_hand, ours)
     lone, crowded = interleaved_async(effort.rounds(9), one_by_one, at_once)
     micro = 1e6 / count
-    return [
+    rows = [
         ratio(
             "an agent's round with one tool", round_trip * micro, hand * micro, "µs",
             "the same loop by hand", 25.0,
@@ -73,6 +81,29 @@ def agents(effort: Effort) -> list[Row]:
             f"{crowd:,} agent requests at once", crowded * 1e3, lone * 1e3, "ms",
             "one after the other", 4.0,
         ),
+    ]  # fmt: skip
+    # A test takes a small share, and installs nothing.
+    return rows if effort.share < 1 else [*rows, *_beside_peers()]
+
+
+def _beside_peers() -> list[Row]:
+    """The same round beside the agents of other libraries; each has processes of its own."""
+    folder = prepare_folder()
+    pythons = {"wieldy_box": sys.executable}
+    for peer in _PEERS:
+        name = peer.requirement.partition("==")[0]
+        pythons[peer.probe] = make_environment(folder / name, peer.requirement)
+    runs: dict[str, list[float]] = {probe: [] for probe in pythons}
+    for _ in range(_PROCESSES):
+        for probe, python in pythons.items():
+            runs[probe].append(run_json([python, "-m", "bench.peers.agent_round", probe]))
+    ours = median(runs["wieldy_box"])
+    return [
+        ratio(
+            "an agent's round with one tool", ours, median(runs[peer.probe]), "µs",
+            peer.requirement.replace("==", " "), 0.5,
+        )
+        for peer in _PEERS
     ]  # fmt: skip
 
 

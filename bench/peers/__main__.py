@@ -9,11 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 
-from bench.child import ROOT
 from bench.page import circumstances, write
 from bench.table import markdown, number, text
 
-from .peer import PEERS, Finding, Peer, measure, probed
+from .peer import FOLDER, PEERS, Finding, Peer, measure, prepare_folder, probed
 
 COLUMNS = {
     "import": "import",
@@ -31,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure each library that was asked for and show all of them."""
     options = _parse(arguments)
     started = monotonic()
-    folder = _prepared(options.env)
+    folder = prepare_folder(options.env)
     findings = [_ourselves()]
     for peer in options.peers:
         print(f"measuring {peer.name} ...", file=sys.stderr, flush=True)
@@ -52,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description="Measure peers.")
     parser.add_argument(
-        "--env", type=Path, default=ROOT / ".venv-peers", help="the folder for their environments"
+        "--env", type=Path, default=FOLDER, help="the folder for their environments"
     )
     parser.add_argument("--peers", type=_peers, default=PEERS, help="some of them, by name")
     parser.add_argument("--seconds", type=float, default=480, help="start none after this long")
@@ -67,13 +66,6 @@ def _peers(given: str) -> list[Peer]:
         if name not in known:
             raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(known)}")
     return [known[name] for name in given.split(",")]
-
-
-def _prepared(folder: Path) -> Path:
-    """The folder, which keeps itself out of version control and of the checks."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".gitignore").write_text("*\n")
-    return folder
 
 
 def _ourselves() -> Finding:

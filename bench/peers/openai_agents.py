@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from bench.peers.probe import Call, report
+from bench.peers.probe import Ask, Call, report
 
 # The eight-parameter function has an open dict, which strict mode does not take.
 _library = import_module("agents")
@@ -61,7 +61,12 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-if __name__ == "__main__":
+def make_ask() -> Ask:
+    """One request to its agent, which traces nothing."""
     _library.set_tracing_disabled(True)
     agent = _library.Agent(name="x", model=QuickModel(), tools=[function_tool(add)])
-    report(describe, bind, lambda: _library.Runner.run(agent, "1 + 2?"))
+    return lambda: _library.Runner.run(agent, "1 + 2?")
+
+
+if __name__ == "__main__":
+    report(describe, bind, make_ask())

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from bench.child import run_json
+from bench.child import ROOT, run_json
 from bench.startup import beside_pydantic
 
+# The folder of the environments, one for each library.
+FOLDER = ROOT / ".venv-peers"
 _INSTALL_SECONDS = 240
 _IMPORTS = 5
 _PROCESSES = 5
@@ -66,11 +68,18 @@ class Finding:
     failure: str | None = None
 
 
+def prepare_folder(folder: Path = FOLDER) -> Path:
+    """The folder, which keeps itself out of version control and of the checks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
+    return folder
+
+
 def measure(peer: Peer, folder: Path) -> Finding:
     """Install a library into an environment of its own and probe it there."""
     name, _, version = peer.requirement.partition("==")
     try:
-        python = _environment(folder / name, peer.requirement)
+        python = make_environment(folder / name, peer.requirement)
         return Finding(peer.name, version, probed(python, peer.statement, peer.probe))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         reason = str(error).strip().splitlines()
@@ -86,7 +95,7 @@ def probed(python: str, statement: str, probe: str) -> dict[str, float]:
     return figures | {name: median(run[name] for run in runs) for name in runs[0]}
 
 
-def _environment(folder: Path, requirement: str) -> str:
+def make_environment(folder: Path, requirement: str) -> str:
     """The Python of an environment that holds just this requirement."""
     python = folder / "bin" / "python"
     done = folder / ".requirement"

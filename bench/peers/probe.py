@@ -31,14 +31,19 @@ def report(describe: Describe, bind: Bind, ask: Ask | None = None) -> None:
     """
     figures = {"schema": _schema(describe), **asyncio.run(_figures(bind))}
     if ask is not None:
-        figures["round"] = asyncio.run(_agent_round(ask)) * 1e6
+        figures["round"] = agent_round(ask)
     print(json.dumps(figures))
 
 
-async def _agent_round(ask: Ask) -> float:
-    await ask()
-    spent = await _in_turn(_SLICES, ask)
-    return spent[0]
+def agent_round(ask: Ask) -> float:
+    """The microseconds of one request to an agent."""
+
+    async def measure() -> float:
+        await ask()
+        spent = await _in_turn(_SLICES, ask)
+        return spent[0] * 1e6
+
+    return asyncio.run(measure())
 
 
 def _schema(describe: Describe) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from bench.peers.probe import Call, report
+from bench.peers.probe import Ask, Call, report
 
 _library = import_module("pydantic_ai")
 _test = import_module("pydantic_ai.models.test")
@@ -38,6 +38,11 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-if __name__ == "__main__":
+def make_ask() -> Ask:
+    """One request to its agent; its test model calls each tool once, and then answers."""
     agent = _library.Agent(_test.TestModel(), tools=[add])
-    report(describe, bind, lambda: agent.run("1 + 2?"))
+    return lambda: agent.run("1 + 2?")
+
+
+if __name__ == "__main__":
+    report(describe, bind, make_ask())

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.agents import make_agent
-from bench.peers.probe import Call, report
+from bench.peers.probe import Ask, Call, report
 from wieldy import Tool, Toolbox
 
 
@@ -22,6 +22,11 @@ async def bind(function: Callable[..., Any]) -> Call:
     return lambda arguments: box.call(tool.name, arguments)
 
 
-if __name__ == "__main__":
+def make_ask() -> Ask:
+    """One request to an agent."""
     agent = make_agent()
-    report(describe, bind, lambda: agent.input("1 + 2?").async_start())
+    return lambda: agent.input("1 + 2?").async_start()
+
+
+if __name__ == "__main__":
+    report(describe, bind, make_ask())
