@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -41,6 +42,25 @@ ORDER = (
 )
 MODULE_LINES = 600
 FUNCTION_LINES = 60
+FOLDER_MODULES = 30
+# Modules that import each other for their types at most.
+KNOT_MODULES = 4
+# The same subject on another floor, and the doors that keep an old import path.
+SHARED_STEMS = {
+    "app",
+    "artifacts",
+    "lock",
+    "prompt",
+    "registry",
+    "settings",
+    "suspicion",
+    "tool",
+    "toolkit",
+    "tools",
+    "xml",
+}
+# One per provider, behind the same methods.
+SHARED_TYPES = {"StreamReader"}
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "base"}
 HEAVY = {
     "sqlalchemy",
@@ -209,6 +229,47 @@ def cycle_faults(modules: Mapping[str, Module]) -> list[str]:
     except CycleError as error:
         return ["import cycle: " + " → ".join(reversed(error.args[1]))]
     return []
+
+
+def knot_faults(modules: Mapping[str, Module]) -> list[str]:
+    """Groups of modules that reach each other, type imports included, and are too large."""
+    graph: dict[str, set[str]] = {}
+    for module in modules.values():
+        named = {f.target if f.target in modules else f.origin for f in read_imports(module)}
+        graph[module.name] = named & modules.keys()
+    reach = {name: _reachable(graph, name) for name in graph}
+    knots = {frozenset({a for a in reach[b] if b in reach[a]}) for b in graph}
+    return [f"knot: {', '.join(sorted(knot))}" for knot in knots if len(knot) > KNOT_MODULES]
+
+
+def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = graph[ahead.pop()] - found
+        found |= new
+        ahead += new
+    return found
+
+
+def folder_faults(modules: Mapping[str, Module]) -> list[str]:
+    """Folders in which nobody finds a module at a glance."""
+    sizes = Counter(module.package for module in modules.values())
+    return [f"{name}: {size} modules" for name, size in sizes.items() if size > FOLDER_MODULES]
+
+
+def twin_faults(modules: Mapping[str, Module]) -> list[str]:
+    """Modules, and public types, that share a name though they are different things."""
+    stems = Counter(m.name.rpartition(".")[2] for m in modules.values() if not m.is_package)
+    types = Counter(
+        node.name
+        for module in modules.values()
+        for node in ast.parse(module.source).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    twins = [name for name, count in stems.items() if count > 1 and name not in SHARED_STEMS]
+    twins += [name for name, count in types.items() if count > 1 and name not in SHARED_TYPES]
+    return [f"{name}: is the name of two things" for name in twins]
 
 
 def length_faults(module: Module) -> list[str]:
@@ -404,6 +465,50 @@ def test_an_import_in_the_wrong_form_is_found(module: Module, fault: str) -> Non
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
     assert cycle_faults(PACKAGE) == []
+
+
+def test_no_group_of_modules_is_a_knot() -> None:
+    assert knot_faults(PACKAGE) == []
+
+
+def test_a_knot_of_type_imports_is_found() -> None:
+    ring = {
+        name: f"def f():\n    from .{after} import A"
+        for name, after in zip("abcde", "bcdea", strict=True)
+    }
+    assert knot_faults(_modules(**dict(list(ring.items())[:4]))) == []
+
+    [found] = knot_faults(_modules(**ring))
+
+    assert all(f"core.{name}" in found for name in ring)
+
+
+def test_no_folder_holds_more_modules_than_one_finds_at_a_glance() -> None:
+    assert folder_faults(PACKAGE) == []
+
+
+def test_a_full_folder_is_found() -> None:
+    full = {f"m{number}": "" for number in range(FOLDER_MODULES)}
+    assert folder_faults(_modules(**full)) == []
+    assert folder_faults(_modules(**full, other="")) == ["wieldy.core: 31 modules"]
+
+
+def test_no_two_things_have_one_name() -> None:
+    assert twin_faults(PACKAGE) == []
+
+
+def test_two_things_of_one_name_are_found() -> None:
+    twins = [Module("wieldy.core.a", "class B: ..."), Module("wieldy.wire.a", "class B: ...")]
+    assert len(twin_faults(dict(enumerate(twins)))) == 2  # type: ignore[arg-type]
+
+
+def test_the_map_lists_every_module_as_it_is() -> None:
+    done = subprocess.run(
+        [sys.executable, SRC.parent / "scripts" / "list-modules", "--check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
 
 
 def _modules(**sources: str) -> dict[str, Module]:

@@ -9,9 +9,6 @@ from wieldy.core.choices import ChangePolicy
 from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
-from .artifacts import run_artifacts
-from .calling import Wish, run_call
-from .check import run_check
 from .command_options import (
     Agent,
     Arguments,
@@ -37,15 +34,18 @@ from .command_options import (
     UnknownCall,
     UnknownCalls,
 )
-from .demo import run_demo
-from .listing import run_describe, run_list
-from .lock import run_diff, run_lock, run_verify
-from .log import Filter, run_follow, run_log
-from .manual import run_docs
-from .pending import PersonVerdict, run_approve, run_deny, run_pending
-from .recover import SettledEnd, run_recover, run_settle
-from .run_agent import run_agent
-from .serve import ListenAddress, run_serve
+from .commands.artifacts import run_artifacts
+from .commands.calling import Wish, run_call
+from .commands.check import run_check
+from .commands.demo import run_demo
+from .commands.listing import run_describe, run_list
+from .commands.lock import run_diff, run_lock, run_verify
+from .commands.log import Filter, run_follow, run_log
+from .commands.manual import run_docs
+from .commands.pending import PersonVerdict, run_approve, run_deny, run_pending
+from .commands.recover import SettledEnd, run_recover, run_settle
+from .commands.run_agent import run_agent
+from .commands.serve import ListenAddress, run_serve
 from .sources import Own
 from .store_choice import StoreChoice
 

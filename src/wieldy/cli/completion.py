@@ -19,7 +19,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.wire.schema.target import PROVIDERS
 
 from . import environment, screen
-from .manual import read_pages
+from .commands.manual import read_pages
 from .sources import Own, load_sources
 from .store_choice import StoreChoice
 

@@ -1,4 +1,4 @@
-"""MCP both ways, over the official SDK, and the lock on what was trusted."""
+"""MCP both ways, over the official SDK: servers as tools, and a toolbox as a server."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -17,6 +17,7 @@ from rich.text import Text as Line
 
 from wieldy.agent.default_agent import Agent
 from wieldy.agent.response import Response
+from wieldy.cli import screen
 from wieldy.core.block import Progress, Text
 from wieldy.core.call import Call, Outcome
 from wieldy.core.context import Context
@@ -25,8 +26,6 @@ from wieldy.core.permission.parked import Parked
 from wieldy.core.tool import Tool
 from wieldy.testing import ScriptedModel
 from wieldy.toolbox import Toolbox
-
-from . import screen
 
 _STOPPED = 130
 _STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", "timeout": "red"}

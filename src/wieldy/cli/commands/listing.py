@@ -5,14 +5,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wieldy.cli import exits, screen
+from wieldy.cli.sources import LoadedSources, NothingLoaded, loaded_tools
 from wieldy.core.errors import ToolNotFound
 from wieldy.core.names import find_near_names
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.wire.definitions import tool_definitions
-
-from . import exits, screen
-from .sources import LoadedSources, NothingLoaded, loaded_tools
 
 
 def run_list(sources: list[str] | None, as_json: bool) -> int:

@@ -8,22 +8,22 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.argument_options import ArgumentError, read_arguments
+from wieldy.cli.input_answers import asked_answers
+from wieldy.cli.live_output import Outlet
+from wieldy.cli.sources import LoadedSources, Own, loaded_tools
+from wieldy.cli.store_choice import StoreChoice
+from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked
 from wieldy.toolbox import Toolbox
 
-from . import environment, exits, screen
-from .argument_options import ArgumentError, read_arguments
-from .input_answers import asked_answers
 from .listing import the_tool
-from .live_output import Outlet
-from .sources import LoadedSources, Own, loaded_tools
-from .store_choice import StoreChoice
-from .terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def say_traceback(outcome: Outcome) -> None:

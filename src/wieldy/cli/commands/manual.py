@@ -4,12 +4,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from wieldy.cli import exits, screen
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 
-from . import exits, screen
-
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 # A wheel has the pages inside; an editable install has them beside its source.
 _PLACES = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")
 # These pages hold directives for the site, which reads the docstrings.

@@ -3,11 +3,10 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from wieldy.cli import exits, screen
+from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.errors import WieldyError
 from wieldy.store.artifacts.artifact import Head, parse_handle
-
-from . import exits, screen
-from .store_choice import StoreChoice
 
 if TYPE_CHECKING:
     from wieldy.store.store import Store

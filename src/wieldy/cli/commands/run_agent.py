@@ -7,18 +7,17 @@ from typing import Any, TextIO
 
 from wieldy.agent.agent import BaseAgent
 from wieldy.agent.response import Response
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.input_answers import asked_answers
+from wieldy.cli.live_output import Meter, own_stdout
+from wieldy.cli.module import load_named
+from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 from wieldy.core.block import Progress
 from wieldy.core.call import Outcome
 from wieldy.core.errors import InvalidArguments
 from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunInterrupted
 from wieldy.wire.structured.structured_stream import StructuredError
-
-from . import environment, exits, screen
-from .input_answers import asked_answers
-from .live_output import Meter, own_stdout
-from .module import load_named
-from .terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 
 
 def run_agent(source: str, question: str, as_json: bool) -> int:

@@ -9,7 +9,7 @@ from tests.cli.conftest import Command
 from tests.cli.terminal import Terminal, wieldy
 from wieldy.cli import completion
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_docs_lists_every_page_with_its_title(command: Command) -> None:

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.argument_options import ArgumentError, read_arguments
+from wieldy.cli.call_ids import find_entry
+from wieldy.cli.input_answers import given_answers
+from wieldy.cli.json_views import parked_data
+from wieldy.cli.live_output import Outlet
+from wieldy.cli.module import SourceError
+from wieldy.cli.sources import Own, loaded_tools
+from wieldy.cli.store_choice import IN_MEMORY, StoreChoice
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallDenied, ToolNotFound
 from wieldy.core.permission.parked import Parked
 from wieldy.core.visible_text import visible_line, visible_name
 from wieldy.toolbox import Toolbox
 
-from . import environment, exits, screen
-from .argument_options import ArgumentError, read_arguments
-from .call_ids import find_entry
 from .calling import say_traceback
-from .input_answers import given_answers
-from .json_views import parked_data
-from .live_output import Outlet
-from .module import SourceError
-from .sources import Own, loaded_tools
-from .store_choice import IN_MEMORY, StoreChoice
 
 _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "arguments")
 

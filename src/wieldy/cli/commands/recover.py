@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.call_ids import find_entry
+from wieldy.cli.json_views import entry_data, outcome_data
+from wieldy.cli.live_output import own_stdout
+from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.call import Outcome, Status
 from wieldy.toolbox import Toolbox
 
-from . import environment, exits, screen
-from .call_ids import find_entry
-from .json_views import entry_data, outcome_data
-from .live_output import own_stdout
 from .pending import deciding
-from .store_choice import StoreChoice
 
 _COLUMNS = ("call", "tool", "status", "result")
 

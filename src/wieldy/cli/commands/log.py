@@ -5,17 +5,16 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wieldy.cli import exits, screen
+from wieldy.cli.call_ids import find_entry
+from wieldy.cli.json_views import entry_data
+from wieldy.cli.moments import read_moment
+from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.call import Decision
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 from wieldy.store.ledger_entry import Entry
 from wieldy.store.row_values import STATES
-
-from . import exits, screen
-from .call_ids import find_entry
-from .json_views import entry_data
-from .moments import read_moment
-from .store_choice import StoreChoice
 
 if TYPE_CHECKING:
     from wieldy.store.store import Store

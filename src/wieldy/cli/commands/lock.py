@@ -9,16 +9,15 @@ from typing import Any
 import typer
 from rich.text import Text
 
+from wieldy.cli import exits, screen
+from wieldy.cli.module import SourceError
+from wieldy.cli.sources import Failure, NothingLoaded, loaded_tools
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.lock.definition import Definition
 from wieldy.lock.lockfile import Lock, LockChanges
 from wieldy.lock.suspicion import Finding, suspicions
-
-from . import exits, screen
-from .module import SourceError
-from .sources import Failure, NothingLoaded, loaded_tools
 
 _SAME, _CHANGED = exits.OK, exits.FAILED
 _STYLES = {"added": "green", "changed": "yellow", "removed": "red", "suspicious": "magenta"}

@@ -7,13 +7,12 @@ from typing import cast
 from rich.table import Table
 from rich.text import Text
 
+from wieldy.cli import exits, screen
+from wieldy.cli.sources import loaded_tools
 from wieldy.core.choices import ProviderFormat
 from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import tool_cost
 from wieldy.wire.schema.target import PROVIDERS
-
-from . import exits, screen
-from .sources import loaded_tools
 
 
 def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_json: bool) -> int:

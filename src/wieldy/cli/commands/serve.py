@@ -11,10 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.sources import LoadedSources, Own, loaded_tools
 from wieldy.core.errors import WieldyError
-
-from . import environment, exits, screen
-from .sources import LoadedSources, Own, loaded_tools
 
 _NAME = "wieldy"
 
