@@ -1,6 +1,6 @@
 """The tool layer for LLM agents: describe, permit, run, stream and record every tool call."""
 
-from wieldy.core.block import Audio, Block, Image, Progress, Resource, Text
+from wieldy.core.block import Audio, Block, Image, Notice, Progress, Resource, Text
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.context import Context
 from wieldy.core.errors import (
@@ -103,6 +103,7 @@ __all__ = [
     "NotChecked",
     "NotKept",
     "NotRecorded",
+    "Notice",
     "Observer",
     "Outcome",
     "Parked",

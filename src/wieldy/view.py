@@ -130,6 +130,16 @@ class View:
         await sink
         return outcome
 
+    async def call_observed(self, call: Call, *, session: str | None = None) -> Outcome:
+        """Run one call; observers with a method `shown(call, item)` hear what it shows."""
+        made = self._made(call, None, session)
+        if not self._engine.watchers:
+            return await self._run(made, self._selection)
+        sink = TellingSink(lambda item: self._engine.tell_shown(made, item))
+        outcome = await self._run(made, self._selection, Extras(None, sink))
+        await sink
+        return outcome
+
     async def call_many(
         self,
         calls: Iterable[Call | tuple[str, Arguments]],

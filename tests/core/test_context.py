@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
-from wieldy import Context, Image, Outcome, Progress, Text, Toolbox
+from wieldy import Block, Call, Context, Image, Notice, Outcome, Progress, Text, Toolbox
 
 SOON = 10.0
 
@@ -201,3 +201,53 @@ async def test_progress_is_shown_and_is_not_content() -> None:
     assert (progress.done, progress.total, progress.message) == (3, 10, "working")
     assert isinstance(outcome, Outcome)
     assert outcome.content == ()
+
+
+async def test_a_notice_is_shown_and_is_not_content() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def work(context: Context) -> None:
+        await context.notice("slow today", "warning", "work")
+
+    *shown, outcome = [item async for item in box.stream("work")]
+
+    (notice,) = shown
+    assert isinstance(notice, Notice)
+    assert notice.to_dict() == {
+        "type": "notice",
+        "level": "warning",
+        "logger": "work",
+        "message": "slow today",
+    }
+    assert isinstance(outcome, Outcome)
+    assert outcome.content == ()
+
+
+class _Watching:
+    """An observer that wants to hear what running calls show, and fails at the first."""
+
+    def __init__(self) -> None:
+        self.shown_items: list[tuple[str, Any]] = []
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.shown_items.append((outcome.call.tool, outcome.status.value))
+
+    def shown(self, call: Call, item: Block | Progress) -> None:
+        self.shown_items.append((call.tool, item))
+        raise RuntimeError("an observer can't change what happens")
+
+
+async def test_an_observed_call_tells_observers_what_it_shows_before_its_outcome() -> None:
+    watching = _Watching()
+    box = Toolbox(observers=[lambda outcome: None, watching])
+
+    @box.tool
+    async def work(context: Context) -> str:
+        await context.emit("part")
+        return "whole"
+
+    outcome = await box.call_observed(Call("work", {}))
+
+    assert outcome.text == "partwhole"
+    assert watching.shown_items == [("work", Text("part")), ("work", "ok")]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wieldy import Context, Outcome, Text, Toolbox
+from wieldy import Call, Context, Outcome, Status, Text, Toolbox
 
 SOON = 10.0
 
@@ -141,6 +141,21 @@ def test_any_items_at_any_pace_arrive_once_and_in_order(
     assert shown == [Text(item) for item in items]
     assert outcome.content == tuple(shown)
     assert outcome.value == items
+
+
+async def test_a_live_reader_gets_the_outcome_that_a_tool_gives_as_its_own_with_the_end() -> None:
+    box = Toolbox()
+
+    @box.tool
+    async def relay() -> Outcome:
+        return Outcome(Call("inner"), Status.OK, {"n": 3}, content=(Text("three"),))
+
+    plain = [item async for item in box.stream("relay")]
+    live = [item async for item in box.stream("relay", live=True)]
+
+    assert plain[:-1] == [Text("three")]
+    assert live[:-1] == []
+    assert isinstance(live[-1], Outcome) and live[-1].text == "three"
 
 
 async def test_a_live_reader_gets_what_is_shown_and_finds_the_rest_in_the_outcome() -> None:

@@ -249,7 +249,8 @@ class RunLoop:
         raise AssertionError("a stream ends with its outcome")
 
     async def _plain_call(self, call: Call) -> Outcome:
-        return await self._decided(await self.view.call(call, session=self.request.session))
+        outcome = await self.view.call_observed(call, session=self.request.session)
+        return await self._decided(outcome)
 
     async def _decided(self, outcome: Outcome) -> Outcome:
         """The outcome; where the call waits and somebody is there to decide, its end."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wieldy.core.block import Block, Progress
+from wieldy.core.block import Block, Notice, Progress
 from wieldy.core.call import Call, Outcome
 from wieldy.core.secrets.credential import sent_secrets
 from wieldy.core.secrets.secret import redact_data
@@ -37,6 +37,9 @@ def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:
 def show_item(call: Call, item: Block | Progress) -> tuple[str, ToolLog]:
     """The event for something that a running tool shows."""
     named = {"tool_name": call.tool, "call_id": call.id}
+    if isinstance(item, Notice):
+        said = {"level": item.level, "logger": item.logger, "message": item.message}
+        return "tool_notice", {**named, **said}
     if isinstance(item, Progress):
         facts = {"done": item.done, "total": item.total, "message": item.message}
         return "tool_progress", {**named, **facts}

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text as Line
 
-from wieldy.core.block import Block, Progress, Resource, Text
+from wieldy.core.block import Block, Notice, Progress, Resource, Text
 from wieldy.core.call import Outcome, Status
 
 from . import exits, screen
@@ -123,7 +123,10 @@ class Meter:
             self._task = self._bar.add_task("", total=None, said="")
             self._bar.start()
         said = Line(screen.line(progress.message or "", _SHORT))
-        self._bar.update(self._task, completed=progress.done, total=progress.total, said=said)
+        if isinstance(progress, Notice):
+            self._bar.update(self._task, said=said)
+        else:
+            self._bar.update(self._task, completed=progress.done, total=progress.total, said=said)
 
     def close(self) -> None:
         if self._bar is not None:

@@ -174,8 +174,41 @@ class Progress:
         """The facts as a plain dict."""
         return {"type": "progress", "done": self.done, "total": self.total, "message": self.message}
 
+    def with_message(self, message: str) -> "Progress":
+        """The same with another message."""
+        return Progress(self.done, self.total, message)
+
     def __repr__(self) -> str:
         return f"Progress(done={self.done!r}, total={self.total!r}, message={self.message!r})"
+
+
+class Notice(Progress):
+    """A message from a server about a call that runs there; `done` says nothing.
+
+    `level` is one of MCP's, from "debug" to "emergency"; `logger` names who says it.
+    """
+
+    __slots__ = ("level", "logger")
+    type = "notice"
+
+    def __init__(self, message: str, level: str = "info", logger: str | None = None) -> None:
+        super().__init__(0, None, message)
+        self.level = level
+        self.logger = logger
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "type": "notice",
+            "level": self.level,
+            "logger": self.logger,
+            "message": self.message,
+        }
+
+    def with_message(self, message: str) -> "Notice":
+        return Notice(message, self.level, self.logger)
+
+    def __repr__(self) -> str:
+        return f"Notice({self.message!r}, level={self.level!r}, logger={self.logger!r})"
 
 
 def read_block(shape: Mapping[str, Any]) -> Block:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from math import inf
 from typing import Any
 
-from .block import Progress
+from .block import Notice, Progress
 from .call import Scope
 from .run import Run
 from .schema.signature import Injected
@@ -90,6 +90,12 @@ class Context(Injected):
     ) -> Awaitable[None]:
         """Say how far the work has come."""
         return self._show(Progress(done, total, message))
+
+    def notice(
+        self, message: str, level: str = "info", logger: str | None = None
+    ) -> Awaitable[None]:
+        """Say something about the work that is not part of the result."""
+        return self._show(Notice(message, level, logger))
 
     def report(self, cost: float = 0.0, **meta: Any) -> None:
         """Say what the call has cost, and whatever else is worth keeping with it.

@@ -30,7 +30,7 @@ from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
 from .registry import Registry
-from .run import ENDED_TASK, Extras, Late, Observer, Run, covered_content, current_run
+from .run import ENDED_TASK, Extras, Late, Observer, Run, Watcher, covered_content, current_run
 from .schema.result_check import checked_outcome
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_data, redact_text
@@ -177,6 +177,17 @@ class Engine:
         """Whether calls are recorded."""
         return self._recorder is not None
 
+    async def tell_shown(self, call: Call, item: Block | Progress) -> None:
+        """Tell observers that have a method `shown` what a running call shows."""
+        for watcher in self.watchers:
+            try:
+                waiting = watcher(call, item)
+                if inspect.isawaitable(waiting):
+                    await waiting
+            except Exception:
+                # Observers are other people's code and can't change what happens.
+                _log.exception("An observer failed on what %s shows", call.tool)
+
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call has told."""
         await self._tell(outcome)
@@ -288,6 +299,12 @@ class Engine:
         if left is not None:
             raise left
         return outcome
+
+    @property
+    def watchers(self) -> list[Watcher]:
+        """How observers that want it hear of what a running call shows."""
+        found = (getattr(observer, "shown", None) for observer in self._observers)
+        return [each for each in found if callable(each)]
 
     async def _tell(self, outcome: Outcome) -> None:
         left = None

@@ -230,7 +230,7 @@ def _taken_over(run: Run, inner: Outcome) -> Any:
     if inner.content != to_blocks(value):
         run.begin_stream()
         for block in inner.content:
-            run.show(block)
+            run.show_result(block)
     return value
 
 

@@ -201,7 +201,7 @@ class Run:
         if isinstance(item, Progress):
             if self.secrets and item.message is not None:
                 message = redact_text(to_text(item.message), self.secrets)
-                item = Progress(item.done, item.total, message)
+                item = item.with_message(message)
             return self._push(item)
         waiting = None
         for block in to_blocks(item, self.blocks or ()):
@@ -213,6 +213,15 @@ class Run:
                 for item in self.held.take(block, self.secrets) if self.secrets else (block,):
                     waiting = self._push(item)
         return waiting
+
+    def show_result(self, block: Block) -> None:
+        """Show a block of the result, which a live reader gets with the outcome."""
+        if self.sink is None or not self.sink.live:
+            self.show(block)
+            return
+        sink, self.sink = self.sink, None
+        self.show(block)
+        self.sink = sink
 
     def end_stream(self, returned: Iterable[Block] = ()) -> None:
         """Give the reader what was held back, and what the call gave in the end."""
@@ -309,6 +318,8 @@ Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
 # What a middleware is once it is folded: a handler around another.
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
+# The method `shown` of an observer that has one.
+Watcher = Callable[[Call, Block | Progress], Any]
 # Why a call that has waited may not go on, or None; `Objection` is the same without waiting.
 Veto = Callable[[Run], Awaitable[str | None]]
 Objection = Callable[[Run], str | None]

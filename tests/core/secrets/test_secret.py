@@ -19,6 +19,7 @@ from wieldy import (
     Context,
     InvalidArguments,
     Limits,
+    Notice,
     Outcome,
     Progress,
     Resource,
@@ -256,10 +257,13 @@ async def test_resources_and_progress_tell_no_secret() -> None:
     @box.tool(presets={"api_key": PASSWORD})
     async def read(ctx: Context, api_key: str) -> Resource:
         await ctx.progress(1, message=f"with {api_key}")
+        await ctx.notice(f"using {api_key}", "debug")
         return Resource(f"http://{api_key}/", text=f"a {api_key}", name=f"of {api_key}")
 
     shown = [item async for item in box.stream("read")]
-    assert [item.message for item in shown if isinstance(item, Progress)] == [f"with {MASK}"]
+    told = [item for item in shown if isinstance(item, Progress)]
+    assert [item.message for item in told] == [f"with {MASK}", f"using {MASK}"]
+    assert [item.level for item in told if isinstance(item, Notice)] == ["debug"]
     resource = Resource(f"http://{MASK}/", text=f"a {MASK}", name=f"of {MASK}")
     assert [item for item in shown if isinstance(item, Resource)] == [resource]
     assert isinstance(shown[-1], Outcome)

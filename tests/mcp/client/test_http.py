@@ -1,6 +1,7 @@
 """Servers behind a URL."""
 
 import asyncio
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from tests.mcp.web import Seen, served, served_elsewhere
 from wieldy import (
     Context,
     Limits,
+    Notice,
     Progress,
     RemoteFailure,
     Secret,
@@ -84,6 +86,35 @@ async def test_streamable_http_of_an_older_version(box: Toolbox) -> None:
 
         assert box.mcp["web shop"].protocol_version == "2025-11-25"
         assert (await box.call("add", {"a": 1})).value == {"result": 3}
+        await box.close()
+
+
+@pytest.mark.parametrize("old", [True, False])
+async def test_messages_about_calls_at_the_same_time_reach_each_its_own_reader(
+    box: Toolbox, old: bool
+) -> None:
+    shop, both = MCPServer("web shop"), asyncio.Barrier(2)
+
+    @shop.tool()
+    async def search(word: str, ctx: ServerContext) -> str:
+        """Say what is looked for."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await ctx.log("info", f"looking for {word}")
+        async with asyncio.timeout(20):
+            await both.wait()
+        return word
+
+    async def read(word: str) -> list[str | None]:
+        items = [item async for item in box.stream("search", {"word": word})]
+        return [item.message for item in items if isinstance(item, Notice)]
+
+    with served(Seen(shop.streamable_http_app(), only_old if old else None)) as port:
+        await box.add_mcp(f"http://127.0.0.1:{port}/mcp")
+
+        told = await asyncio.gather(read("tea"), read("salt"))
+
+        assert list(told) == [["looking for tea"], ["looking for salt"]]
         await box.close()
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from pathlib import Path
 
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -53,6 +54,18 @@ def greet(context: str) -> str:
 def picture() -> list[object]:
     """A picture with a text."""
     return ["here it is", Image(data=b"\x89PNG", format="png")]
+
+
+@server.tool()
+async def narrate(context: Context) -> str:
+    """Say what is done while it is done."""
+    with warnings.catch_warnings():
+        # The only way for a server to say something about a call.
+        warnings.simplefilter("ignore")
+        await context.log("info", "looking it up", logger_name="shop")
+        await context.report_progress(1, 2, "half")
+        await context.log("warning", {"left": 3})
+    return "done"
 
 
 @server.tool()

@@ -142,6 +142,7 @@ async def test_a_streaming_tool_is_told_as_progress_that_only_grows(mode: Mode) 
         await context.progress(1, 4, "started")
         await context.emit("first ")
         await context.progress(1, 4)
+        await context.notice("nearly there")
         await context.progress(4, 4, "done")
         return "the end"
 
@@ -164,7 +165,9 @@ async def test_a_streaming_tool_is_told_as_progress_that_only_grows(mode: Mode) 
 
     values = [progress for progress, _, _ in reported]
     assert values == sorted(set(values)) and values[0] == 1 and values[-1] == 4
-    assert [message for _, _, message in reported] == ["started", "first ", None, "done"]
+    assert [message for _, _, message in reported] == [
+        "started", "first ", None, "nearly there", "done",
+    ]  # fmt: skip
     assert text_of(result) == "first the end"
     assert heard == [(1, None, "one "), (2, None, "two "), (3, None, "three")]
     assert text_of(counted) == text_of(silent) == "one two three"

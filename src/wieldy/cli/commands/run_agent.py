@@ -75,6 +75,8 @@ class _Teller:
         elif event == "tool_progress":
             self._end_line()
             self._meter.show(Progress(data["done"], data["total"], data["message"]))
+        elif event == "tool_notice":
+            self._say(f"{data['tool_name']} ({data['level']}): {_short(data['message'])}")
         elif event == "tool_output":
             self._say(
                 f"{data['tool_name']}: {_short(data['content'].get('text', data['content']))}"

@@ -67,6 +67,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
         self._remaking: asyncio.Task[LiveSession] | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._under_way: set[RequestExtras] = set()
         self._stale = False
         self._closed = False
         self._rest = _FIRST_REST
@@ -88,6 +89,7 @@ class Connection:
         for last in (False, True):
             link = await self._current()
             errand.sent = errand.turned_away = False
+            self._under_way.add(errand)
             try:
                 return await link.ask(send)
             except MCPError as error:
@@ -95,6 +97,8 @@ class Connection:
                     raise _failure(error, errand) from error
             except ValidationError as error:
                 raise RemoteFailure(f"its answer can't be read: {_first_line(error)}") from error
+            finally:
+                self._under_way.discard(errand)
             if last or not (safe or errand.surely_did_not_run):
                 raise await self._unanswered(link, errand)
         raise AssertionError("the second time is the last")
@@ -103,6 +107,23 @@ class Connection:
         """Hear of what the server says by itself."""
         if isinstance(message, types.ToolListChangedNotification):
             self._refresh_soon()
+        elif isinstance(message, types.LoggingMessageNotification):
+            self._pass_on(message.params)
+
+    def _pass_on(self, said: types.LoggingMessageNotificationParams) -> None:
+        """Give a message of the server's log to the call that it is about, if that is known.
+
+        A message that comes on the stream of one answer is about that request. On a stream
+        that all requests share it names none: it is given to the only one under way, and
+        to nobody where there are several, whose callers may be strangers to each other.
+        """
+        under_way = self._under_way
+        # A stream that all share is read in the context in which it was opened.
+        own = [each for each in under_way if each is current_errand.get()]
+        about = own or (list(under_way) if len(under_way) == 1 else [])
+        for errand in about:
+            if errand.hear is not None:
+                errand.hear(said)
 
     def doubt(self) -> None:
         """Hear that somebody waited for an answer in vain."""

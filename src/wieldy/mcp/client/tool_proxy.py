@@ -2,8 +2,9 @@
 
 import asyncio
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import mcp_types as types
 from mcp.client import Client
@@ -18,7 +19,7 @@ from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
 
 from .connection import AnswerLost
-from .request_extras import RequestExtras
+from .request_extras import Hear, RequestExtras
 from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .server_source import Headers
 from .tool_listing import read_listing
@@ -27,6 +28,7 @@ Result = types.CallToolResult | types.InputRequiredResult
 _RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_MESSAGES_WANTED: dict[str, Any] = {types.LOG_LEVEL_META_KEY: "info"}
 
 
 class Asks(Protocol):
@@ -101,7 +103,11 @@ class Proxy:
                 name=self._name, arguments=arguments, input_responses=answers, request_state=state
             )
         )
-        progressed = None if run.sink is None else _shown_by(context)
+        progressed, hear = None, None
+        if run.sink is not None:
+            progressed, hear = _shown_by(context), _heard_by(context)
+            # Servers of 2026-07-28 send messages only about requests that ask for them.
+            request.params.meta = cast(types.RequestParamsMeta, dict(_MESSAGES_WANTED))
 
         async def send(client: Client) -> Result:
             try:
@@ -121,7 +127,7 @@ class Proxy:
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
         try:
-            result: Result = await self._server.ask(send, RequestExtras(headers), self._safe)
+            result: Result = await self._server.ask(send, RequestExtras(headers, hear), self._safe)
         except AnswerLost as lost:
             if self._safe:
                 raise RemoteFailure(f"no answer came: {lost}") from lost
@@ -161,6 +167,20 @@ def _shown_by(context: Context) -> ProgressFnT:
             home.call_soon_threadsafe(context.progress, progress, total, message)
 
     return show
+
+
+def _heard_by(context: Context) -> Hear:
+    """Carry messages of the server's log to the call's own loop."""
+    home = asyncio.get_running_loop()
+
+    def hear(said: types.LoggingMessageNotificationParams) -> None:
+        text = (
+            said.data if isinstance(said.data, str) else json.dumps(said.data, ensure_ascii=False)
+        )
+        if not home.is_closed():
+            home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
+
+    return hear
 
 
 def _answers(given: Mapping[str, Any] | None) -> types.InputResponses | None:

@@ -4,7 +4,7 @@ from math import inf, nextafter
 
 from mcp.server.session import ServerSession
 
-from wieldy.core.block import Block, Progress, Text
+from wieldy.core.block import Block, Notice, Progress, Text
 
 
 class Teller:
@@ -21,13 +21,15 @@ class Teller:
 
     async def tell(self, item: Block | Progress) -> None:
         """Pass on progress and text; other blocks come with the result."""
-        if isinstance(item, Progress):
+        if isinstance(item, Progress) and not isinstance(item, Notice):
             self._counted = True
             await self._report(float(item.done), item.total, item.message)
-        elif isinstance(item, Text) and item.text:
+            return
+        text = item.message if isinstance(item, Notice) else getattr(item, "text", None)
+        if isinstance(item, Text | Notice) and text:
             # Beside a tool's own count, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
-            await self._report(step, None, item.text)
+            await self._report(step, None, text)
 
     async def _report(self, done: float, total: float | None, message: str | None) -> None:
         self._last = done if done > self._last else nextafter(self._last, inf)
