@@ -6,7 +6,7 @@ from typing import Any
 
 from .block import Notice, Progress
 from .call import Scope
-from .run import Run
+from .run import CallChannel
 from .schema.signature import Injected
 
 
@@ -36,7 +36,7 @@ class Context(Injected):
 
     __slots__ = ("_run",)
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: CallChannel) -> None:
         self._run = run
 
     @property
@@ -47,7 +47,7 @@ class Context(Injected):
     @property
     def tool(self) -> str:
         """The name under which the tool was called."""
-        return self._run.tool.name
+        return self._run.tool_name
 
     @property
     def scope(self) -> Scope:

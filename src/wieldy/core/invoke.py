@@ -2,52 +2,49 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from types import CoroutineType, GeneratorType
 from typing import Any
 
 from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
-from .context import Context
 from .errors import CallDenied, CallUnknown, ToolFailed, describe_exception
-from .run import Executor, Handler, Objection, Run
+from .run import Executor, Handler, RemoteExecutor, Run
 from .schema.signature import is_async
 from .secrets.secret import redact_text
 from .tool import Tool
-
-Enter = Callable[[Run], Any]
+from .work import Drainage, Forbidden, Stopped, Work, drain, drain_blocking
 
 _OK = Status.OK
 # What an exception may say to a model where the tool has no limit of its own.
 _LONGEST_ERROR = 20_000
 
 
-def bare_function(tool: Tool) -> Callable[..., Any] | None:
+def bare_function(tool: Tool, executor: Executor | None) -> Callable[..., Any] | None:
     """The function itself, where a call is that and nothing more, on the loop."""
     signature = tool.signature
-    on_loop = inspect.iscoroutinefunction(tool.function) or tool.limits.isolation == "inline"
-    bare = on_loop and tool.postprocess is None
+    stays = executor is None or (
+        inspect.iscoroutinefunction(tool.function) and not isinstance(executor, RemoteExecutor)
+    )
+    bare = stays and tool.postprocess is None
     return tool.function if bare and not signature.context and not signature.positional else None
 
 
-def make_invoker(tool: Tool, executor: Executor | None, objection: Objection) -> Handler:
-    """The innermost handler of a tool: on the loop, or where the executor says.
-
-    `objection` says why a call may not run after all that had to wait for a worker.
-    """
-    if executor is None or is_async(tool.function):
-        return _on_loop(tool, executor)
-    return _elsewhere(tool, executor, objection)
+def make_invoker(tool: Tool, work: Work, executor: Executor | None) -> Handler:
+    """The innermost handler of a tool: on the loop, or where the executor says."""
+    remote = isinstance(executor, RemoteExecutor)
+    if executor is None or (is_async(tool.function) and not remote):
+        return _on_loop(tool, work, executor)
+    return _elsewhere(tool, work, executor)
 
 
-def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
-    enter, function = _entrance(tool), tool.function
-    plain = tool.signature.context is None and not tool.signature.positional
+def _on_loop(tool: Tool, work: Work, executor: Executor | None) -> Handler:
+    enter, function = work.enter, work.function
+    plain = work.context is None and not work.positional
 
     async def invoke_here(run: Run) -> Outcome:
         try:
-            value = function(**run.values) if plain else enter(run)
+            value = function(**run.values) if plain else enter(run.values, run)
             if type(value) is CoroutineType:
                 value = await value
             if type(value) not in FINAL or tool.postprocess is not None:
@@ -59,30 +56,18 @@ def _on_loop(tool: Tool, executor: Executor | None) -> Handler:
     return invoke_here
 
 
-def _elsewhere(tool: Tool, executor: Executor, objection: Objection) -> Handler:
-    enter = _entrance(tool)
+def _elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
     # A call with a deadline must be able to leave its function behind, so it gets a worker
     # even where the waiting caller's own thread would do.
     may_stay_home = tool.limits.timeout is None and tool.limits.isolation in (None, "thread")
 
-    def body(run: Run) -> Any:
-        why_not = objection(run)
-        if why_not is not None:
-            return _Forbidden(why_not)
-        try:
-            value = enter(run)
-            return _drain_blocking(run, value) if isinstance(value, GeneratorType) else value
-        except StopIteration as error:
-            # No coroutine can raise it, so it does not come back as it left.
-            return _Stopped(error)
-
     async def invoke_there(run: Run) -> Outcome:
         place = run.home if run.home is not None and may_stay_home else executor
         try:
-            value = await place.execute(run, body)
-            if type(value) is _Stopped:
+            value = await place.execute(work, run.values, run)
+            if type(value) is Stopped:
                 return failure_outcome(run, value.error)
-            if type(value) is _Forbidden:
+            if type(value) is Forbidden:
                 denied = CallDenied(tool.name, value.reason)
                 return Outcome(run.call, Status.DENIED, error=denied)
             if type(value) not in FINAL or tool.postprocess is not None:
@@ -92,24 +77,6 @@ def _elsewhere(tool: Tool, executor: Executor, objection: Objection) -> Handler:
             return outcome_of_exception(run, error)
 
     return invoke_there
-
-
-class _Stopped:
-    """A `StopIteration` on its way from another thread."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: StopIteration) -> None:
-        self.error = error
-
-
-class _Forbidden:
-    """Why a function was not entered, on its way from another thread."""
-
-    __slots__ = ("reason",)
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
 
 
 def outcome_of_exception(run: Run, error: BaseException) -> Outcome:
@@ -169,47 +136,17 @@ def _all_said(error: BaseException) -> Iterator[str]:
             rest += each.exceptions
 
 
-def _entrance(tool: Tool) -> Enter:
-    """How the function is called, with what it asks for besides the model's arguments."""
-    function = tool.function
-    signature = tool.signature
-    context, positional = signature.context, signature.positional
-
-    def enter(run: Run) -> Any:
-        values = run.values
-        if context is not None:
-            values = {**values, context: Context(run)}
-        return function(**values) if not positional else call_by_place(function, values, positional)
-
-    return enter
-
-
-def call_by_place(
-    function: Callable[..., Any],
-    values: dict[str, Any],
-    names: Sequence[str],
-    rest: Sequence[Any] = (),
-) -> Any:
-    """Call a function with some of the values by place, and with whatever else goes after them."""
-    given = [name in values for name in names]
-    last = len(names) - given[::-1].index(True) if True in given else 0
-    if rest:
-        last = len(names)
-    defaults = inspect.signature(function).parameters
-    ordered = [values.get(name, defaults[name].default) for name in names[:last]]
-    named = {name: value for name, value in values.items() if name not in names}
-    return function(*ordered, *rest, **named)
-
-
 async def settle_value(run: Run, value: Any, place: Executor | None) -> Any:
     """The final value: awaited, drained and postprocessed."""
     if inspect.isawaitable(value):
         value = await value
     if hasattr(value, "__anext__"):
-        value = await _drain(run, value)
+        value = await drain(run, value)
     elif isinstance(value, GeneratorType):
-        drain = partial(_drain_blocking, stream=value)
-        value = drain(run) if place is None else await place.execute(run, drain)
+        if place is None:
+            value = drain_blocking(run, value)
+        else:
+            value = await place.execute(Drainage(value), {}, run)
     if isinstance(value, Outcome):
         value = _taken_over(run, value)
     postprocess = run.tool.postprocess
@@ -232,30 +169,3 @@ def _taken_over(run: Run, inner: Outcome) -> Any:
         for block in inner.content:
             run.show_result(block)
     return value
-
-
-async def _drain(run: Run, stream: AsyncIterator[Any]) -> list[Any]:
-    run.begin_stream()
-    items = []
-    try:
-        async for item in stream:
-            items.append(item)
-            await run.emit(item)
-    finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
-    return items
-
-
-def _drain_blocking(run: Run, stream: Generator[Any, None, Any]) -> Any:
-    run.begin_stream()
-    items = []
-    try:
-        while True:
-            item = next(stream)
-            items.append(item)
-            run.emit_blocking(item)
-    except StopIteration as stop:
-        return items if stop.value is None else stop.value
-    finally:
-        stream.close()

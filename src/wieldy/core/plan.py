@@ -22,10 +22,11 @@ from .limits.start_rate import limit_rate
 from .permission.permits import Permits
 from .recording import Keeper
 from .registry import Registry
-from .run import Executor, Handler, Layer, Middleware, Objection, Run
+from .run import Executor, Handler, Layer, Middleware, RemoteExecutor, Run
 from .schema.result_check import check_results, promised_result
 from .secrets.credential import argument_secrets, meant_secrets
 from .tool import Tool
+from .work import Work
 
 # What limits a tool's calls before their start is recorded, and after.
 Limiters = tuple[list[Middleware], list[Middleware]]
@@ -50,13 +51,13 @@ class Basis:
         intake: Intake,
         executor: Executor | None,
         limiters: Limiters,
-        objection: Objection,
+        work: Work,
     ) -> None:
         self.tool = tool
         self.executor = executor
         self.limiters = limiters
-        self.function = bare_function(tool)
-        self.handler = make_invoker(tool, executor, objection)
+        self.function = bare_function(tool, executor)
+        self.handler = make_invoker(tool, work, executor)
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
         if tool.secrets or tool.once("takes_secret", _takes_secret):
             self.function = None
@@ -149,11 +150,16 @@ class Planner:
         known = self._bases.get(tool.name)
         if known is not None and known.tool is tool:
             return known
+        executor, takes = self._executor(tool), tool.signature
+        work = Work(tool.function, takes.context, takes.positional, self.permits.late_check(tool))
         before, after = _limiters(tool, self._spill, self._gate, self.permits)
         if self._checks(tool):
             after = [check_results, *after]
-        intake, objection = Intake(tool, self._validation), self.permits.late_check(tool)
-        made = Basis(tool, intake, self._executor(tool), (before, after), objection)
+        if isinstance(executor, RemoteExecutor):
+            after.append(executor.hold_worker(work))
+        if tool.limits.timeout is not None:
+            after.append(limit_time(tool.limits.timeout))
+        made = Basis(tool, Intake(tool, self._validation), executor, (before, after), work)
         with self._lock:
             # Two callers at the same time share its slots.
             known = self._bases.get(tool.name)
@@ -256,6 +262,4 @@ def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> 
         after.append(retry_failures(limits.retries, permits.forbids))
     if limits.rate is not None:
         after.append(limit_rate(*parse_rate(limits.rate), permits.forbids))
-    if limits.timeout is not None:
-        after.append(limit_time(limits.timeout))
     return before, after

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic_core import from_json
 
@@ -14,6 +14,9 @@ from .secrets.held_text import HeldText
 from .secrets.secret import redact_data, redact_text
 from .task import Cancellation, current_task, running_tasks
 from .tool import Permission, Tool
+
+if TYPE_CHECKING:
+    from .work import Work
 
 
 class Sink(Protocol):
@@ -30,14 +33,78 @@ class Sink(Protocol):
         """Something to wait for before the next item, or None if there is room."""
 
 
+class CallChannel(Protocol):
+    """What a running function has of its call, wherever it runs.
+
+    `Run` is this where the engine is; a worker in another process has one of its own,
+    which sends everything there.
+    """
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+
+    @property
+    def tool_name(self) -> str:
+        """The name under which the tool was called."""
+
+    @property
+    def deps(self) -> Any:
+        """What the caller passed for this call alone."""
+
+    @property
+    def attempts(self) -> int:
+        """1 on the first attempt, 2 on the first retry, and so on."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the call has ended."""
+
+    def cancel_requested(self) -> bool:
+        """Whether somebody asked the call to stop."""
+
+    def on_loop(self) -> bool:
+        """Whether this code may not block."""
+
+    def begin_stream(self) -> None:
+        """From now on what is emitted is the content."""
+
+    def show(self, item: Any) -> Awaitable[None] | None:
+        """Emit without waiting; gives something to wait for when the reader is behind."""
+
+    async def emit(self, item: Any) -> None:
+        """Emit, and wait until the reader has room for more."""
+
+    def emit_blocking(self, item: Any) -> None:
+        """Emit from blocking code, and wait while the reader is behind."""
+
+    def report(self, cost: float, meta: Mapping[str, Any]) -> None:
+        """Keep what the tool says about this call."""
+
+    def keep_secret(self, secrets: tuple[str, ...]) -> None:
+        """Cover these strings too in all that the call shows."""
+
+
 class Executor(Protocol):
-    """A place where a tool's blocking function runs."""
+    """A place where tools' functions run.
 
-    async def execute(self, run: "Run", body: Callable[["Run"], Any]) -> Any:
-        """Run `body(run)` there, give what it gives and raise what it raises."""
+    It gets a function, its values and the call's channel, and nothing of the engine
+    beyond these, so that the place can be another process.
+    """
 
-    def close(self) -> None:
-        """Let go of idle workers."""
+    async def execute(self, work: "Work", values: dict[str, Any], channel: "Run") -> Any:
+        """Perform the work there, give what it gives and raise what it raises."""
+
+    def close(self) -> Awaitable[None] | None:
+        """Let go of the workers."""
+
+
+@runtime_checkable
+class RemoteExecutor(Executor, Protocol):
+    """A place outside this process; coroutine functions run there too."""
+
+    def hold_worker(self, work: "Work") -> "Middleware":
+        """A middleware that gets a worker ready for calls of this work, before their time runs."""
 
 
 class WorkerPlace(Protocol):
@@ -121,6 +188,11 @@ class Run:
             self.accepted = accepted = parsed if isinstance(parsed, _MAPPINGS) else {}
             return accepted
         return self.accepted
+
+    @property
+    def tool_name(self) -> str:
+        """The name under which the tool was called."""
+        return self.tool.name
 
     @property
     def depth(self) -> int:

@@ -13,9 +13,12 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .run import Run
+
+if TYPE_CHECKING:
+    from .work import Work
 
 T = TypeVar("T")
 
@@ -27,15 +30,27 @@ class BlockingJob:
     when it ends. A function that has not begun by then never runs.
     """
 
-    __slots__ = ("_body", "_future", "_lock", "_loop", "context", "ended", "left", "run", "started")
+    __slots__ = (
+        "_future",
+        "_lock",
+        "_loop",
+        "_values",
+        "_work",
+        "context",
+        "ended",
+        "left",
+        "run",
+        "started",
+    )
 
-    def __init__(self, run: Run, body: Callable[[Run], Any]) -> None:
+    def __init__(self, work: "Work", values: dict[str, Any], run: Run) -> None:
         self.run = run
         self.context = contextvars.copy_context()
         self.started = False
         self.ended = False
         self.left = False
-        self._body = body
+        self._work = work
+        self._values = values
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         self._lock = threading.Lock()
@@ -57,7 +72,7 @@ class BlockingJob:
             if self.left:
                 return
             self.started = True
-        value, error = _attempt(self.context, self._body, self.run)
+        value, error = _attempt(self.context, self._work, self._values, self.run)
         # The context may know this job, as a place that is held: the two would be a ring.
         del self.context
         with self._lock:
@@ -87,9 +102,9 @@ class Home:
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[BlockingJob | None] = queue.SimpleQueue()
 
-    async def execute(self, run: Run, body: Callable[[Run], Any]) -> Any:
-        """Run `body(run)` on the waiting thread."""
-        job = BlockingJob(run, body)
+    async def execute(self, work: "Work", values: dict[str, Any], channel: Run) -> Any:
+        """Perform the work on the waiting thread."""
+        job = BlockingJob(work, values, channel)
         self._work.put(job)
         return await job.answer()
 
@@ -284,11 +299,11 @@ def _in_loop() -> bool:
 
 
 def _attempt(
-    context: contextvars.Context, body: Callable[[Run], Any], run: Run
+    context: contextvars.Context, work: "Work", values: dict[str, Any], run: Run
 ) -> tuple[Any, BaseException | None]:
     """What a blocking function gave, or what it raised."""
     try:
-        return context.run(body, run), None
+        return context.run(work.perform, values, run), None
     except BaseException as error:
         return None, error
 

@@ -5,11 +5,11 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from wieldy.core.run import Run, held_places
 from wieldy.core.sync import BlockingJob
+from wieldy.core.work import Work
 
 _IDLE_SECONDS = 10.0
 
@@ -39,9 +39,9 @@ class Threads:
         self._idle: list[_Worker] = []
         self._waiting: deque[_Task] = deque()
 
-    async def execute(self, run: Run, body: Callable[[Run], Any]) -> Any:
-        """Run `body(run)` on a worker."""
-        task = _Task(self, run, body)
+    async def execute(self, work: Work, values: dict[str, Any], channel: Run) -> Any:
+        """Perform the work on a worker."""
+        task = _Task(self, work, values, channel)
         with self._lock:
             if task.counts and self._busy >= self._most:
                 self._waiting.append(task)
@@ -144,8 +144,8 @@ class _Task(BlockingJob):
 
     __slots__ = ("counts", "lent", "occupies", "pool")
 
-    def __init__(self, pool: Threads, run: Run, body: Callable[[Run], Any]) -> None:
-        super().__init__(run, body)
+    def __init__(self, pool: Threads, work: Work, values: dict[str, Any], run: Run) -> None:
+        super().__init__(work, values, run)
         self.pool = pool
         self.lent = 0
         self.occupies = False

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from wieldy.core.block import to_blocks
 from wieldy.core.context import Context
-from wieldy.core.invoke import call_by_place
 from wieldy.core.schema.json_schema import arguments_validator
 from wieldy.core.schema.signature import is_async, unwrap_partial
 from wieldy.core.tool import Tool, own_name
+from wieldy.core.work import call_by_place
 
 from .function_schema import Schema, extend_schema
 from .mcp_function import MCPToolFunction

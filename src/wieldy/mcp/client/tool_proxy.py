@@ -74,8 +74,9 @@ class Proxy:
 
     async def _call(self, context: Context, arguments: dict[str, Any]) -> Any:
         answers, state = _answers(context.answers), context.state
-        # Not the current run: of a call that is tried again, this is the attempt.
-        run = context._run
+        # Not the current run: of a call that is tried again, this is the attempt. A proxy needs
+        # its connection, so it runs nowhere but where the engine is.
+        run = cast(Run, context._run)
         if self._server.secrets:
             run.keep_secret(self._server.secrets)
         pause = _FIRST_PAUSE

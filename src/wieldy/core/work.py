@@ -1,0 +1,139 @@
+"""What runs wherever a tool runs: its function, how it is called, and what it makes of streams."""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from types import GeneratorType
+from typing import Any
+
+from .context import Context
+from .run import CallChannel, Objection, Run
+
+Enter = Callable[[Mapping[str, Any], CallChannel], Any]
+
+
+class Work:
+    """A tool's function and how it is called, apart from any call of it.
+
+    `context` names the parameter that gets the `Context`; those in `positional` are
+    passed by place. `objection` says why a call may not begin after all that had to
+    wait for its worker; it is asked where the engine is.
+    """
+
+    __slots__ = ("context", "enter", "function", "objection", "positional")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        context: str | None = None,
+        positional: tuple[str, ...] = (),
+        objection: Objection | None = None,
+    ) -> None:
+        self.function = function
+        self.context = context
+        self.positional = positional
+        self.objection = objection
+        self.enter = _entrance(function, context, positional)
+
+    def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
+        """Call the function on this thread and drain what it yields, unless there is an objection.
+
+        A coroutine, or a stream of one, is given back as it is.
+        """
+        why_not = None if self.objection is None else self.objection(channel)
+        if why_not is not None:
+            return Forbidden(why_not)
+        try:
+            value = self.enter(values, channel)
+            return drain_blocking(channel, value) if isinstance(value, GeneratorType) else value
+        except StopIteration as error:
+            # No coroutine can raise it, so it does not come back as it left.
+            return Stopped(error)
+
+
+class Drainage(Work):
+    """A generator that a function on the loop gave, drained where blocking code runs."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: Generator[Any, None, Any]) -> None:
+        self._stream = stream
+
+    def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
+        return drain_blocking(channel, self._stream)
+
+
+class Stopped:
+    """A `StopIteration` on its way from another thread."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: StopIteration) -> None:
+        self.error = error
+
+
+class Forbidden:
+    """Why a function was not entered, on its way from another thread."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _entrance(
+    function: Callable[..., Any], context: str | None, positional: Sequence[str]
+) -> Enter:
+    """How the function is called, with what it asks for besides the model's arguments."""
+
+    def enter(values: Mapping[str, Any], channel: CallChannel) -> Any:
+        if context is not None:
+            values = {**values, context: Context(channel)}
+        return function(**values) if not positional else call_by_place(function, values, positional)
+
+    return enter
+
+
+def call_by_place(
+    function: Callable[..., Any],
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    rest: Sequence[Any] = (),
+) -> Any:
+    """Call a function with some of the values by place, and with whatever else goes after them."""
+    given = [name in values for name in names]
+    last = len(names) - given[::-1].index(True) if True in given else 0
+    if rest:
+        last = len(names)
+    defaults = inspect.signature(function).parameters
+    ordered = [values.get(name, defaults[name].default) for name in names[:last]]
+    named = {name: value for name, value in values.items() if name not in names}
+    return function(*ordered, *rest, **named)
+
+
+async def drain(channel: CallChannel, stream: AsyncIterator[Any]) -> list[Any]:
+    """Emit what an async stream gives, and give it all."""
+    channel.begin_stream()
+    items = []
+    try:
+        async for item in stream:
+            items.append(item)
+            await channel.emit(item)
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+    return items
+
+
+def drain_blocking(channel: CallChannel, stream: Generator[Any, None, Any]) -> Any:
+    """Emit what a generator yields, and give what it returns, or all that it yielded."""
+    channel.begin_stream()
+    items = []
+    try:
+        while True:
+            item = next(stream)
+            items.append(item)
+            channel.emit_blocking(item)
+    except StopIteration as stop:
+        return items if stop.value is None else stop.value
+    finally:
+        stream.close()
