@@ -83,6 +83,8 @@ def test_003_6_the_command_runs_before_the_judgement_has_ended(make_agent: MakeA
         '{"use_tool": true, "tool_command": {}}',
         '{"use_tool": "false", "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
         '{"tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}, "use_tool": false}',
+        '{"tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
+        '{"use_tool": null, "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
     ],
 )
 def test_003_6_an_unparsable_or_incomplete_judgement_means_no_tool(

@@ -288,6 +288,22 @@ def test_a_session_of_the_last_versions_tells_the_conversation(main: AgentlyMain
     assert agent.clean_context_window().agent_prompt.get("chat_history") is None
 
 
+def test_a_request_belongs_to_the_session_that_was_active_when_it_was_made(
+    main: AgentlyMain,
+) -> None:
+    agent = main.create_agent(model=ScriptedModel(["One.", "Two."]))
+
+    agent.activate_session(session_id="one")
+    first = agent.input("1?").get_response()
+    agent.activate_session(session_id="two")
+    agent.input("2?").start()
+    assert first.get_text() == "Two."
+
+    assert [each["content"] for each in agent.sessions["one"].full_context] == ["1?", "Two."]
+    assert [each["content"] for each in agent.sessions["two"].full_context] == ["2?", "One."]
+    assert len(agent.agent_prompt.get("chat_history")) == 2
+
+
 def test_a_session_keeps_chosen_values_and_tells_so_much(main: AgentlyMain) -> None:
     model = ScriptedModel([{"title": "Emma", "year": 1815}] * 2)
     agent = main.create_agent(model=model).activate_session()

@@ -116,9 +116,9 @@ class _Verdict:
 
     @property
     def command(self) -> tuple[str, str, Any] | None:
-        """Name, purpose and arguments; None if no tool is wanted or the command is not whole."""
+        """Name, purpose and arguments; None unless a tool is wanted and the command is whole."""
         command = self._command
-        if self._wanted is False or not isinstance(command, dict):
+        if self._wanted is not True or not isinstance(command, dict):
             return None
         name = command.get("tool_name")
         if not isinstance(name, str) or not name.strip():

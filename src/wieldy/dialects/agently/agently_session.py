@@ -82,8 +82,13 @@ class SessionExtension(BaseAgent):
         assert self.activated_session is not None
         return super().set_chat_history(self.activated_session.context_window)
 
+    def _session(self) -> str | None:
+        return None if self.activated_session is None else self.activated_session.id
+
     async def _add_turns(self, response: Response, settings: Settings) -> None:
-        if self.activated_session is None:
+        # The session that was active when the request was made; another may be by now.
+        session = self.sessions.get(response.session or "")
+        if session is None:
             return
         slots, answer = response.prompt.values(), response.full_result_data
         asked = slots.get("input", response.user_text)
@@ -94,7 +99,9 @@ class SessionExtension(BaseAgent):
             ),
         }
         said = [{"role": role, "content": text} for role, text in turns.items() if text]
-        self.add_chat_history(said)
+        session.add_chat_history(said, settings.get("session.max_length"))
+        if session is self.activated_session:
+            self._tell_history()
 
 
 def _chosen(data: Any, keys: Any, otherwise: Any) -> str:
