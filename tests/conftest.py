@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 Spans = Callable[[], "list[ReadableSpan]"]
-_SECONDS = 120
+_SECONDS = 300
 # A check must give the same answer twice; `make explore` draws new examples.
 settings.register_profile("same", derandomize=True)
 settings.load_profile(os.environ.get("WIELDY_EXAMPLES", "same"))

@@ -364,7 +364,7 @@ def loading_faults(statement: str) -> list[str]:
         "print(json.dumps([sorted(sys.modules), threading.active_count()]))"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True, timeout=120
     )
     loaded, threads = json.loads(done.stdout)
     faults = [f"loads {name}" for name in sorted(HEAVY.intersection(loaded))]

@@ -21,7 +21,7 @@ from wieldy import Toolbox
 from wieldy.dialects.agently import AgentlyToolManager
 from wieldy.dialects.sage import MCPRegistry
 
-SOON = 60.0
+SOON = 120.0
 Use = Callable[[Path], Awaitable[Toolbox]]
 
 

@@ -135,12 +135,12 @@ async def test_an_answer_waits_for_its_gate(gated: Callable[[asyncio.Event], Ans
     gate = asyncio.Event()
     model = ScriptedModel([gated(gate)])
     reading = asyncio.create_task(_reply(model))
-    await asyncio.wait_for(model.asked(), 5)
+    await asyncio.wait_for(model.asked(), 120)
     assert not reading.done()
 
     gate.set()
 
-    assert (await asyncio.wait_for(reading, 5)).text == "late"
+    assert (await asyncio.wait_for(reading, 120)).text == "late"
 
 
 async def test_what_was_asked_is_recorded_as_it_was(box: Toolbox) -> None:

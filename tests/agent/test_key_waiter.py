@@ -32,7 +32,7 @@ async def test_003_9_a_key_does_not_wait_for_the_rest(make_agent: MakeAgent) -> 
     never = asyncio.Event()
     agent, _ = make_agent(Answer(['{"title": "Emma", ', never, '"end": "bye"}']))
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         waited = agent.input("q").output(STRUCTURE).async_get_key_result("title")
         assert await waited == "Emma"
 
@@ -87,7 +87,7 @@ async def test_003_9_a_handler_does_not_wait_for_the_rest(make_agent: MakeAgent)
         rest.set()
         return value
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         written = agent.input("q").output(STRUCTURE).when_key("title", go_on)
         assert await written.async_start_waiter() == [("title", "Emma", "Emma")]
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 WIELDY = str(Path(sys.executable).parent / "wieldy")
-SECONDS = 60
+SECONDS = 120
 _CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from wieldy import Block, Call, Context, Image, Notice, Outcome, Progress, Text, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 
 
 async def test_both_kinds_of_tools_learn_who_calls() -> None:

@@ -27,7 +27,7 @@ from wieldy import (
     ToolNotFound,
 )
 
-SOON = 10.0
+SOON = 120.0
 
 
 async def read(items: AsyncIterator[Block | Progress | Outcome]) -> tuple[list[Any], Outcome]:

@@ -11,7 +11,7 @@ import pytest
 from wieldy import Context, DefinitionError, Image, Outcome, Status, Text, Toolbox, ToolFailed
 from wieldy.core.choices import Isolation
 
-SOON = 10.0
+SOON = 120.0
 
 
 def original(outcome: Outcome) -> BaseException:

@@ -123,7 +123,7 @@ async def test_a_waiting_caller_gets_the_end_after_all_answers() -> None:
             raise InputNeeded.form(f"Question {asked}?", state=asked)
         return asked
 
-    waiting = asyncio.create_task(box.call("greet", wait=True, timeout=30))
+    waiting = asyncio.create_task(box.call("greet", wait=True, timeout=120))
     for number in (1, 2):
         receipt = await receipts.get()
         assert receipt.metadata["reason"] == f"Question {number}?"
@@ -171,7 +171,7 @@ async def test_an_unanswered_question_expires() -> None:
         """Ask."""
         raise InputNeeded.form("What?")
 
-    outcome = await box.call("ask", wait=True, timeout=30)
+    outcome = await box.call("ask", wait=True, timeout=120)
     assert outcome.status is Status.DENIED
     assert outcome.metadata["expired"]
 

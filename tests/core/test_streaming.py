@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wieldy import Call, Context, Outcome, Status, Text, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 
 
 def counting_box() -> tuple[Toolbox, list[int]]:

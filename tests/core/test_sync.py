@@ -15,7 +15,7 @@ import pytest
 
 from wieldy import Context, Outcome, Status, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 colour: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
 

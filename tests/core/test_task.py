@@ -10,7 +10,7 @@ import pytest
 
 from wieldy import CallInterrupted, Context, Handler, Outcome, Run, Status, Toolbox, ToolFailed
 
-SOON = 10.0
+SOON = 120.0
 
 
 def own_task() -> "asyncio.Task[Any]":

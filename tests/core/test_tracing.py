@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 Spans = Callable[[], "list[ReadableSpan]"]
-SOON = 10.0
+SOON = 120.0
 
 
 def facts(span: "ReadableSpan") -> dict[str, Any]:

@@ -798,7 +798,7 @@ def test_000_11_without_the_extra_the_first_use_says_what_to_install() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
     said = 'MCP needs an extra: pip install "wieldy[mcp]"'

@@ -49,7 +49,7 @@ def test_an_import_of_another_would_be_found() -> None:
 def test_importing_one_loads_no_other_and_nothing_heavy(name: str) -> None:
     program = f"import json, sys, wieldy.dialects.{name}\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     loaded = json.loads(done.stdout)
     others = tuple(f"wieldy.dialects.{other}" for other in DIALECTS if other != name)

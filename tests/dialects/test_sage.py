@@ -19,7 +19,7 @@ from tests.mcp.waiting import alive
 from wieldy import Outcome, Toolbox
 from wieldy.dialects.sage import MCPRegistry, RemoteMCPAdapter
 
-SOON = 30
+SOON = 120
 
 
 class EchoTool:

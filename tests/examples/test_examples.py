@@ -24,7 +24,7 @@ def test_the_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
         capture_output=True,
         encoding="utf-8",
         cwd=tmp_path,
-        timeout=60,
+        timeout=120,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 
 from wieldy import Context, Outcome, Status, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 
 
 class Meter:

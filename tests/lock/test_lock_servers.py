@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from wieldy import Status, Toolbox
 from wieldy.mcp.lock import Lock
 
-SECONDS = 20
+SECONDS = 120
 
 
 def make_shop() -> MCPServer:

@@ -41,7 +41,7 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """A client of a server over HTTP."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, mode=mode, **options) as client:
             yield client
@@ -49,5 +49,5 @@ async def connected(
 
 async def soon(event: asyncio.Event) -> None:
     """Wait for something that should come, not for ever."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         await event.wait()

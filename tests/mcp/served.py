@@ -35,7 +35,7 @@ def served(box: Any, run: Callable[..., Any] = serve, **options: Any) -> Iterato
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        assert ready.wait(20), "the server did not start"
+        assert ready.wait(120), "the server did not start"
         if isinstance(found[-1], BaseException):
             raise found[-1]
         yield found[-1]
@@ -43,5 +43,5 @@ def served(box: Any, run: Callable[..., Any] = serve, **options: Any) -> Iterato
         loop, task = found[0]
         if thread.is_alive():
             loop.call_soon_threadsafe(task.cancel)
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive(), "the server did not end"

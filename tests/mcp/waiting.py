@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 
-async def until(true: Callable[[], bool], seconds: float = 20) -> None:
+async def until(true: Callable[[], bool], seconds: float = 120) -> None:
     """Look again and again, for things that send no event: processes and files."""
     deadline = time.monotonic() + seconds
     while not true():

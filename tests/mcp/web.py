@@ -29,7 +29,7 @@ def served(app: Any, port: int = 0) -> Iterator[int]:
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
         listener.close()
         assert not thread.is_alive()
 
@@ -49,7 +49,7 @@ def served_elsewhere(
         yield port, process
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(120)
 
 
 class Seen:

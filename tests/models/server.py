@@ -66,7 +66,7 @@ class ModelServer:
     def wait_until_open(self, most: int) -> bool:
         """Wait until no more connections than so many are open."""
         with self._change:
-            return self._change.wait_for(lambda: self.open <= most, 10)
+            return self._change.wait_for(lambda: self.open <= most, 120)
 
     def start(self) -> None:
         """Listen on a free port."""
@@ -78,7 +78,7 @@ class ModelServer:
             ready.set()
 
         self._home.call(lambda: asyncio.ensure_future(listen()))
-        assert ready.wait(10)
+        assert ready.wait(120)
 
     def stop(self) -> None:
         """Close every connection."""
@@ -94,7 +94,7 @@ class ModelServer:
             done.set()
 
         self._home.call(lambda: asyncio.ensure_future(end()))
-        assert done.wait(10)
+        assert done.wait(120)
         self._home.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

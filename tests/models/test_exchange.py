@@ -261,7 +261,7 @@ async def test_an_endless_answer_ends_at_its_limit(
     server.play(Scene([voice.more * 20], then="repeat"))
     with pytest.raises(ModelAnswerTooLarge, match="larger than 5,000 bytes"):
         await read(make(max_answer=5_000))
-    assert server.left.wait(10)
+    assert server.left.wait(120)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"text": "x" * 6_000}])
@@ -280,7 +280,7 @@ async def test_an_endless_error_is_read_as_far_as_it_is_needed(
     server.play(Scene([b"no " * 10_000], 400, {"Content-Type": "text/html"}, then="repeat"))
     with pytest.raises(ModelRefused, match="400"):
         await read(make())
-    assert server.left.wait(10)
+    assert server.left.wait(120)
 
 
 async def test_an_endless_line_ends_at_a_limit_too(
@@ -289,7 +289,7 @@ async def test_an_endless_line_ends_at_a_limit_too(
     server.play(Scene([b"data: " + b"x" * 65536], then="repeat"))
     with pytest.raises(ModelAnswerTooLarge):
         await read(make(max_answer=5_000))
-    assert server.left.wait(10)
+    assert server.left.wait(120)
 
 
 async def test_an_answer_that_is_compressed_is_refused(
@@ -311,7 +311,7 @@ async def test_silence_is_bounded_and_not_asked_for_twice(
         await read(make(silence=0.2, retries=3))
     assert caught.value.began == begins
     assert len(server.asked) == 1
-    assert server.left.wait(10)
+    assert server.left.wait(120)
 
 
 async def test_signs_of_life_are_no_answer(server: ModelServer, voice: Voice, make: Make) -> None:
@@ -327,7 +327,7 @@ async def test_an_answer_that_takes_too_long_as_a_whole_is_ended(
     with pytest.raises(ModelUnavailable, match=r"not whole after 0\.2 s") as caught:
         await read(make(timeout=0.2))
     assert caught.value.began
-    assert server.left.wait(10)
+    assert server.left.wait(120)
 
 
 async def test_a_reader_who_is_cancelled_ends_the_request(
@@ -341,11 +341,11 @@ async def test_a_reader_who_is_cancelled_ends_the_request(
             begun.set()
 
     listening = asyncio.create_task(listen())
-    await asyncio.wait_for(begun.wait(), 10)
+    await asyncio.wait_for(begun.wait(), 120)
     listening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await listening
-    assert await asyncio.to_thread(server.left.wait, 10)
+    assert await asyncio.to_thread(server.left.wait, 120)
 
 
 async def test_a_reader_who_stops_ends_the_request(
@@ -355,7 +355,7 @@ async def test_a_reader_who_stops_ends_the_request(
     stream: Any = make().stream(ask())
     assert isinstance(await anext(stream), TextDelta)
     await stream.aclose()
-    assert await asyncio.to_thread(server.left.wait, 10)
+    assert await asyncio.to_thread(server.left.wait, 120)
 
 
 async def test_a_server_that_is_not_there_is_tried_again_and_named(
@@ -392,7 +392,7 @@ def test_callers_in_threads_share_the_connections(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert texts == ["Hello there."] * 12
     assert server.connections <= 4
 

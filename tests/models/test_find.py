@@ -189,4 +189,4 @@ def test_no_sdk_is_loaded_before_the_first_request() -> None:
 
 async def test_closing_what_was_never_opened_does_nothing() -> None:
     await close_connections()
-    await asyncio.wait_for(close_connections(), 5)
+    await asyncio.wait_for(close_connections(), 120)

@@ -87,7 +87,7 @@ def serving() -> Iterator[Api]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(120)
 
 
 def document(paths: Mapping[str, Any], version: str = "3.1.0", **parts: Any) -> dict[str, Any]:

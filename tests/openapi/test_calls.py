@@ -102,7 +102,7 @@ async def test_errors_have_the_status_and_the_body(
 ) -> None:
     media = "application/octet-stream" if content[:1] == b"\x00" else "application/json"
     api.answer("/x", status, content, Content_Type=media)
-    await box.add_openapi(ONE, base_url=api.url, limits=Limits(timeout=10))
+    await box.add_openapi(ONE, base_url=api.url, limits=Limits(timeout=120))
 
     outcome = await box.call("it")
 
@@ -186,7 +186,7 @@ async def test_an_answer_that_does_not_come_is_a_timeout(box: Toolbox, api: Api)
     released = threading.Event()
 
     def never() -> Answer:
-        released.wait(30)
+        released.wait(120)
         return 200, {}, b""
 
     api.answers["/x"] = never
@@ -202,13 +202,13 @@ async def test_an_interrupted_call_gives_up_its_request(box: Toolbox, api: Api) 
 
     def never() -> Answer:
         asked.set()
-        released.wait(30)
+        released.wait(120)
         return 200, {}, b""
 
     api.answers["/x"] = never
     await box.add_openapi(ONE, base_url=api.url)
     task = asyncio.create_task(box.call("it"))
-    assert await asyncio.to_thread(asked.wait, 10)
+    assert await asyncio.to_thread(asked.wait, 120)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -318,7 +318,7 @@ def test_callers_on_several_loops_and_on_none_share_a_document() -> None:
         for thread in with_threads:
             thread.start()
         for thread in with_threads:
-            thread.join(20)
+            thread.join(120)
         assert len(api.asked) == 12
         asyncio.run(box.close())
         assert not [each for each in threading.enumerate() if each.name == "wieldy-http"]
@@ -360,16 +360,16 @@ async def test_closing_the_box_ends_the_calls_that_are_under_way(api: Api) -> No
 
     def never() -> Answer:
         asked.set()
-        released.wait(30)
+        released.wait(120)
         return 200, {}, b""
 
     api.answers["/x"] = never
     box = Toolbox()
     await box.add_openapi(ONE, base_url=api.url, limits=Limits())
     task = asyncio.create_task(box.call("it"))
-    assert await asyncio.to_thread(asked.wait, 10)
+    assert await asyncio.to_thread(asked.wait, 120)
     await box.close()
-    outcome = await asyncio.wait_for(task, 10)
+    outcome = await asyncio.wait_for(task, 120)
     released.set()
     assert outcome.status is Status.ERROR
 
@@ -382,14 +382,14 @@ def test_first_calls_on_many_loops_at_once_share_the_connections() -> None:
         ended: list[Status] = []
 
         def call() -> None:
-            together.wait(10)
+            together.wait(120)
             ended.append(asyncio.run(box.call("it")).status)
 
         threads = [threading.Thread(target=call) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
         assert ended == [Status.OK] * 8
         assert sum(each.name == "wieldy-http" for each in threading.enumerate()) == 1
         asyncio.run(box.close())

@@ -338,6 +338,6 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert 'pip install "wieldy[openapi]"' in done.stdout

@@ -18,7 +18,7 @@ from typing import Any, Self
 import wieldy
 
 PROGRAM = Path(__file__).with_name("program.py")
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -93,7 +93,7 @@ class Server:
             # A server started by pg_ctl would hold a pipe open for as long as it runs.
             stdout=(out := tempfile.TemporaryFile()),  # noqa: SIM115 - closed below
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=120,
         )
         with out:
             out.seek(0)

@@ -110,7 +110,7 @@ def test_a_full_disk_is_said_and_passes(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -327,7 +327,7 @@ def test_a_missing_driver_is_named_with_the_command_that_installs_it() -> None:
         env={**os.environ, "PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert 'pip install "wieldy[postgres]"' in done.stdout, done.stderr
 
@@ -369,6 +369,6 @@ print(asyncio.run(states()))
         env={**os.environ, "PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.stdout.strip() == "(['ok'], 221)", done.stderr

@@ -251,7 +251,7 @@ async def test_a_box_that_others_close_over_and_over_serves_all_callers(url: str
 async def test_a_caller_who_waits_is_told_when_the_store_was_closed_and_opened(url: str) -> None:
     ran: list[int] = []
     async with make_box(url, ran) as box, make_box(url, ran) as other:
-        task = asyncio.create_task(box.call("wipe", {"n": 1}, wait=True, timeout=30))
+        task = asyncio.create_task(box.call("wipe", {"n": 1}, wait=True, timeout=120))
 
         async def parked() -> bool:
             return bool(await other.pending())

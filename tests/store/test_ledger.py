@@ -172,13 +172,13 @@ async def test_the_end_of_a_function_left_behind_is_noted(url: str) -> None:
         @box.tool(timeout=0.05)
         def stuck() -> str:
             """Come back late."""
-            release.wait(20)
+            release.wait(120)
             return "late"
 
         outcome = await box.call("stuck")
         assert outcome.status is Status.TIMEOUT
         release.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await told.wait()
         # Whoever writes after it finds it written: there is one writer.
         await box.call("stuck_no_more")

@@ -89,7 +89,7 @@ async def test_a_waiting_caller_hears_of_an_answer_given_elsewhere(url: str) -> 
     receipts: asyncio.Queue[Outcome] = asyncio.Queue()
     async with make_box(url, ran, receipts.put_nowait) as box, make_box(url) as desk:
         arguments = {"amount": 5, "token": "hunter2-hunter2"}
-        waiting = asyncio.create_task(box.call("pay", arguments, wait=True, timeout=30))
+        waiting = asyncio.create_task(box.call("pay", arguments, wait=True, timeout=120))
         await desk.answer((await receipts.get()).call.id, ANSWER)
         assert (await waiting).value.startswith("5 from savings")
 

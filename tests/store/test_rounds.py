@@ -99,7 +99,7 @@ async def test_a_waiting_caller_stays_for_every_question(url: str) -> None:
         make_box(url, heard, told.put_nowait) as box,
         make_box(url, heard, told.put_nowait) as other,
     ):
-        waiting = asyncio.create_task(box.call("pay", {"amount": 5}, wait=True, timeout=30))
+        waiting = asyncio.create_task(box.call("pay", {"amount": 5}, wait=True, timeout=120))
         for content in ("savings", "yes"):
             await other.answer((await told.get()).call.id, saying(content))
         assert (await waiting).value == "5 paid"

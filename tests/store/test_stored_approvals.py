@@ -210,7 +210,7 @@ async def test_a_waiting_caller_continues_when_another_process_decides(
     """The child has no tool `wipe` of this form, so it is the caller who runs the call."""
     child = children.start()
     async with make_box(url, wiper) as box:
-        task = asyncio.create_task(box.call("wipe", {"path": "a"}, wait=True, timeout=30))
+        task = asyncio.create_task(box.call("wipe", {"path": "a"}, wait=True, timeout=120))
 
         async def parked() -> bool:
             return bool(await box.pending())

@@ -9,7 +9,7 @@ import pytest
 
 from wieldy import CallTimeout, Context, Outcome, Status, Text, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 BRIEF = 0.02
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from wieldy import Status, Toolbox
 
-SOON = 15.0
+SOON = 120.0
 
 
 class Watch:

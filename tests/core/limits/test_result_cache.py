@@ -9,7 +9,7 @@ import pytest
 
 from wieldy import Context, DefinitionError, Secret, Text, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 
 
 class Counted:

@@ -9,7 +9,7 @@ import pytest
 from tests.core.impatient import pauses_of
 from wieldy import Context, Limits, Outcome, ServiceError, Status, Text, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 BRIEF = 0.02
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.core.impatient import pauses_of
 from wieldy import Context, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 
 
 def spans_waited(box: Toolbox, calls: int) -> list[int]:

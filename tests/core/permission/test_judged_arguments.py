@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wieldy import Handler, Outcome, Parked, Run, Status, Toolbox
 
-SOON = 10.0
+SOON = 120.0
 CLEAN = {"paths": ["/tmp/a"], "more": {"deep": [{"path": "/tmp/b"}]}}
 
 

@@ -360,7 +360,7 @@ async def test_a_rule_made_while_a_call_waits_in_middleware_counts() -> None:
     box = Toolbox(middleware=[wait])
     box.add(touch, name="act")
     task = asyncio.create_task(status(box))
-    await asyncio.wait_for(reached.wait(), 10)
+    await asyncio.wait_for(reached.wait(), 120)
     box.rules.deny("act")
     go.set()
     assert await task == "denied"
@@ -373,7 +373,7 @@ def test_rules_made_from_another_thread_are_never_missed() -> None:
             denying = threading.Thread(target=box.rules.deny, args=("act",))
             denying.start()
             await status(box)
-            denying.join(10)
+            denying.join(120)
             assert await status(box) == "denied"
 
     asyncio.run(race())

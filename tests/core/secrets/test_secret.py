@@ -241,12 +241,12 @@ async def test_an_abandoned_function_that_ends_late_tells_no_secret() -> None:
 
     @box.tool(presets={"api_key": PASSWORD}, timeout=0.01)
     def slow(api_key: str) -> str:
-        let_go.wait(10)
+        let_go.wait(120)
         return f"the key is {api_key}"
 
     assert (await box.call("slow")).status is Status.TIMEOUT
     let_go.set()
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(ended.wait, 120)
     assert heard[-1].text == f"the key is {MASK}"
     assert PASSWORD not in "".join(map(everything, heard))
 

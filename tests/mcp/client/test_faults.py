@@ -50,7 +50,7 @@ async def test_lines_that_are_no_messages_are_passed_over(box: Toolbox) -> None:
 
 
 async def test_a_byte_that_is_not_utf8_costs_one_character(box: Toolbox) -> None:
-    await box.add_mcp(raw("utf8"), limits=Limits(timeout=10))
+    await box.add_mcp(raw("utf8"), limits=Limits(timeout=120))
 
     outcomes = [await box.call("echo") for _ in range(3)]
 
@@ -58,7 +58,7 @@ async def test_a_byte_that_is_not_utf8_costs_one_character(box: Toolbox) -> None
 
 
 async def test_an_answer_that_is_torn_ends_its_call(box: Toolbox) -> None:
-    await box.add_mcp(raw("torn"), limits=Limits(timeout=10))
+    await box.add_mcp(raw("torn"), limits=Limits(timeout=120))
 
     outcome = await box.call("echo")
 
@@ -116,7 +116,7 @@ async def test_an_error_shows_what_the_server_printed_and_not_its_secrets(box: T
 
 
 async def test_large_arguments_and_large_results_pass(box: Toolbox) -> None:
-    await box.add_mcp(raw("large"), limits=Limits(timeout=60))
+    await box.add_mcp(raw("large"), limits=Limits(timeout=120))
     sent = {"size": 20_000_000, "padding": "ü" * 2_000_000}
 
     outcomes = await box.call_many([("echo", sent)] * 3)
@@ -127,7 +127,7 @@ async def test_large_arguments_and_large_results_pass(box: Toolbox) -> None:
 async def test_callers_of_a_server_that_dies_under_them_all_get_an_outcome(
     box: Toolbox, env: dict[str, str], trace: Path
 ) -> None:
-    await box.add_mcp(SHOP, env=env, limits=Limits(timeout=30))
+    await box.add_mcp(SHOP, env=env, limits=Limits(timeout=120))
     waiting = [asyncio.create_task(box.call("wait", {"seconds": 30})) for _ in range(20)]
     await until(lambda: lines(trace) == ["waiting"] * 20)
 
@@ -212,7 +212,7 @@ async def test_a_name_that_is_taken_stays_with_whoever_has_it(box: Toolbox) -> N
 async def test_schemas_that_loop_are_survived_and_others_are_never_fetched(
     box: Toolbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await box.add_mcp(raw("schemas"), limits=Limits(timeout=10))
+    await box.add_mcp(raw("schemas"), limits=Limits(timeout=120))
 
     looped = await box.call("loop", {"a": 1})
     tree = await box.call("tree", {"child": {"child": {"name": "leaf"}}})
@@ -378,7 +378,7 @@ async def test_a_slow_server_is_not_taken_for_a_hung_one(box: Toolbox, env: dict
 async def test_a_server_gone_silent_is_replaced_and_calls_end_in_time(
     box: Toolbox, env: dict[str, str]
 ) -> None:
-    await box.add_mcp(SHOP, env=env, limits=Limits(timeout=30), patience=QUICK)
+    await box.add_mcp(SHOP, env=env, limits=Limits(timeout=120), patience=QUICK)
     os.kill(process_of(env), signal.SIGSTOP)
     given_up = asyncio.create_task(box.call("add", {"a": 1}))
     done, _ = await asyncio.wait((given_up,), timeout=0.1)
@@ -418,7 +418,7 @@ async def test_closing_during_a_call_ends_the_call(env: dict[str, str], trace: P
     await until(lambda: "waiting" in trace.read_text())
 
     await box.close()
-    outcome = await asyncio.wait_for(task, 10)
+    outcome = await asyncio.wait_for(task, 120)
     after = await box.call("add", {"a": 1})
 
     assert outcome.status in (Status.ERROR, Status.UNKNOWN)

@@ -244,7 +244,7 @@ async def test_a_killed_server_ends_its_calls_and_is_found_again(
     path = "sse" if transport == "sse" else "mcp"
     with served_elsewhere(transport, trace) as (port, process):
         entry = {"url": f"http://127.0.0.1:{port}/{path}", "type": transport}
-        await box.add_mcp(entry, limits=Limits(timeout=20))
+        await box.add_mcp(entry, limits=Limits(timeout=120))
         waiting = asyncio.create_task(box.call("wait", {"seconds": 30}))
         await until(lambda: "waiting" in trace.read_text())
         process.kill()

@@ -128,10 +128,10 @@ async def test_a_server_object_that_blocks_holds_up_no_other_server(box: Toolbox
     async def block() -> str:
         """Block the loop it runs on."""
         entered.set()
-        leave.wait(20)
+        leave.wait(120)
         return "done"
 
-    await box.add_mcp(slow, limits=Limits(timeout=20))
+    await box.add_mcp(slow, limits=Limits(timeout=120))
     await box.add_mcp(raw("plain"))
     blocked = asyncio.create_task(box.call("block"))
     await until(entered.is_set)
@@ -175,7 +175,7 @@ async def test_progress_reaches_the_reader_in_order(box: Toolbox) -> None:
 
 
 async def test_calls_run_at_the_same_time(box: Toolbox, trace: Path) -> None:
-    await box.add_mcp(SHOP, env={"SHOP_TRACE": str(trace)}, limits=Limits(timeout=20))
+    await box.add_mcp(SHOP, env={"SHOP_TRACE": str(trace)}, limits=Limits(timeout=120))
 
     waiting = [asyncio.create_task(box.call("wait", {"seconds": 30})) for _ in range(10)]
     await until(lambda: trace.read_text().split() == ["waiting"] * 10)

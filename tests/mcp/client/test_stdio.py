@@ -208,7 +208,7 @@ def test_a_program_that_closes_nothing_ends_all_the_same(tmp_path: Path) -> None
         """
     )
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     assert (done.returncode, done.stderr) == (0, "")
     server, grandchild = map(int, family.read_text().split())

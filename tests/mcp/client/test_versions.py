@@ -90,7 +90,7 @@ async def test_a_callback_that_blocks_holds_up_no_other_server(box: Toolbox) -> 
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
         entered.set()
-        leave.wait(20)
+        leave.wait(120)
         return {"action": "accept", "content": {"size": "s"}}
 
     await box.add_mcp(raw("plain"), on_elicit=answer, name="asking")
@@ -112,7 +112,7 @@ async def test_a_callback_that_never_returns_keeps_nothing_from_closing(
 
     def answer(request: dict[str, Any]) -> None:
         entered.set()
-        leave.wait(60)
+        leave.wait(120)
 
     async with Toolbox() as box:
         await box.add_mcp(raw("plain"), on_elicit=answer)
@@ -234,6 +234,6 @@ async def test_an_answer_of_the_wrong_shape_is_an_error(box: Toolbox) -> None:
 
 
 async def test_a_server_that_is_not_ready_is_asked_again(box: Toolbox) -> None:
-    await box.add_mcp(make_asking(), limits=Limits(timeout=20))
+    await box.add_mcp(make_asking(), limits=Limits(timeout=120))
 
     assert (await box.call("slow")).value == "ready"

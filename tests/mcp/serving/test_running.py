@@ -22,7 +22,7 @@ from wieldy import Toolbox
 from wieldy.mcp import serve, server
 
 PROGRAM = str(Path(__file__).parents[1] / "program.py")
-SECONDS = 30
+SECONDS = 120
 Calling = asyncio.Task[CallToolResult]
 
 

@@ -141,7 +141,7 @@ async def hearing(box: Toolbox, mode: Mode) -> AsyncIterator[tuple[Client, async
 
 async def until(heard: asyncio.Event, client: Client, names: list[str]) -> None:
     """Wait until a client has heard of a change after which it is offered these."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while True:
             await heard.wait()
             heard.clear()

@@ -57,7 +57,7 @@ def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """What a program does there."""
     environment = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=50
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
 
 
