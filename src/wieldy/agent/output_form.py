@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
+from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.wire.structured.json_document import StructuredError
 from wieldy.wire.structured.json_validation import check_model, check_schema, model_schema
 from wieldy.wire.structured.structured_stream import StructuredStream
@@ -157,7 +158,7 @@ class OutputForm:
             return self._adapter.validate_python(inner)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
-            problems = tuple(one["msg"] for one in found[:5])
+            problems = tuple(plain_message(one["msg"]) for one in found[:5])
             raise StructuredError("The answer is not of the type asked for", problems) from error
 
     def _schema_shape(self, schema: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 
+from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_json, visible_line
@@ -172,8 +173,9 @@ def _parse(path: str, text: str) -> dict[str, Definition]:
     try:
         tools = _TOOLS.validate_python(found["tools"])
     except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        reason = f"{visible_line(place)} is not as it was written ({error.errors()[0]['msg']})"
+        first = error.errors()[0]
+        place = visible_line(".".join(str(part) for part in first["loc"]))
+        reason = f"{place} is not as it was written ({plain_message(first['msg'])})"
         raise LockError(path, reason, _AGAIN) from None
     for name, tool in tools.items():
         if tool.fingerprint != tool.expected(name):

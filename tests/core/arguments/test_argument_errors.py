@@ -33,6 +33,12 @@ class Dog(BaseModel):
     name: str
 
 
+def _positive(number: int) -> int:
+    if number < 0:
+        raise AssertionError("must be positive")
+    return number
+
+
 def _even(number: int) -> int:
     if number % 2:
         raise ValueError("must be even")
@@ -113,13 +119,22 @@ async def _problems(annotation: Any, sent: Any) -> tuple[str, ...]:
         (
             Annotated[Cat | Dog, Field(discriminator="kind")],
             {"value": {"kind": "cow"}},
-            "value: Input tag 'cow' found using 'kind' does not match any of the expected tags: "
-            "'cat', 'dog', got object",
+            "value: expected 'kind' to be one of 'cat', 'dog', not 'cow', got object",
+        ),
+        (
+            Literal["cat", "dog"],
+            {"value": "cow"},
+            "value: expected 'cat' or 'dog', got string \"cow\"",
+        ),
+        (
+            Annotated[int, AfterValidator(_positive)],
+            {"value": -3},
+            "value: must be positive, got integer -3",
         ),
         (
             Annotated[int, AfterValidator(_even)],
             {"value": 3},
-            "value: Value error, must be even, got integer 3",
+            "value: must be even, got integer 3",
         ),
         (Annotated[int, AfterValidator(_odd)], {"value": 2}, "value: must be odd, got integer 2"),
         (int, "[1]", "arguments: expected object, got array"),

@@ -1,6 +1,7 @@
 """Say in one short line what is wrong with an argument: where, what was expected, what came."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -19,8 +20,14 @@ _DEEPEST = 60
 _MOST_MEMBERS = 8
 _MOST_DESCRIBED = 30
 _UNEXPLAINED = "arguments: they don't fit the schema, in a way that is too deep to tell"
+_PREFIXES = ("Value error, ", "Assertion failed, ")
+_TAG = re.compile(
+    "Input tag (?P<tag>.*) found using (?P<key>.*) does not match any of the expected tags: "
+    "(?P<tags>.*)",
+    re.DOTALL,
+)
 _EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
-# Where the message says more than the schema: which of several members of a union it was.
+# These messages say more than the schema, such as which member of a union did not fit.
 _OPINIONS = ("value_error", "assertion_error", "literal_error")
 
 
@@ -43,7 +50,9 @@ def from_pydantic(
             text = _unknown(path, schema)
         else:
             opinion = kind in _OPINIONS or kind not in _pydantic_kinds()
-            text = _mismatch(found, at(schema, path), schema, item["msg"], opinion=opinion)
+            text = _mismatch(
+                found, at(schema, path), schema, plain_message(item["msg"]), opinion=opinion
+            )
         problems.setdefault(show_path(path), text)
     return _limited(problems, len(items) - _LOOKED_AT)
 
@@ -69,6 +78,22 @@ def from_misfits(
         if len(problems) > _SHOWN:
             return [*_limited(dict(islice(problems.items(), _SHOWN)), 0), "and more"]
     return _limited(problems, 0) or [_UNEXPLAINED]
+
+
+def plain_message(message: str) -> str:
+    """A message of pydantic, worded as the messages of this library are."""
+    for prefix in _PREFIXES:
+        if message.startswith(prefix):
+            return message.removeprefix(prefix)
+    if message == "Field required":
+        return "missing"
+    if message == "Extra inputs are not permitted":
+        return "there is no such field"
+    if found := _TAG.fullmatch(message):
+        return f"expected {found['key']} to be one of {found['tags']}, not {found['tag']}"
+    if message.startswith("Input should be "):
+        return "expected " + message.removeprefix("Input should be ")
+    return message
 
 
 def kind_of(value: Any) -> str:

@@ -8,6 +8,8 @@ from mcp.client import Client
 from mcp_types import methods
 from pydantic import ValidationError
 
+from wieldy.core.arguments.argument_errors import plain_message
+
 MOST_PAGES = 1000
 # What the SDK raises for a page that breaks the protocol, or has odd data where it looks.
 _UNREADABLE = (ValidationError, AttributeError, KeyError, TypeError, RecursionError)
@@ -111,4 +113,4 @@ def _first_error(error: BaseException) -> str:
         return repr(error)[:300]
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("tools", 0))
-    return f"{place}: {first['msg']}".removeprefix(": ")[:300]
+    return f"{place}: {plain_message(first['msg'])}".removeprefix(": ")[:300]

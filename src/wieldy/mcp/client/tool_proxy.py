@@ -12,6 +12,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
@@ -190,7 +191,11 @@ def _answers(given: Mapping[str, Any] | None) -> types.InputResponses | None:
     try:
         return _ANSWERS.validate_python(dict(given))
     except ValidationError as error:
-        raise ValueError(f"the answers can't be sent: {error}") from None
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(
+            f"The answers can't be sent: {place}: {plain_message(first['msg'])}"
+        ) from None
 
 
 def _plain_requests(result: types.InputRequiredResult) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, PydanticUserError, RootModel, TypeAdapter, Valid
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
+from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.core.schema.misfit import find_misfits
 from wieldy.core.schema.schema_check import SchemaCheck
 
@@ -39,7 +40,7 @@ def check_model(model: type[BaseModel], data: Any) -> BaseModel:
         return model.model_validate(data)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise _misfit((one["loc"], one["msg"]) for one in found) from error
+        raise _misfit((one["loc"], plain_message(one["msg"])) for one in found) from error
 
 
 def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
