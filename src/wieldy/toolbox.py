@@ -1,6 +1,5 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-import weakref
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -132,7 +131,7 @@ class Toolbox(View):
         )
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
-        permits.overdue = _weakly(desk)
+        permits.tell_overdue(desk.overdue)
         self._servers: Servers | None = None
         # Not with this object: a call that runs, and a view, have the engine without it.
         self._holdings.give_back_after(engine)
@@ -492,18 +491,6 @@ def own_box(*, store: str | None = None, validation: ValidationMode = "repair") 
     box = Toolbox(store=store, validation=validation)
     box._holdings.made_at = None
     return box
-
-
-def _weakly(desk: Desk) -> Callable[[Parked], None]:
-    """What ends an overdue call, as long as there is a desk; a timer must not keep it."""
-    found = weakref.ref(desk)
-
-    def overdue(parked: Parked) -> None:
-        there = found()
-        if there is not None:
-            there.overdue(parked)
-
-    return overdue
 
 
 def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:

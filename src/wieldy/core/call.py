@@ -8,6 +8,7 @@ from typing import Any
 
 from .block import Block, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
+from .forking import at_fork
 from .keyword_check import check_options
 
 _LONGEST_ID = 500
@@ -141,8 +142,7 @@ class _Ids:
 
 
 _ids = _Ids()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_ids.renew)
+at_fork(_ids.renew)
 
 
 class Call:

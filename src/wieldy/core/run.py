@@ -1,7 +1,7 @@
 """One call under way: what the engine and its middleware know about it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -197,10 +197,14 @@ class Run:
     @property
     def depth(self) -> int:
         """How many calls this one is nested in."""
-        depth, above = 0, self.parent
+        return sum(1 for _ in self.ancestors())
+
+    def ancestors(self) -> "Iterator[Run]":
+        """The calls that this one is nested in, the nearest first."""
+        above = self.parent
         while above is not None:
-            depth, above = depth + 1, above.parent
-        return depth
+            yield above
+            above = above.parent
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -338,6 +342,20 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
     finally:
         for place in places:
             place.take_back()
+
+
+def wake_in_queue(turn: "asyncio.Future[None]") -> bool:
+    """Let a caller that stands in a queue go on; false if its loop was closed meanwhile."""
+    try:
+        turn.get_loop().call_soon_threadsafe(_give_turn, turn)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _give_turn(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:

@@ -7,7 +7,6 @@ function, so that a blocking caller's sync tool runs on the caller's thread.
 
 import asyncio
 import contextvars
-import os
 import queue
 import threading
 from collections.abc import Callable, Collection, Coroutine
@@ -15,6 +14,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from .forking import at_fork
 from .run import Run
 
 if TYPE_CHECKING:
@@ -323,8 +323,7 @@ def blocking_border() -> Border:
 
 # A list, not a variable, so that a forked child can drop its parent's dead threads.
 _borders: list[Border] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_borders.clear)
+at_fork(_borders.clear)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

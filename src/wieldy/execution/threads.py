@@ -1,12 +1,11 @@
 """Run blocking functions on threads, and leave behind those that don't come back."""
 
-import os
 import queue
 import threading
-import weakref
 from collections import deque
 from typing import Any
 
+from wieldy.core.forking import renewed_in_child
 from wieldy.core.run import Run, held_places
 from wieldy.core.sync import BlockingJob
 from wieldy.core.work import Work
@@ -183,13 +182,4 @@ class _Worker(threading.Thread):
 
 
 # A forked child has the pools of its parent and none of their threads.
-_pools: "weakref.WeakSet[Threads]" = weakref.WeakSet()
-
-
-def _forget_threads() -> None:
-    for pool in list(_pools):
-        pool.forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+_pools = renewed_in_child(Threads.forget)

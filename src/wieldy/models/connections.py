@@ -5,11 +5,11 @@ and go; the connections stay, and every request with the same key shares them.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from wieldy.core.forking import at_fork
 from wieldy.core.loop_bridge import run_on_loop, wind_down
 from wieldy.core.sync import LoopThread
 
@@ -124,5 +124,4 @@ async def close_connections() -> None:
 
 # A list, not a variable, so that a forked child can drop its parent's dead thread.
 _made: list[Connections] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_made.clear)
+at_fork(_made.clear)

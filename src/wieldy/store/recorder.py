@@ -272,11 +272,8 @@ def _refuse_what_is_over(run: Run, record: Record) -> None:
 
 def _refuse_itself(run: Run, first: str) -> None:
     """Raise if a call repeats one that it is nested in: it would wait for itself."""
-    around = run.parent
-    while around is not None:
-        if around.call.id == first:
-            raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
-        around = around.parent
+    if any(above.call.id == first for above in run.ancestors()):
+        raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
 
 
 def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:

@@ -1,13 +1,12 @@
 """The way into a store for all its parts: reading, writing, and waiting for what others write."""
 
 import asyncio
-import os
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from wieldy.core.errors import CallNotFound, StoreUnavailable
+from wieldy.core.forking import renewed_in_child
 from wieldy.core.holdings import Holdings
 
 from .databases.database import Operation, parse_address, shown_address
@@ -144,13 +143,4 @@ class StoreAccess:
         return read_unwritable(self._url, operation, why)
 
 
-_stores: "weakref.WeakSet[StoreAccess]" = weakref.WeakSet()
-
-
-def _renew_stores() -> None:
-    for store in list(_stores):
-        store.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_stores)
+_stores = renewed_in_child(StoreAccess.renew)

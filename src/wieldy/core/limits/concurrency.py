@@ -1,16 +1,15 @@
 """Let only so many calls run at once, from whichever event loop they come."""
 
 import asyncio
-import os
 import queue
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from wieldy.core.call import Outcome
-from wieldy.core.run import Handler, Middleware, Run, stand_in_queue
+from wieldy.core.forking import renewed_in_child
+from wieldy.core.run import Handler, Middleware, Run, stand_in_queue, wake_in_queue
 from wieldy.core.sync import Holder, refuse_standstill
 
 from .exclusive import Gate
@@ -83,12 +82,8 @@ class Slots:
     def _hand_over(self) -> None:
         while self._free > 0 and self._waiting:
             future, holder = self._waiting.popleft()
-            try:
-                future.get_loop().call_soon_threadsafe(_wake, future)
-            except RuntimeError:
-                # Its loop was closed while it waited; the next one.
-                continue
-            self._take_free(holder)
+            if wake_in_queue(future):
+                self._take_free(holder)
 
 
 class _Pool:
@@ -156,34 +151,12 @@ def limit_concurrency(
 
 def _alone_above(run: Run) -> Run | None:
     """The exclusive call that this one is nested in."""
-    above = run.parent
-    while above is not None and not above.exclusive:
-        above = above.parent
-    return above
+    return next((above for above in run.ancestors() if above.exclusive), None)
 
 
 def _held_above(run: Run, slots: Slots) -> bool:
     """Whether a call that this one is nested in holds a slot; to wait for it would be forever."""
-    above = run.parent
-    while above is not None:
-        if above.slots is slots:
-            return True
-        above = above.parent
-    return False
+    return any(above.slots is slots for above in run.ancestors())
 
 
-def _wake(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-_pools: "weakref.WeakSet[_Pool]" = weakref.WeakSet()
-
-
-def _renew_pools() -> None:
-    for pool in list(_pools):
-        pool.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_pools)
+_pools = renewed_in_child(_Pool.renew)

@@ -1,13 +1,12 @@
 """Let an exclusive tool run alone."""
 
 import asyncio
-import os
 import threading
-import weakref
 from collections import deque
 
 from wieldy.core.call import Outcome
-from wieldy.core.run import Handler, Run, stand_in_queue
+from wieldy.core.forking import renewed_in_child
+from wieldy.core.run import Handler, Run, stand_in_queue, wake_in_queue
 from wieldy.core.schema.signature import is_async
 from wieldy.core.sync import refuse_standstill
 
@@ -93,7 +92,7 @@ class Gate:
             self._outside.discard(run)
             run.exclusive = False
             if self._alone is run:
-                self._alone = _holder(run.parent, self._inside)
+                self._alone = _holder_above(run, self._inside)
             self._open()
 
     def _may_pass(self, waiter: "_Waiter") -> bool:
@@ -105,13 +104,13 @@ class Gate:
             self._inside.discard(run)
             self._outside.discard(run)
             if self._alone is run:
-                self._alone = _holder(run.parent, self._inside)
+                self._alone = _holder_above(run, self._inside)
         self._open()
 
     def _in_the_way(self, waiter: "_Waiter") -> list[Run]:
         """Calls each of which must leave before this one may enter, as far as that is certain."""
         alone = self._alone
-        if alone is not None and alone not in _above(waiter.run):
+        if alone is not None and alone not in waiter.run.ancestors():
             return [alone]
         if not waiter.alone:
             return []
@@ -121,7 +120,7 @@ class Gate:
 
     def _admits(self, waiter: "_Waiter") -> bool:
         """Whether everything that runs now stands above this run, or may run beside it."""
-        above = _above(waiter.run)
+        above = list(waiter.run.ancestors())
         if self._alone is not None and self._alone not in above:
             return False
         if not waiter.alone:
@@ -130,9 +129,9 @@ class Gate:
 
     def _standing(self, waiter: "_Waiter") -> set[Run]:
         """The calls that stand still: a call nested in them is this one, or waits."""
-        standing = set(_above(waiter.run))
+        standing = set(waiter.run.ancestors())
         for still in (*self._outside, *(other.run for other in self._waiting)):
-            standing.update(_above(still))
+            standing.update(still.ancestors())
         return standing
 
     def _admit(self, waiter: "_Waiter") -> None:
@@ -150,12 +149,8 @@ class Gate:
                 behind = behind or waiter.alone
                 continue
             self._waiting.remove(waiter)
-            try:
-                waiter.turn.get_loop().call_soon_threadsafe(_wake, waiter.turn)
-            except RuntimeError:
-                # Its loop was closed while it waited.
-                continue
-            self._admit(waiter)
+            if wake_in_queue(waiter.turn):
+                self._admit(waiter)
 
 
 class _Waiter:
@@ -170,35 +165,10 @@ class _Waiter:
         self.ahead = ahead
 
 
-def _above(run: Run) -> list[Run]:
-    found, parent = [], run.parent
-    while parent is not None:
-        found.append(parent)
-        parent = parent.parent
-    return found
-
-
-def _holder(run: Run | None, inside: set[Run]) -> Run | None:
+def _holder_above(run: Run, inside: set[Run]) -> Run | None:
     """The nearest ancestor that holds the gate alone."""
-    while run is not None:
-        if run.exclusive and run in inside:
-            return run
-        run = run.parent
-    return None
+    above = (each for each in run.ancestors() if each.exclusive and each in inside)
+    return next(above, None)
 
 
-def _wake(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-_gates: "weakref.WeakSet[Gate]" = weakref.WeakSet()
-
-
-def _renew_gates() -> None:
-    for gate in list(_gates):
-        gate.renew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_gates)
+_gates = renewed_in_child(Gate.renew)

@@ -5,6 +5,7 @@ import inspect
 import logging
 import time
 import traceback
+import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, get_args
@@ -57,7 +58,11 @@ class Permits:
         self.approver = approver
         self.ttl = ttl
         self.stored = stored
-        self.overdue: Callable[[Parked], None] | None = None
+        self._overdue: weakref.WeakMethod[Callable[[Parked], None]] | None = None
+
+    def tell_overdue(self, told: Callable[[Parked], None]) -> None:
+        """Tell a method of each parked call whose time is up, as long as its object is there."""
+        self._overdue = weakref.WeakMethod(told)
 
     def guard(self, tool: Tool, always: bool = False) -> Layer | None:
         """What this tool needs around its calls, or None if they always run.
@@ -196,8 +201,14 @@ class Permits:
 
     def _watch_over(self, run: Run, parked: Parked) -> None:
         """Whoever looks at an overdue call ends it; the timer is for when nobody looks."""
-        if self.ttl is not None and self.overdue is not None:
-            run.loop.call_later(self.ttl, self.overdue, parked)
+        if self.ttl is not None and self._overdue is not None:
+            run.loop.call_later(self.ttl, _tell_of, self._overdue, parked)
+
+
+def _tell_of(method: "weakref.WeakMethod[Callable[[Parked], None]]", parked: Parked) -> None:
+    told = method()
+    if told is not None:
+        told(parked)
 
 
 class _Guard:

@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from wieldy.core.errors import InvalidSource
+from wieldy.core.forking import renewed_in_child
 
 _GUARD = str(Path(__file__).with_name("process_guard.py"))
 # The guard gives the group two seconds to leave and two to be gone.
@@ -118,19 +118,11 @@ class Process:
     def forget(self) -> None:
         """Let go of it in a forked child: it is the parent's."""
         self._close_our_ends()
+        _running.discard(self)
 
 
 # A forked child holds copies of our ends, and would keep servers alive that nobody wants.
-_running: "weakref.WeakSet[Process]" = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for process in list(_running):
-        process.forget()
-    _running.clear()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+_running = renewed_in_child(Process.forget)
 
 
 def _find(program: str, env: Mapping[str, str], cwd: str | None) -> str:

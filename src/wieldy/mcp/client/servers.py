@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ except ImportError as error:
     raise ImportError('MCP needs an extra: pip install "wieldy[mcp]"') from error
 
 from wieldy.core.errors import InvalidSource, ServerUnavailable, WieldyError, describe_exception
+from wieldy.core.forking import renewed_in_child
 from wieldy.core.limits.limits import Limits
 from wieldy.core.loop_bridge import run_on_loop, wind_down
 from wieldy.core.names import listed_names
@@ -282,16 +282,7 @@ class Servers(Mapping[str, Server]):
     __hash__ = object.__hash__
 
 
-_pools: "weakref.WeakSet[Servers]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for pool in list(_pools):
-        pool.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_pools = renewed_in_child(Servers.after_fork)
 
 
 def make_terms(

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
+from wieldy.core.forking import at_fork
+
 from .database import (
     MOST_IN_ONE_COMMIT,
     JobIntake,
@@ -327,5 +329,4 @@ def _forget_all() -> None:
     _forking.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_rest_all, after_in_parent=_wake_all, after_in_child=_forget_all)
+at_fork(_forget_all, before=_rest_all, in_parent=_wake_all)
