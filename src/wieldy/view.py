@@ -117,18 +117,16 @@ class View:
         tell: Callable[[Block | Progress], Awaitable[None]],
         *,
         check_output: bool = False,
-    ) -> Outcome:
-        """Run one call and tell a listener what it shows on the way.
+    ) -> tuple[Outcome, Tool | None]:
+        """Run one call, tell a listener what it shows on the way, and give the tool that ran.
 
         It costs less than `stream` where a tool shows nothing, which most do.
         """
         sink = TellingSink(tell)
-        made = self._made(call, None, None)
-        outcome = await self._run(
-            made, self._selection, Extras(None, sink, check_output=check_output)
-        )
+        extras = Extras(None, sink, check_output=check_output)
+        outcome = await self._run(self._made(call, None, None), self._selection, extras)
         await sink
-        return outcome
+        return outcome, extras.tool
 
     async def call_observed(self, call: Call, *, session: str | None = None) -> Outcome:
         """Run one call; observers with a method `shown(call, item)` hear what it shows."""

@@ -372,7 +372,7 @@ def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[
 class Extras:
     """What most calls come without: things for the tool, a reader, a thread that waits, a check."""
 
-    __slots__ = ("check_output", "deps", "home", "sink")
+    __slots__ = ("check_output", "deps", "home", "run", "sink")
 
     def __init__(
         self,
@@ -385,9 +385,16 @@ class Extras:
         self.sink = sink
         self.home = home
         self.check_output = check_output
+        self.run: Run | None = None
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool that the engine found for the call, once it has run."""
+        return getattr(self.run, "tool", None)
 
     def equip(self, run: Run) -> None:
         """Give a run what its call came with."""
+        self.run = run
         if self.deps is not None:
             run.deps = self.deps
             secrets = held_secrets(self.deps)

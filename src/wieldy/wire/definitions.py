@@ -1,6 +1,6 @@
 """Tools as each provider wants them described."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from .schema.sanitize import sanitize_schema
 from .schema.schema_change import Lowered, SchemaChange
 from .schema.target import gemini_name, target_of
 
-__all__ = ["Definition", "lowered_tools", "tool_definitions"]
+__all__ = ["Definition", "lowered_schema", "lowered_tools", "tool_definitions"]
 
 Definition = dict[str, Any]
 
@@ -45,6 +45,11 @@ def lowered_tools(
             change = SchemaChange("", "strict", "was left off", anthropic_reason(), True)
             lowered = Lowered(loose.schema, (change, *loose.changes))
         yield tool, lowered
+
+
+def lowered_schema(tool: Tool, provider: str) -> Mapping[str, Any]:
+    """The tool's input schema as a provider gets it, worked out once per tool."""
+    return _lowered(tool, provider, False).schema
 
 
 def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:

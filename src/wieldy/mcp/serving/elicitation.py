@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import WieldyError
 from wieldy.core.permission.parked import make_receipt
+from wieldy.core.tool import Tool
 
 from .call_results import Answer, call_answer, decide_elsewhere, failure_answer, waiting_answer
 from .offer import Decider, ServedBox
@@ -56,6 +57,7 @@ class Elicitation:
         ctx: Request,
         by: str | None,
         outcome: Outcome,
+        tool: Tool | None,
         given: Mapping[str, Any] | None = None,
     ) -> Answer | InputRequiredResult:
         """What the client is told: the end of its call, or what it needs before it can end.
@@ -64,7 +66,7 @@ class Elicitation:
         Nobody approves a call before it has been asked about.
         """
         while outcome.status is Status.PENDING:
-            question = self._question(outcome)
+            question = self._question(outcome, tool)
             if question is None or not _can_ask(ctx, question):
                 break
             if not question.requests:
@@ -84,7 +86,7 @@ class Elicitation:
             if not isinstance(ended, Outcome):
                 return ended
             outcome = ended
-        return call_answer(outcome, self._box.get(outcome.call.tool), self._check)
+        return call_answer(outcome, tool, self._check)
 
     async def resume(
         self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
@@ -95,7 +97,9 @@ class Elicitation:
         if later is not None or not question.answered(answers):
             return _input_required(later or question)
         ended = await self._decide(question, answers, by)
-        return await self.settle(ctx, by, ended) if isinstance(ended, Outcome) else ended
+        if not isinstance(ended, Outcome):
+            return ended
+        return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
     async def _later(self, question: Question) -> Question | None:
         """What the tool asks by now, if that is not what these answers are for.
@@ -111,7 +115,7 @@ class Elicitation:
                     return asked
         return None
 
-    def _question(self, outcome: Outcome) -> Question | None:
+    def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
         """What to ask, or None where this client's user can't help."""
         if not hasattr(self._box, "approve"):
             # A view takes no decisions.
@@ -122,7 +126,7 @@ class Elicitation:
         # What is approved already waits for somebody who has the tool.
         if not self._self_approval or outcome.call.decision is not None:
             return None
-        return approval_question(outcome, self._box.get(outcome.call.tool))
+        return approval_question(outcome, tool)
 
     async def _decide(
         self, question: Question, answers: Mapping[str, Any], by: str | None

@@ -24,8 +24,8 @@ class Offer(Protocol):
         tell: Callable[[Block | Progress], Awaitable[None]],
         *,
         check_output: bool = False,
-    ) -> Outcome:
-        """Run one call and tell a listener what it shows on the way."""
+    ) -> tuple[Outcome, Tool | None]:
+        """Run one call, tell a listener what it shows on the way, and give the tool that ran."""
 
 
 class WatchedTools(Protocol):

@@ -23,7 +23,8 @@ from typing_extensions import Unpack
 
 from wieldy.core.call import Call, Outcome, Scope
 from wieldy.core.keyword_check import check_options
-from wieldy.wire.definitions import tool_definitions
+from wieldy.core.tool import Tool
+from wieldy.wire.definitions import lowered_schema, tool_definitions
 
 from .approved_runner import Pickup
 from .call_results import Answer, complete_result
@@ -159,14 +160,14 @@ class BoxServer(Server[Any]):
                 given = params.input_responses or {}
                 if params.request_state is not None:
                     return await self._asking.resume(ctx, caller, params.request_state, given)
-                outcome = await self._run(ctx, params, caller)
-                return await self._asking.settle(ctx, caller, outcome, given)
+                outcome, tool = await self._run(ctx, params, caller)
+                return await self._asking.settle(ctx, caller, outcome, tool, given)
             finally:
                 _request.reset(before)
 
     async def _run(
         self, ctx: Request, params: CallToolRequestParams, caller: str | None
-    ) -> Outcome:
+    ) -> tuple[Outcome, Tool | None]:
         """Run a call to its outcome, and tell the client what it shows on the way."""
         call = Call(
             params.name,
@@ -189,7 +190,7 @@ class BoxServer(Server[Any]):
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._offer().get(name)
-        return None if tool is None else tool_definitions([tool], "mcp")[0]["inputSchema"]
+        return None if tool is None else lowered_schema(tool, "mcp")
 
 
 @asynccontextmanager
