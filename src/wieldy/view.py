@@ -19,11 +19,10 @@ from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
 from wieldy.core.choices import ProviderFormat
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
-from wieldy.core.registry import Registry
+from wieldy.core.registry import Registry, Selection
 from wieldy.core.run import Extras
 from wieldy.core.schema.signature import is_same_function
 from wieldy.core.search import Index
-from wieldy.core.selection import Selection
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool

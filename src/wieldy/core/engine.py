@@ -29,12 +29,11 @@ from .names import find_near_names
 from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
-from .registry import Registry
+from .registry import Registry, Selection
 from .run import ENDED_TASK, Extras, Late, Observer, Run, Watcher, covered_content, current_run
 from .schema.result_check import checked_outcome
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_data, redact_text
-from .selection import Selection
 from .streaming import Channel, iterate_pushed
 from .sync import blocking_border
 from .task import current_task
