@@ -30,6 +30,7 @@ from types import CodeType, ModuleType
 import pytest
 
 from wieldy import Toolbox
+from wieldy.agent import BaseAgent
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -222,7 +223,8 @@ def saved_modules(folder: Path) -> list[ModuleType]:
 def close_boxes(runner: asyncio.Runner, modules: list[ModuleType]) -> None:
     """Close the boxes that a page leaves open; its reader's program would just end."""
     held = [each for module in modules for each in list(vars(module).values())]
-    for box in held:
+    for each in held:
+        box = each.toolbox if isinstance(each, BaseAgent) else each
         if isinstance(box, Toolbox):
             runner.run(box.close())
 
