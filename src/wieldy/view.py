@@ -174,12 +174,16 @@ class View:
         tags: Iterable[str] | str | None = None,
         groups: Iterable[str] | str | None = None,
         agent: str | None = None,
+        caller: str | None = None,
     ) -> "View":
-        """Fewer tools: any match within one criterion, and each criterion narrows."""
+        """Fewer tools: any match within one criterion, and each criterion narrows.
+
+        `agent` and `caller` are on whose behalf its calls are made.
+        """
         narrows = not (names is None and tags is None and groups is None)
         above = self._selection
         selection = Selection(names, tags, groups, above=above) if narrows else above
-        scope = Scope(agent or self._scope.agent, self._scope.session)
+        scope = Scope(agent, caller=caller).within(self._scope)
         return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
     def schemas(
@@ -236,9 +240,7 @@ class View:
         That is what a client is offered. A tool is left out if it is switched off, if the
         permission mode denies it, or if a rule does, whatever the arguments.
         """
-        own = self._scope
-        whose = Scope(own.agent or scope.agent, own.session or scope.session)
-        return await self._engine.permits.callable_tools(self, whose)
+        return await self._engine.permits.callable_tools(self, self._scope.within(scope))
 
     async def rules_in_force(self) -> Hashable:
         """What differs as soon as other rules are in force; those in the store are read again."""
@@ -306,9 +308,8 @@ class View:
         scope = own
         if session is not None or given is not NO_SCOPE:
             # A view speaks for its agent, whatever a call says of itself.
-            scope = Scope(
-                own.agent or given.agent, session or own.session or given.session, given.parent
-            )
+            own = Scope(own.agent, session or own.session, None, own.caller, own.run)
+            scope = own.within(given, given.parent)
         if isinstance(call, Call):
             idempotency_key = idempotency_key or call.idempotency_key
             # A decision counts only where it was made: a call that comes back is asked about anew.

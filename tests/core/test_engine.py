@@ -183,15 +183,16 @@ async def test_a_call_object_keeps_its_id_and_scope() -> None:
     async def who(context: Context) -> dict[str, str | None]:
         return context.scope.to_dict()
 
-    call = Call("who", scope=Scope(agent="a", session="s"), id="mine")
+    scope = Scope(agent="a", session="s", caller="ann", run="r1")
+    call = Call("who", scope=scope, id="mine")
 
     outcome = await box_with(who).call(call)
 
     assert outcome.call.id == "mine"
-    assert outcome.value == {"agent": "a", "session": "s", "parent": None}
+    assert outcome.value == scope.to_dict()
 
 
-async def test_nested_calls_inherit_agent_and_session_and_name_their_parent() -> None:
+async def test_nested_calls_inherit_their_scope_and_name_their_parent() -> None:
     box = Toolbox()
 
     @box.tool
@@ -207,13 +208,14 @@ async def test_nested_calls_inherit_agent_and_session_and_name_their_parent() ->
     def outer_blocking(context: Context) -> tuple[str, Any]:
         return context.call_id, box.call_sync("inner").value
 
-    view = box.view(agent="ann")
-    own, first, second = (await view.call("outer", session="s1")).unwrap()
-    assert first == {"agent": "ann", "session": "s1", "parent": own}
-    assert second == {"agent": "ann", "session": "other", "parent": own}
+    view = box.view(agent="mailer", caller="ann")
+    asked = Call("outer", scope=Scope(run="r1", caller="somebody else"))
+    own, first, second = (await view.call(asked, session="s1")).unwrap()
+    assert first == Scope("mailer", "s1", own, "ann", "r1").to_dict()
+    assert second == Scope("mailer", "other", own, "ann", "r1").to_dict()
 
     own, first = (await view.call("outer_blocking", session="s2")).unwrap()
-    assert first == {"agent": "ann", "session": "s2", "parent": own}
+    assert first == Scope("mailer", "s2", own, "ann").to_dict()
 
 
 async def test_a_call_after_a_nested_one_has_no_parent() -> None:

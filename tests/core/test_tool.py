@@ -8,6 +8,8 @@ import pytest
 
 from wieldy import DefinitionError, Limits, Permission, Tool, Toolbox, tool
 
+TRAITS = ("read_only", "idempotent", "destructive", "open_world")
+
 
 def add(a: int, b: int = 2) -> int:
     """Add two numbers."""
@@ -74,7 +76,7 @@ def test_facts_are_kept_in_plain_forms() -> None:
     assert made.tags == ("b", "a")
     assert Tool(add, tags="one").tags == ("one",)
     assert made.permission is Permission.CONFIRM
-    assert made.traits == {"read_only": None, "idempotent": None, "destructive": None}
+    assert made.traits == dict.fromkeys(TRAITS)
     assert (made.retryable, Tool(add, idempotent=True).retryable) == (False, True)
     assert repr(made) == "Tool('add')"
 
@@ -194,9 +196,41 @@ def test_a_schema_that_is_worked_out_must_describe_an_object() -> None:
 
 def test_a_trait_that_nobody_spoke_of_is_none_and_counts_as_false_in_the_fingerprint() -> None:
     silent = Tool(add)
-    denied = Tool(add, read_only=False, idempotent=False, destructive=False)
+    denied = Tool(add, read_only=False, idempotent=False, destructive=False, open_world=False)
 
-    assert silent.traits == dict.fromkeys(("read_only", "idempotent", "destructive"))
+    assert silent.traits == dict.fromkeys(TRAITS)
     assert silent.retryable is False
     assert silent.fingerprint == denied.fingerprint
     assert silent.fingerprint != Tool(add, destructive=True).fingerprint
+    assert silent.fingerprint != Tool(add, open_world=True).fingerprint
+
+
+@pytest.mark.parametrize("cautious", [False, True])
+@pytest.mark.parametrize("said", [None, False, True])
+def test_what_nobody_said_counts_as_the_worse_only_of_tools_described_elsewhere(
+    said: bool | None, cautious: bool
+) -> None:
+    tool = Tool(add, destructive=said, open_world=said, cautious=cautious)
+    counts = cautious if said is None else said
+
+    assert (tool.is_destructive, tool.is_open_world) == (counts, counts)
+
+
+def test_a_read_only_tool_is_not_destructive_unless_somebody_says_so() -> None:
+    assert not Tool(add, read_only=True, cautious=True).is_destructive
+    assert Tool(add, read_only=True, cautious=True).is_open_world
+    assert Tool(add, read_only=True, destructive=True, cautious=True).is_destructive
+
+
+@pytest.mark.parametrize("said", [None, False, True])
+def test_the_fingerprint_of_a_tool_described_elsewhere_says_nothing_of_the_open_world(
+    said: bool | None,
+) -> None:
+    assert Tool(add, open_world=said, cautious=True).fingerprint == Tool(add).fingerprint
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_a_trait_that_is_neither_true_nor_false_is_refused(trait: str) -> None:
+    options: dict[str, Any] = {trait: "yes"}
+    with pytest.raises(DefinitionError, match=f"{trait} is True, False or None, not 'yes'"):
+        Tool(add, **options)

@@ -102,12 +102,12 @@ async def test_rules_of_both_kinds_count_in_one_order(url: str) -> None:
 
 @pytest.mark.parametrize("scope", ["agent", "session", "both"])
 async def test_a_rule_holds_only_in_its_scope(url: str, scope: str) -> None:
-    options = {"agent": {"agent": "ann"}, "session": {"session": "s"}}.get(
-        scope, {"agent": "ann", "session": "s"}
-    )
+    both: RuleOptions = {"agent": "ann", "session": "s"}
+    single: dict[str, RuleOptions] = {"agent": {"agent": "ann"}, "session": {"session": "s"}}
+    options = single.get(scope, both)
     async with make_box(url) as box:
-        await box.standing.allow("wipe", **options)  # type: ignore[arg-type]
-        await box.standing.deny("look", **options)  # type: ignore[arg-type]
+        await box.standing.allow("wipe", **options)
+        await box.standing.deny("look", **options)
         box.rules.deny("look", {"path": "memory"}, **options)
         ann, bob = box.view(agent="ann"), box.view(agent="bob")
         for view, session in ((ann, "s"), (ann, "t"), (ann, None), (bob, "s"), (box, "s")):

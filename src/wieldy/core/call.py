@@ -28,29 +28,61 @@ class Status(StrEnum):
 
 
 class Scope:
-    """On whose behalf a call is made."""
+    """On whose behalf a call is made.
 
-    __slots__ = ("agent", "parent", "session")
+    Attributes:
+        agent: The agent whose view makes the call.
+        session: The conversation, or other unit of work, that the call belongs to.
+        parent: The id of the call that this one is nested in.
+        caller: Who asks: the name of a token or of a person.
+        run: The run of an agent that the call is part of.
+    """
+
+    __slots__ = ("agent", "caller", "parent", "run", "session")
 
     def __init__(
-        self, agent: str | None = None, session: str | None = None, parent: str | None = None
+        self,
+        agent: str | None = None,
+        session: str | None = None,
+        parent: str | None = None,
+        caller: str | None = None,
+        run: str | None = None,
     ) -> None:
         self.agent = agent
         self.session = session
         self.parent = parent
+        self.caller = caller
+        self.run = run
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scope) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash((self.agent, self.session, self.parent))
+        return hash((self.agent, self.session, self.parent, self.caller, self.run))
 
     def __repr__(self) -> str:
-        return f"Scope(agent={self.agent!r}, session={self.session!r}, parent={self.parent!r})"
+        said = (f"{fact}={text!r}" for fact, text in self.to_dict().items() if text is not None)
+        return f"Scope({', '.join(said)})"
+
+    def within(self, outer: "Scope", parent: str | None = None) -> "Scope":
+        """This scope with what it leaves unsaid taken from another, and with this parent."""
+        return Scope(
+            self.agent or outer.agent,
+            self.session or outer.session,
+            self.parent or parent,
+            self.caller or outer.caller,
+            self.run or outer.run,
+        )
 
     def to_dict(self) -> dict[str, str | None]:
         """The facts as a plain dict."""
-        return {"agent": self.agent, "session": self.session, "parent": self.parent}
+        return {
+            "agent": self.agent,
+            "session": self.session,
+            "parent": self.parent,
+            "caller": self.caller,
+            "run": self.run,
+        }
 
 
 NO_SCOPE = Scope()

@@ -30,4 +30,6 @@ CallState = Literal[
     "denied",
     "expired",
     "unknown",
+    "dry_run",
+    "mode",
 ]

@@ -51,7 +51,7 @@ class Context(Injected):
 
     @property
     def scope(self) -> Scope:
-        """The agent, the session and the parent call."""
+        """The agent, the session, the parent call, the caller and the run."""
         return self._run.call.scope
 
     @property

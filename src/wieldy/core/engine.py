@@ -12,7 +12,7 @@ from typing import Any
 
 from .arguments.argument_repair import Receipt
 from .block import FINAL, Block, Progress, to_text
-from .call import Call, Outcome, Scope, Status, asked_for
+from .call import Call, Outcome, Status, asked_for
 from .errors import (
     CallDenied,
     CallError,
@@ -372,9 +372,7 @@ def _weakly(engine: Engine) -> Late:
 
 def _nested(call: Call, around: Call) -> Call:
     """The call with what it inherits from the one it is made in."""
-    own, outer = call.scope, around.scope
-    scope = Scope(own.agent or outer.agent, own.session or outer.session, own.parent or around.id)
-    return call.replace(scope=scope)
+    return call.replace(scope=call.scope.within(around.scope, around.id))
 
 
 async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:

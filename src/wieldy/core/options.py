@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from .choices import ConflictPolicy, Isolation, PermissionName, ValidationMode
 from .keyword_check import check_options
-from .limits.limits import Limits
+from .limits.limits import LimitKey, Limits
 from .schema.signature import unwrap_partial
 from .tool import Permission
 
@@ -24,7 +24,7 @@ class LimitOptions(TypedDict, total=False):
     retries: int
     retry_unsafe: bool
     concurrency: int | None
-    key: Callable[[Mapping[str, Any]], Any] | None
+    key: LimitKey | None
     exclusive: bool
     rate: str | tuple[int, float] | None
     cache: float | None
@@ -46,6 +46,8 @@ class ToolOptions(LimitOptions, total=False):
     read_only: bool | None
     idempotent: bool | None
     destructive: bool | None
+    open_world: bool | None
+    simulate: Callable[..., Any] | None
     check_output: bool | None
     validation: ValidationMode | None
     source: str

@@ -75,7 +75,12 @@ class Tool:
     ones. What is read from the function (description, schemas, fingerprint) is
     read when it is first asked for.
 
-    A trait (`read_only`, `idempotent`, `destructive`) is None where nobody said.
+    A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None where nobody
+    said. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
+    tools have that are described elsewhere, as the worse. `trusted` says whether whoever
+    describes the tool is trusted. `simulate` is a function that answers in its place in the
+    mode `dry-run`.
+
     `hints` are what the server of the tool says of it, in MCP's words: they are passed
     on to clients and decide nothing here. `check_output` says whether results are held
     to the output schema; None leaves it to the toolbox.
@@ -89,6 +94,7 @@ class Tool:
         "_cache",
         "_given",
         "_names",
+        "cautious",
         "check_output",
         "destructive",
         "function",
@@ -98,14 +104,17 @@ class Tool:
         "idempotent",
         "limits",
         "name",
+        "open_world",
         "original_names",
         "permission",
         "postprocess",
         "presets",
         "read_only",
         "shape",
+        "simulate",
         "source",
         "tags",
+        "trusted",
         "validation",
     )
 
@@ -126,6 +135,7 @@ class Tool:
         read_only: bool | None = None,
         idempotent: bool | None = None,
         destructive: bool | None = None,
+        open_world: bool | None = None,
         hints: Mapping[str, Any] | None = None,
         validation: ValidationMode | None = None,
         source: str = "python",
@@ -133,6 +143,9 @@ class Tool:
         hold: Hold | None = None,
         original_names: Iterable[str] = (),
         check_output: bool | None = None,
+        simulate: Callable[..., Any] | None = None,
+        trusted: bool = True,
+        cautious: bool = False,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -147,6 +160,7 @@ class Tool:
         self.read_only = read_only
         self.idempotent = idempotent
         self.destructive = destructive
+        self.open_world = open_world
         self.hints = dict(hints or {})
         self.validation = validation
         self.source = source
@@ -154,6 +168,9 @@ class Tool:
         self.hold = hold
         self.original_names = tuple(original_names)
         self.check_output = check_output
+        self.simulate = simulate
+        self.trusted = trusted
+        self.cautious = cautious
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
@@ -266,7 +283,32 @@ class Tool:
             "read_only": self.read_only,
             "idempotent": self.idempotent,
             "destructive": self.destructive,
+            "open_world": self.open_world,
         }
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether it counts as one that may destroy something, said or not."""
+        if self.destructive is None:
+            return self.cautious and not self.read_only
+        return self.destructive
+
+    @property
+    def is_open_world(self) -> bool:
+        """Whether it counts as one that reaches beyond a closed domain, said or not."""
+        return self.cautious if self.open_world is None else self.open_world
+
+    @property
+    def locked_traits(self) -> dict[str, bool]:
+        """The traits as fingerprints and locks have them; one that nobody spoke of is denied.
+
+        Earlier fingerprints have no word on the open world. So there is one only for a function
+        that declares it, and none for a tool described elsewhere, of which it is assumed.
+        """
+        held = {trait: bool(holds) for trait, holds in self.traits.items()}
+        if self.cautious or not self.open_world:
+            del held["open_world"]
+        return held
 
     @property
     def retryable(self) -> bool:
@@ -340,6 +382,11 @@ def _check(tool: Tool, input_schema: Any) -> None:
         raise DefinitionError(tool.name, 'a lambda has no name of its own: pass name="…"')
     if tool.validation not in (None, *VALIDATIONS):
         raise DefinitionError(tool.name, f"validation must be one of {', '.join(VALIDATIONS)}")
+    for trait, holds in tool.traits.items():
+        if holds is not None and not isinstance(holds, bool):
+            raise DefinitionError(tool.name, f"{trait} is True, False or None, not {holds!r}")
+    if tool.simulate is not None and not callable(tool.simulate):
+        raise DefinitionError(tool.name, "simulate must be a function that answers in its place")
     if tool.limits.cache is not None and not tool.read_only:
         raise DefinitionError(tool.name, "only a read-only tool can have a cache")
     if input_schema is not None and not callable(input_schema):
@@ -458,16 +505,15 @@ def definition_digest(
     description: str,
     input_schema: Mapping[str, Any],
     output_schema: Mapping[str, Any] | None,
-    traits: Mapping[str, bool | None],
+    traits: Mapping[str, bool],
 ) -> str:
-    """The fingerprint of a definition. A trait that nobody spoke of counts as one denied."""
-    said = {trait: bool(value) for trait, value in traits.items()}
-    return digest_of([name, description, input_schema, output_schema, said])
+    """The fingerprint of a definition, its traits as `locked_traits` has them."""
+    return digest_of([name, description, input_schema, output_schema, traits])
 
 
 def _fingerprint(tool: Tool) -> str:
     return definition_digest(
-        tool.name, tool.description, tool.input_schema, tool.declared_output, tool.traits
+        tool.name, tool.description, tool.input_schema, tool.declared_output, tool.locked_traits
     )
 
 

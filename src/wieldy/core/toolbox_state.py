@@ -7,12 +7,15 @@ from typing import Any
 
 from .permission.argument_reach import LISTS
 from .permission.conditions import Matcher
+from .permission.criteria import NAMES as CRITERIA
+from .permission.criteria import Criteria
 from .permission.rules import Rule, Rules, Verdict
 from .registry import BASIC, Registry
 
 VERSION = 1
 _KEYS = ("version", "active_groups", "rules")
-_RULE_KEYS = ("verdict", "pattern", "where", "reason", "agent", "session")
+_TEXTS = ("pattern", "reason", "agent", "session", "caller")
+_RULE_KEYS = ("verdict", "where", *_TEXTS, *CRITERIA)
 _REGEX_KEYS = {"regex", "flags"}
 
 
@@ -58,6 +61,9 @@ def export_rule(rule: Rule) -> dict[str, Any]:
         "reason": rule.reason,
         "agent": rule.agent,
         "session": rule.session,
+        # What an earlier version does not know is there only where it is said.
+        **({} if rule.caller is None else {"caller": rule.caller}),
+        **rule.criteria.to_dict(),
     }
 
 
@@ -70,19 +76,18 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
         raise ValueError(f"{place} has the unknown key {unknown[0]!r}")
     if data.get("verdict") not in [verdict.value for verdict in Verdict]:
         raise ValueError(f"{place}.verdict must be allow, ask or deny")
-    for key in _RULE_KEYS[1:]:
-        if key != "where" and not isinstance(
-            data.get(key), str if key == "pattern" else str | None
-        ):
+    for key in _TEXTS:
+        if not isinstance(data.get(key), str if key == "pattern" else str | None):
             raise ValueError(f"{place}.{key} must be text")
     try:
         where = import_where(data.get("where", {}))
     except ValueError as error:
         raise ValueError(f"{place}.where: {error}") from None
-    agent, session = data.get("agent"), data.get("session")
+    agent, session, caller = (data.get(name) for name in ("agent", "session", "caller"))
     try:
+        criteria = Criteria.from_dict({name: data[name] for name in CRITERIA if name in data})
         made = Verdict(data["verdict"]), data["pattern"], where, data.get("reason")
-        return Rule(*made, agent=agent, session=session)
+        return Rule(*made, agent=agent, session=session, caller=caller, criteria=criteria)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
 

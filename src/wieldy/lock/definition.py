@@ -32,8 +32,7 @@ class Definition(BaseModel):
             description=tool.description.split("\n"),
             input_schema=_plain(tool.input_schema),
             output_schema=_plain(tool.declared_output),
-            # The file says of each trait whether it holds; a trait that nobody spoke of does not.
-            traits={trait: bool(holds) for trait, holds in tool.traits.items()},
+            traits=tool.locked_traits,
         )
         return found.model_copy(update={"fingerprint": found.expected(tool.name)})
 

@@ -153,5 +153,6 @@ def _tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str, Any
         read_only=method in ("GET", "HEAD") or None,
         idempotent=method in _IDEMPOTENT or None,
         destructive=method == "DELETE" or None,
+        cautious=True,
         **facts,
     )

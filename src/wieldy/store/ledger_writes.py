@@ -90,6 +90,8 @@ def _circumstances(run: Run) -> dict[str, str]:
         "agent": scope.agent,
         "session": scope.session,
         "parent": scope.parent,
+        "caller": scope.caller,
+        "run": scope.run,
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
         "repairs": to_column(repairs, run.secrets) if repairs else None,

@@ -29,7 +29,9 @@ from wieldy.core.errors import (
 )
 from wieldy.core.secrets.secret import is_secret, redact_data, redact_text, reveal_secret
 
-ENDS = ("ok", "error", "timeout", "interrupted", "denied", "expired", "unknown")
+from .databases.tables import OVER
+
+ENDS = (*OVER, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)
 Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
 OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")
@@ -58,6 +60,8 @@ def call_columns(call: Call) -> dict[str, Any]:
         "agent": scope.agent,
         "session": scope.session,
         "parent": scope.parent,
+        "caller": scope.caller,
+        "run": scope.run,
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
         "partial": 0,
@@ -154,7 +158,7 @@ def read_call(row: Any) -> Call:
             state=from_column(row.paused),
         )
     arguments = from_column(row.arguments)
-    scope = Scope(row.agent, row.session, row.parent)
+    scope = Scope(row.agent, row.session, row.parent, row.caller, row.run)
     key = row.idempotency_key
     return Call(row.tool, arguments, scope, row.id, row.provider_id, decision, key)
 

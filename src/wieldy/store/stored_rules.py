@@ -14,12 +14,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select
+from typing_extensions import Unpack
 
-from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, StoreError
+from wieldy.core.keyword_check import check_options
 from wieldy.core.names import find_near_names
 from wieldy.core.permission.conditions import Matcher
-from wieldy.core.permission.rules import Rule, Verdict
+from wieldy.core.permission.criteria import Criteria, RuleOptions
+from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.registry import Registry
 from wieldy.core.toolbox_state import export_where, import_where
 
@@ -47,6 +49,8 @@ class StandingRule:
     __slots__ = (
         "agent",
         "by",
+        "caller",
+        "criteria",
         "dead",
         "expires_at",
         "id",
@@ -67,6 +71,8 @@ class StandingRule:
         self.reason: str | None = row.reason
         self.agent: str | None = row.agent
         self.session: str | None = row.session
+        self.caller: str | None = row.caller
+        self.criteria = Criteria.from_dict(json.loads(row.criteria or "{}"))
         self.tools: dict[str, str] | None = None if row.tools is None else json.loads(row.tools)
         self.by: str | None = row.made_by
         self.made_at: float = row.made_at
@@ -102,50 +108,56 @@ class Standing:
 
     async def allow(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Where = None,
         *,
-        agent: str | None = None,
-        session: str | None = None,
         expires_in: float | None = None,
         by: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> StandingRule:
-        """Let matching calls run without asking, of tools that are here and as they are now."""
-        tools = self._matching(pattern)
+        """Let matching calls run without asking, of tools that are here and as they are now.
+
+        The options are those of `box.rules.allow`; `expires_in` are seconds, and `by` is who
+        makes the rule.
+        """
+        check_options(Standing.allow, options, RuleOptions.__annotations__)
+        rule = make_rule(Verdict.ALLOW, pattern, where, None, options)
+        tools = {
+            tool.name: tool.fingerprint for tool in self._registry.tools() if rule.concerns(tool)
+        }
         if not tools:
-            raise ValueError(_no_tool(pattern, self._registry.names()))
-        row = _row(Verdict.ALLOW, pattern, where, None, agent, session, by)
-        return await self._put({**row, "tools": json.dumps(tools)}, expires_in)
+            raise ValueError(_no_tool(rule, self._registry.names()))
+        return await self._put({**_row(rule, by), "tools": json.dumps(tools)}, expires_in)
 
     async def ask(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Where = None,
         reason: str | None = None,
         *,
-        agent: str | None = None,
-        session: str | None = None,
         expires_in: float | None = None,
         by: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> StandingRule:
         """Ask a person before matching calls run."""
-        row = _row(Verdict.ASK, pattern, where, reason, agent, session, by)
-        return await self._put(row, expires_in)
+        check_options(Standing.ask, options, RuleOptions.__annotations__)
+        rule = make_rule(Verdict.ASK, pattern, where, reason, options)
+        return await self._put(_row(rule, by), expires_in)
 
     async def deny(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Where = None,
         reason: str | None = None,
         *,
-        agent: str | None = None,
-        session: str | None = None,
         expires_in: float | None = None,
         by: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> StandingRule:
         """Never let matching calls run."""
-        row = _row(Verdict.DENY, pattern, where, reason, agent, session, by)
-        return await self._put(row, expires_in)
+        check_options(Standing.deny, options, RuleOptions.__annotations__)
+        rule = make_rule(Verdict.DENY, pattern, where, reason, options)
+        return await self._put(_row(rule, by), expires_in)
 
     async def list(self) -> "list[StandingRule]":
         """All rules, the oldest first, also those that no longer hold."""
@@ -193,13 +205,6 @@ class Standing:
             return StandingRule(await self._store.write(put))
         finally:
             self.forget()
-
-    def _matching(self, pattern: str) -> dict[str, str]:
-        """The fingerprints of the tools here that a pattern means."""
-        rule = Rule(Verdict.ALLOW, _pattern(pattern))
-        return {
-            tool.name: tool.fingerprint for tool in self._registry.tools() if rule.concerns(tool)
-        }
 
     async def renew(self) -> None:
         """Wait for rules that were read after this was asked for."""
@@ -288,34 +293,20 @@ def _rows(connection: Connection) -> _Found:
     return shared_clock(connection), rows
 
 
-def _row(
-    verdict: Verdict,
-    pattern: str,
-    where: Where,
-    reason: str | None,
-    agent: str | None,
-    session: str | None,
-    by: str | None,
-) -> dict[str, Any]:
-    for what, name in (("an agent", agent), ("a session", session)):
-        if name is not None:
-            check_id(what, name)
+def _row(rule: Rule, by: str | None) -> dict[str, Any]:
+    said = rule.criteria.to_dict()
     return {
         "id": uuid.uuid4().hex,
-        "verdict": verdict.value,
-        "pattern": _pattern(pattern),
-        "conditions": json.dumps(export_where(where or {})),
-        "reason": reason,
-        "agent": agent,
-        "session": session,
+        "verdict": rule.verdict.value,
+        "pattern": rule.pattern,
+        "conditions": json.dumps(export_where(rule.where)),
+        "criteria": json.dumps(said) if said else None,
+        "reason": rule.reason,
+        "agent": rule.agent,
+        "session": rule.session,
+        "caller": rule.caller,
         "made_by": by,
     }
-
-
-def _pattern(pattern: str) -> str:
-    if not isinstance(pattern, str) or not pattern:
-        raise ValueError(f"a rule needs a tool's name or pattern, not {pattern!r}")
-    return pattern
 
 
 def _rule(row: Any, ahead: float) -> Rule | None:
@@ -331,6 +322,9 @@ def _rule(row: Any, ahead: float) -> Rule | None:
             stored.reason,
             agent=stored.agent,
             session=stored.session,
+            caller=stored.caller,
+            criteria=stored.criteria,
+            id=stored.id,
             expires_at=ends,
             # An allow rule without tools allows none.
             fingerprints=tools or () if stored.verdict == "allow" else None,
@@ -348,7 +342,7 @@ def _listed(row: Any, now: float, registry: Registry) -> StandingRule:
         rule = StandingRule(row)
         rule.dead = _why_dead(rule, now, registry)
     except _UNREADABLE as error:
-        blank = {**row._mapping, "conditions": "{}", "tools": None}
+        blank = {**row._mapping, "conditions": "{}", "criteria": None, "tools": None}
         rule = StandingRule(SimpleNamespace(**blank), f"it can't be read ({error})")
     return rule
 
@@ -378,10 +372,11 @@ def _changed(rule: StandingRule, registry: Registry) -> bool:
     )
 
 
-def _no_tool(pattern: str, names: list[str]) -> str:
-    hint = find_near_names(pattern, names)
+def _no_tool(rule: Rule, names: list[str]) -> str:
+    hint = find_near_names(rule.pattern, [name for name in names if name != rule.pattern])
     meant = f" Did you mean {' or '.join(map(repr, hint))}?" if hint else ""
+    wanted = str(rule).removeprefix(f"{rule.verdict.value} ")
     return (
-        f"No tool here matches {pattern!r}, and an allow rule holds only for tools that are here "
+        f"No tool here matches {wanted}, and an allow rule holds only for tools that are here "
         f"when it is made.{meant} Add the tool first."
     )

@@ -139,6 +139,7 @@ _HINTS = {
     "read_only": "readOnlyHint",
     "destructive": "destructiveHint",
     "idempotent": "idempotentHint",
+    "open_world": "openWorldHint",
 }
 _DESCRIBE: dict[str, Callable[[Tool, Lowered, bool], Definition]] = {
     "openai": _openai,

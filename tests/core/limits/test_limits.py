@@ -1,11 +1,12 @@
 """The values of `Limits`: what is taken, and what is refused with the reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from wieldy import DefinitionError, Limits, Tool, Toolbox
-from wieldy.core.limits.limits import parse_rate
+from wieldy import DefinitionError, Limits, Scope, Tool, Toolbox
+from wieldy.core.limits.limits import parse_rate, takes_scope
 
 
 def test_everything_is_off_unless_set() -> None:
@@ -95,3 +96,42 @@ def test_cache_is_for_read_only_tools() -> None:
     with pytest.raises(DefinitionError, match="only a read-only tool can have a cache"):
         Tool(work, limits=Limits(cache=5))
     assert Tool(work, limits=Limits(cache=5), read_only=True).limits.cache == 5
+
+
+async def test_a_key_of_two_is_given_the_scope() -> None:
+    seen: list[tuple[Any, ...]] = []
+    box = Toolbox()
+
+    def key(arguments: Mapping[str, Any], scope: Scope) -> Any:
+        seen.append((dict(arguments), scope.caller))
+        return scope.caller
+
+    @box.tool(concurrency=1, key=key)
+    async def touch(path: str) -> str:
+        return path
+
+    await box.view(caller="ann").call("touch", {"path": "a"})
+
+    assert seen == [({"path": "a"}, "ann")]
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (lambda arguments: 1, False),
+        (lambda arguments, scope: 1, True),
+        (lambda arguments, path="a": 1, False),
+        (lambda arguments, scope=None: 1, True),
+        (lambda scope: 1, False),
+        (lambda *arguments: 1, False),
+        (len, False),
+    ],
+)
+def test_a_key_takes_the_scope_if_it_has_a_place_for_it(key: Any, expected: bool) -> None:
+    assert takes_scope(key) is expected
+
+
+@pytest.mark.parametrize("key", ["account", lambda one, two, three: 1])
+def test_a_key_that_can_not_be_asked_is_refused(key: Any) -> None:
+    with pytest.raises(ValueError, match="Limits: key is a function"):
+        Limits(concurrency=1, key=key)

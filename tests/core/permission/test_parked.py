@@ -99,6 +99,8 @@ async def test_to_dict_says_all_that_a_person_needs_as_plain_json(store: str | N
         "agent": "mailer",
         "session": "monday",
         "parent": "call_0",
+        "caller": None,
+        "run": None,
     }
 
 

@@ -145,6 +145,22 @@ async def test_a_server_s_word_raises_caution_and_lowers_it_only_if_trusted(
     assert wipe.destructive is True
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_what_a_server_leaves_unsaid_counts_as_the_protocol_s_default(
+    box: Toolbox, trusted: bool
+) -> None:
+    await box.add_mcp(raw("worlds"), trusted=trusted)
+
+    counted = {tool.name: (tool.is_destructive, tool.is_open_world) for tool in box}
+    assert counted == {
+        "silent": (True, True),
+        "open": (True, True),
+        "closed": (not trusted, not trusted),
+        "reads": (not trusted, True),
+    }
+    assert {tool.trusted for tool in box} == {trusted}
+
+
 async def test_a_read_only_toolbox_runs_nothing_that_only_says_it_is_harmless() -> None:
     async with Toolbox(permission_mode="read-only") as box:
         await box.add_mcp(SHOP)

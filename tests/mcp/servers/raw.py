@@ -83,6 +83,12 @@ TOOLS: dict[str, list[Any]] = {
     "bombs": [
         tool("bomb", BOMB), tool("result", outputSchema=BOMB), tool("filter", FILTER), tool("echo"),
     ],
+    "worlds": [
+        tool("silent"),
+        tool("open", annotations={"openWorldHint": True, "destructiveHint": True}),
+        tool("closed", annotations={"openWorldHint": False, "destructiveHint": False}),
+        tool("reads", annotations={"readOnlyHint": True}),
+    ],
     "earlier": [
         tool("count", outputSchema=COUNTED),
         tool("erase", annotations={"destructiveHint": True, "readOnlyHint": False}),

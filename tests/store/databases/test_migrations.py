@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.store.child import Children, eventually
-from wieldy import Status, Toolbox
+from wieldy import Call, Scope, Status, Toolbox
 from wieldy.store.databases.tables import chores, messages, rules, sessions, states
 
 Execute = Callable[[str], str]
@@ -109,6 +109,26 @@ async def test_a_store_without_the_indexes_of_today_gets_them(url: str, execute:
         assert [entry.state for entry in await box.ledger.list(tool="risk")] == ["ok"]
     assert execute(asked) == there
     assert all(f"wieldy_calls_{name}" in there for name in new)
+
+
+async def test_a_store_without_callers_and_criteria_gets_them(url: str, execute: Execute) -> None:
+    async with make_box(url) as box:
+        await box.standing.deny("safe", session="s")
+        parked = await box.call("risk", {"n": 1})
+    for table, column in (("calls", "caller"), ("calls", "run"), ("rules", "caller")):
+        execute(f"ALTER TABLE wieldy_{table} DROP COLUMN {column}")
+    execute("ALTER TABLE wieldy_rules DROP COLUMN criteria")
+    execute("DELETE FROM wieldy_version WHERE number > 7")
+    async with make_box(url) as box:
+        await box.standing.ask(destructive=True, caller="ann")
+        old, new = await box.standing.list()
+        assert (old.criteria.to_dict(), old.caller) == ({}, None)
+        assert (new.criteria.to_dict(), new.caller) == ({"destructive": True}, "ann")
+        assert (await box.approve(parked.call.id)).call.scope == Scope()
+        asked = Call("risk", {"n": 2}, Scope(caller="ann", run="r1"))
+        await box.call(asked)
+        kept = await box.ledger.get(asked.id)
+        assert kept is not None and kept.call.scope == asked.scope
 
 
 async def _has_started(execute: Execute) -> bool:

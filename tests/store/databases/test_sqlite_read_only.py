@@ -37,6 +37,13 @@ def wipe(path: str) -> str:
     return f"wiped {path}"
 """
 COMMAND = [sys.executable, "-c", "from wieldy.cli import main; main()"]
+# Added after the step from which on a file is read as it is.
+LATER_COLUMNS = (
+    ("wieldy_calls", "caller"),
+    ("wieldy_calls", "run"),
+    ("wieldy_rules", "caller"),
+    ("wieldy_rules", "criteria"),
+)
 # Root may write anywhere, unless it is told that it may not.
 BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
 PRIVATE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
@@ -252,15 +259,18 @@ def test_a_file_of_another_version_is_said_to_be_one(folder: Path, change: str, 
     assert (code, said in message) == (2, True)
 
 
-def test_a_file_that_only_lacks_indexes_is_read(folder: Path) -> None:
+def test_a_file_that_only_lacks_indexes_and_columns_is_read(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "wieldy.db")) as file, file:
         for name in ("over", "tool", "late"):
             file.execute(f"DROP INDEX wieldy_calls_{name}")
+        for table, column in LATER_COLUMNS:
+            file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         file.execute("DELETE FROM wieldy_version WHERE number > 5")
     (folder / "wieldy.db").chmod(0o444)
     for asked in (["--tool", "work"], ["--status", "ok"], ["--session", "ann"]):
         [entry] = ask(folder, "log", *asked)
-        assert entry["tool"] == "work"
+        assert (entry["tool"], entry["caller"]) == ("work", None)
+    assert ask(folder, "pending")[0]["tool"] == "wipe"
     assert ask(folder, "log", entry["call_id"])["tool"] == "work"
 
 

@@ -4,8 +4,7 @@ import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable
 
 from wieldy.core.call import Outcome
 from wieldy.core.forking import renewed_in_child
@@ -13,6 +12,7 @@ from wieldy.core.run import Handler, Middleware, Run, stand_in_queue, wake_in_qu
 from wieldy.core.sync import Holder, refuse_standstill
 
 from .exclusive import Gate
+from .limits import LimitKey, takes_scope
 
 
 class Slots:
@@ -115,18 +115,16 @@ class _Pool:
                 self._kept[name] = (slots, users - 1)
 
 
-def limit_concurrency(
-    count: int, key: Callable[[Mapping[str, Any]], Hashable] | None, gate: Gate
-) -> Middleware:
+def limit_concurrency(count: int, key: LimitKey | None, gate: Gate) -> Middleware:
     """A middleware with `count` slots, or `count` for each key.
 
     Calls nested in an exclusive call have slots of their own: while that runs,
     nobody else does, and who holds the others may be waiting for it to end.
     """
-    pool = _Pool(count)
+    pool, key_of = _Pool(count), _key_reader(key)
 
     async def take_slot(run: Run, proceed: Handler) -> Outcome:
-        name = (_alone_above(run), None if key is None else key(run.values))
+        name = (_alone_above(run), key_of(run))
         slots = pool.enter(name)
         try:
             if _held_above(run, slots):
@@ -147,6 +145,16 @@ def limit_concurrency(
             pool.leave(name, slots)
 
     return take_slot
+
+
+def _key_reader(key: LimitKey | None) -> Callable[[Run], Hashable]:
+    """What gives the key of a call."""
+    if key is None:
+        return lambda run: None
+    made: Callable[..., Hashable] = key
+    if takes_scope(key):
+        return lambda run: made(run.values, run.call.scope)
+    return lambda run: made(run.values)
 
 
 def _alone_above(run: Run) -> Run | None:

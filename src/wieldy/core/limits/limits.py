@@ -1,14 +1,19 @@
 """How long, how often and how many at once a tool may run."""
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from wieldy.core.call import Scope
 from wieldy.core.choices import Isolation
 
 ISOLATIONS = get_args(Isolation)
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _SECONDS = {"s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+
+LimitKey = Callable[[Mapping[str, Any]], Any] | Callable[[Mapping[str, Any], Scope], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +26,7 @@ class Limits:
             idempotent, unless `retry_unsafe` says otherwise.
         retry_unsafe: Retry other tools too.
         concurrency: How many calls may run at once, per `key` where one is given.
-        key: Arguments to concurrency key.
+        key: Arguments to concurrency key; a function of two takes `(arguments, scope)`.
         exclusive: Run alone: no other tool of the box runs meanwhile.
         rate: Starts per time: `"10/s"`, `"100/m"`, `"5/h"`, or `(count, seconds)`.
         cache: Seconds for which the result of a read-only tool is kept and reused.
@@ -33,7 +38,7 @@ class Limits:
     retries: int = 0
     retry_unsafe: bool = False
     concurrency: int | None = None
-    key: Callable[[Mapping[str, Any]], Any] | None = None
+    key: LimitKey | None = None
     exclusive: bool = False
     rate: str | tuple[int, float] | None = None
     cache: float | None = None
@@ -52,6 +57,8 @@ class Limits:
             raise ValueError(f"Limits: retries must be 0 or more, not {self.retries!r}")
         if self.key is not None and self.concurrency is None:
             raise ValueError("Limits: key needs concurrency, the number allowed for each key")
+        if self.key is not None:
+            takes_scope(self.key)
         if self.isolation is not None and self.isolation not in ISOLATIONS:
             raise ValueError(
                 f"Limits: isolation must be one of {', '.join(ISOLATIONS)}, not {self.isolation!r}"
@@ -73,6 +80,22 @@ def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
     if not _is_whole(count) or count < 1 or not _is_number(seconds) or seconds <= 0:
         raise ValueError(f'Limits: rate must be like "10/s", "100/m" or (10, 1.0), not {rate!r}')
     return count, seconds
+
+
+def takes_scope(key: LimitKey) -> bool:
+    """Whether a key is made of `(arguments, scope)`, and not of the arguments alone."""
+    if not callable(key):
+        raise ValueError(f"Limits: key is a function of the arguments, not {key!r}")
+    try:
+        every = inspect.signature(key).parameters.values()
+    except (TypeError, ValueError):
+        # Some of what is built in does not say.
+        return False
+    taken = [each for each in every if each.kind in _BY_PLACE]
+    needed = [each for each in taken if each.default is each.empty]
+    if len(needed) > 2:
+        raise ValueError("Limits: key is a function of (arguments) or of (arguments, scope)")
+    return len(needed) == 2 or "scope" in [each.name for each in taken[1:]]
 
 
 def _is_number(value: Any) -> bool:

@@ -30,7 +30,7 @@ def keep_results(seconds: float) -> Middleware:
     """A middleware that reuses an ok outcome of the same arguments for so many seconds.
 
     A tool that takes a `Context` may depend on who calls: its results are kept
-    per agent and session, and not at all for a call with `deps`. A tool that reads
+    per agent, session and caller, and not at all for a call with `deps`. A tool that reads
     context variables must take what they hold as arguments: they are not looked at.
     """
     kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -76,7 +76,7 @@ def keep_results(seconds: float) -> Middleware:
 def _key(run: Run) -> str | None:
     """What the result depends on; None where the arguments can't be told apart for certain."""
     scope = run.call.scope
-    caller = (scope.agent, scope.session) if run.tool.signature.context else ()
+    caller = (scope.agent, scope.session, scope.caller) if run.tool.signature.context else ()
     text = canonical_json([run.arguments, caller])
     # Objects stand there as their `repr`, which hides secrets and shortens tables.
     return None if _OBJECT in text else digest_of(text)

@@ -1,4 +1,4 @@
-"""Standing rules: which calls are allowed, asked about or denied, by name and arguments."""
+"""Rules: which calls are allowed, asked about or denied, by tool, arguments and who asks."""
 
 import fnmatch
 import re
@@ -7,12 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
+from typing_extensions import Unpack
+
 from wieldy.core.call import Scope, check_id
+from wieldy.core.keyword_check import check_options
 from wieldy.core.names import provider_name
 from wieldy.core.tool import Tool
 
 from .argument_reach import PLAIN, ArgumentNames
 from .conditions import Matcher, compile_matcher, reading_matches
+from .criteria import NO_CRITERIA, Criteria, RuleOptions
 
 
 class Verdict(Enum):
@@ -24,6 +28,9 @@ class Verdict(Enum):
 
 
 _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_OPTIONS = frozenset(RuleOptions.__annotations__)
+_ANYBODY = (None, None, None, None)
+EVERY_NAME = "*"
 
 
 class Rule:
@@ -33,8 +40,8 @@ class Rule:
     that allows matches only if every reading does. So a list, or a path that can
     be read in two ways, never slips past a denial nor into a permission.
 
-    A rule may hold for one agent or session only, until a moment, and for tools of
-    these fingerprints only.
+    A rule may hold for one agent, session or caller only, until a moment, and for tools
+    of these fingerprints only. `id` is that of a stored rule.
     """
 
     __slots__ = (
@@ -42,8 +49,11 @@ class Rule:
         "_restricts",
         "_where",
         "agent",
+        "caller",
+        "criteria",
         "expires_at",
         "fingerprints",
+        "id",
         "pattern",
         "reason",
         "session",
@@ -60,12 +70,13 @@ class Rule:
         *,
         agent: str | None = None,
         session: str | None = None,
+        caller: str | None = None,
+        criteria: Criteria = NO_CRITERIA,
         expires_at: float | None = None,
         fingerprints: Collection[str] | None = None,
+        id: str | None = None,
     ) -> None:
-        for what, name in (("an agent", agent), ("a session", session)):
-            if name is not None:
-                check_id(what, name)
+        check_holders(agent, session, caller)
         self.verdict = verdict
         self._restricts = verdict is not Verdict.ALLOW
         self.pattern = pattern
@@ -75,6 +86,9 @@ class Rule:
         self.reason = reason
         self.agent = agent
         self.session = session
+        self.caller = caller
+        self.criteria = criteria
+        self.id = id
         self.expires_at = expires_at
         self.fingerprints = fingerprints
         self._name = re.compile(fnmatch.translate(pattern)).match
@@ -92,21 +106,22 @@ class Rule:
         own, every = tool.once("called", _read_names)
         names: tuple[str, ...] = every if self._restricts else own
         # Each rule is asked after each change of rules, so this is a plain loop.
-        for name in names:  # noqa: SIM110
+        for name in names:
             if self._name(name):
-                return True
+                return self.criteria is NO_CRITERIA or self.criteria.hold_for(tool)
         return False
 
     @property
     def always(self) -> bool:
         """Whether the rule holds at any time, and whoever calls."""
-        return self.agent is None and self.session is None and self.expires_at is None
+        return (self.agent, self.session, self.caller, self.expires_at) == _ANYBODY
 
     def holds_for(self, scope: Scope) -> bool:
         """Whether the rule holds now, for calls made on this behalf."""
         return (
             (self.agent is None or self.agent == scope.agent)
             and (self.session is None or self.session == scope.session)
+            and (self.caller is None or self.caller == scope.caller)
             and (self.expires_at is None or time.time() < self.expires_at)
         )
 
@@ -127,11 +142,12 @@ class Rule:
         return True
 
     def __str__(self) -> str:
-        return f"{self.verdict.value} {self.pattern!r}"
+        more = "" if self.criteria is NO_CRITERIA else f" with {self.criteria}"
+        return f"{self.verdict.value} {self.pattern!r}{more}"
 
     def __repr__(self) -> str:
         where = f", where={self.where!r}" if self.where else ""
-        return f"Rule({self.verdict.value} {self.pattern!r}{where})"
+        return f"Rule({self}{where})"
 
 
 class StoredRules(Protocol):
@@ -159,48 +175,53 @@ class Rules:
 
     def allow(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Mapping[str, Matcher] | None = None,
-        *,
-        agent: str | None = None,
-        session: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> Rule:
-        """Let matching calls run without asking."""
-        return self._add(Rule(Verdict.ALLOW, pattern, where, agent=agent, session=session))
+        """Let matching calls run without asking.
+
+        Args:
+            pattern: A tool's name, or a pattern for names; None means every name.
+            where: Arguments and what they are compared with; all must match.
+            options: What else the tool must be (`read_only`, `idempotent`, `destructive`,
+                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
+                (`agent`, `session`, `caller`).
+        """
+        check_options(Rules.allow, options, _OPTIONS)
+        return self._add(make_rule(Verdict.ALLOW, pattern, where, None, options))
 
     def ask(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Mapping[str, Matcher] | None = None,
         reason: str | None = None,
-        *,
-        agent: str | None = None,
-        session: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> Rule:
-        """Ask a person before matching calls run."""
-        return self._add(Rule(Verdict.ASK, pattern, where, reason, agent=agent, session=session))
+        """Ask a person before matching calls run; the options are those of `allow`."""
+        check_options(Rules.ask, options, _OPTIONS)
+        return self._add(make_rule(Verdict.ASK, pattern, where, reason, options))
 
     def deny(
         self,
-        pattern: str,
+        pattern: str | None = None,
         where: Mapping[str, Matcher] | None = None,
         reason: str | None = None,
-        *,
-        agent: str | None = None,
-        session: str | None = None,
+        **options: Unpack[RuleOptions],
     ) -> Rule:
-        """Never let matching calls run."""
-        return self._add(Rule(Verdict.DENY, pattern, where, reason, agent=agent, session=session))
+        """Never let matching calls run; the options are those of `allow`."""
+        check_options(Rules.deny, options, _OPTIONS)
+        return self._add(make_rule(Verdict.DENY, pattern, where, reason, options))
 
     def remove(self, rule: Rule) -> None:
         """Take a rule back; `ValueError` if it is not here."""
         self._rules.remove(rule)
-        self._tell()
+        self.count_change()
 
     def replace(self, rules: Iterable[Rule]) -> None:
         """Put these rules in the place of all there are."""
         self._rules = list(rules)
-        self._tell()
+        self.count_change()
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(tuple(self._rules))
@@ -214,12 +235,53 @@ class Rules:
 
     def _add(self, rule: Rule) -> Rule:
         self._rules.append(rule)
-        self._tell()
+        self.count_change()
         return rule
 
-    def _tell(self) -> None:
+    def count_change(self) -> None:
+        """Let all that was worked out from the rules, and from the modes, be worked out anew."""
         self.edition += 1
         self._changed()
+
+
+def make_rule(
+    verdict: Verdict,
+    pattern: str | None,
+    where: Mapping[str, Matcher] | None,
+    reason: str | None,
+    options: RuleOptions,
+) -> Rule:
+    """The rule that somebody asks for; one that says nothing at all is refused."""
+    criteria = Criteria.of(options)
+    return Rule(
+        verdict,
+        check_pattern(pattern, criteria),
+        where,
+        reason,
+        agent=options.get("agent"),
+        session=options.get("session"),
+        caller=options.get("caller"),
+        criteria=criteria,
+    )
+
+
+def check_pattern(pattern: str | None, criteria: Criteria) -> str:
+    """The names that a rule is about; it may leave them out where it has criteria."""
+    if pattern is None and criteria is not NO_CRITERIA:
+        return EVERY_NAME
+    if not isinstance(pattern, str) or not pattern:
+        raise ValueError(
+            f"a rule needs a tool's name or pattern, not {pattern!r}; "
+            'for all tools say "*", or name a criterion such as destructive=True'
+        )
+    return pattern
+
+
+def check_holders(agent: str | None, session: str | None, caller: str | None) -> None:
+    """Refuse an agent, session or caller that nobody can be."""
+    for what, name in (("an agent", agent), ("a session", session), ("a caller", caller)):
+        if name is not None:
+            check_id(what, name)
 
 
 def rules_concerning(rules: Iterable[Rule], tool: Tool) -> list[Rule]:

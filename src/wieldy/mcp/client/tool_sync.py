@@ -60,6 +60,7 @@ class _Traits(TypedDict):
     read_only: bool | None
     idempotent: bool | None
     destructive: bool | None
+    open_world: bool | None
 
 
 class Shelf:
@@ -177,6 +178,8 @@ class Shelf:
             input_schema=definition.input_schema,
             output_schema=output,
             **traits,
+            trusted=self._terms.trusted,
+            cautious=True,
             hints=said.model_dump(by_alias=True, mode="json", exclude_none=True),
             check_output=self._terms.check_output,
             source=f"mcp:{self._server}",
@@ -220,17 +223,24 @@ class Shelf:
 def _traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
     """The traits that a server's word gives its tool.
 
-    It may raise caution; only a trusted server's may lower it. A tool said to be both
-    read-only and destructive counts as destructive.
+    It may raise caution; only a trusted server's may lower it. What nobody said counts as
+    the protocol's default, which is the worse. A tool said to be both read-only and
+    destructive counts as destructive.
     """
     destructive = said.destructive_hint
     if not trusted:
-        return {"read_only": None, "idempotent": None, "destructive": destructive or None}
+        return {
+            "read_only": None,
+            "idempotent": None,
+            "destructive": destructive or None,
+            "open_world": None,
+        }
     read_only = None if said.read_only_hint and destructive else said.read_only_hint
     return {
         "read_only": read_only,
         "idempotent": said.idempotent_hint,
         "destructive": destructive,
+        "open_world": said.open_world_hint,
     }
 
 

@@ -146,7 +146,7 @@ class BoxServer(Server[Any]):
 
     async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         caller = caller_name()
-        offered = await self._offer().callable_tools(Scope(caller, caller))
+        offered = await self._offer().callable_tools(Scope(caller, caller, caller=caller))
         shown, cursor = page_after(offered, params.cursor, lambda tool: tool.name)
         return complete_result({"tools": tool_definitions(shown, "mcp"), **cursor})
 
@@ -172,7 +172,7 @@ class BoxServer(Server[Any]):
         call = Call(
             params.name,
             params.arguments,
-            Scope(caller, caller),
+            Scope(caller, caller, caller=caller),
             provider_id=str(ctx.request_id),
         )
         tell = Teller(ctx.session).tell

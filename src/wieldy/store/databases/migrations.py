@@ -53,6 +53,20 @@ def _lookups(connection: Connection) -> None:
         connection.execute(text(changed))
 
 
+def _callers(connection: Connection) -> None:
+    """Keep who asks and in which run, what else a rule goes by, and two more ends of a row."""
+    for table, column in (
+        (tables.calls, "caller TEXT"),
+        (tables.calls, "run TEXT"),
+        (kept.rules, "caller TEXT"),
+        (kept.rules, "criteria TEXT"),
+    ):
+        _add_column(connection, table, column)
+    # The states of ended calls are part of this index.
+    connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_over"))
+    _index_calls(connection)
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the calls all indexes that they have today, whichever they had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -74,8 +88,10 @@ STEPS: list[Callable[[Connection], None]] = [
     _seconds,
     _lookups,
     _index_calls,
+    _callers,
 ]
-# A file of this step is read as it is: later ones have changed how quickly rows are found.
+# A file of this step is read as it is: later ones have changed how quickly rows are found,
+# and added columns that are empty in earlier files.
 READABLE = 5
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479

@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import NullPool, create_engine, func, select
+from sqlalchemy import Connection, NullPool, create_engine, func, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
@@ -13,7 +13,7 @@ from wieldy.core.errors import StoreTooNew, StoreUnavailable
 
 from .database import Operation
 from .migrations import READABLE, STEPS
-from .tables import version
+from .tables import metadata, version
 
 T = TypeVar("T")
 # When a file was changed, and its size.
@@ -77,7 +77,24 @@ def _read(path: Path, unused: _Marks | None, operation: Operation[T], why: Store
         if step < READABLE:
             reason = f"{why.reason}, and has to be brought up to date before it is read"
             raise StoreUnavailable(reason, why.next_step)
+        _fill_in_columns(connection)
         return operation(connection)
+
+
+def _fill_in_columns(connection: Connection) -> None:
+    """Let the tables of an earlier file be read as if they had the columns of today, empty.
+
+    A temporary view hides the table of its name, and is kept in memory.
+    """
+    connection.exec_driver_sql("PRAGMA temp_store=MEMORY")
+    for table in metadata.sorted_tables:
+        found = connection.exec_driver_sql(f"PRAGMA main.table_info({table.name})").all()
+        missing = {column.name for column in table.columns} - {row[1] for row in found}
+        if found and missing:
+            columns = ", ".join(f'NULL AS "{name}"' for name in sorted(missing))
+            connection.exec_driver_sql(
+                f"CREATE TEMP VIEW {table.name} AS SELECT *, {columns} FROM main.{table.name}"
+            )
 
 
 def _connect(path: Path, unused: _Marks | None) -> sqlite3.Connection:

@@ -116,6 +116,8 @@ calls = Table(
     Column("agent", Free),
     Column("session", Free),
     Column("parent", Free),
+    Column("caller", Free),
+    Column("run", Free),
     Column("provider_id", Free),
     Column("idempotency_key", Free),
     Column("reason", Free),
@@ -151,7 +153,7 @@ def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
 
 NEWEST_FIRST = (calls.c.proposed_at.desc(), calls.c.id.desc())
 OPEN = ("pending", "approved", "started", "unknown")
-OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired")
+OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired", "dry_run", "mode")
 
 
 def _any_of(states: Iterable[str]) -> str:
@@ -263,6 +265,7 @@ messages = Table(
 )
 
 # `tools` are the fingerprints that an allow rule was made for, by the names of the tools.
+# `criteria` say which tools are meant beside their names.
 rules = Table(
     "wieldy_rules",
     metadata,
@@ -270,9 +273,11 @@ rules = Table(
     Column("verdict", String(8), nullable=False),
     Column("pattern", Free, nullable=False),
     Column("conditions", SqlText, nullable=False),
+    Column("criteria", SqlText),
     Column("reason", Free),
     Column("agent", Free),
     Column("session", Free),
+    Column("caller", Free),
     Column("tools", SqlText),
     Column("made_by", Free),
     Column("made_at", Double, nullable=False),
