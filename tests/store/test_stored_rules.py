@@ -15,6 +15,7 @@ from sqlalchemy import Engine, event
 from tests.store.child import Children, eventually
 from tests.store.server import Server
 from wieldy import NotChecked, NotKept, NotRecorded, Status, StoreError, Tool, Toolbox
+from wieldy.core.permission.criteria import RuleOptions
 
 Execute = Callable[[str], str]
 
