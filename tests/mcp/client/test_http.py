@@ -16,6 +16,7 @@ from wieldy import (
     Context,
     Limits,
     Notice,
+    Outcome,
     Progress,
     RemoteFailure,
     Secret,
@@ -27,6 +28,8 @@ from wieldy import (
 from wieldy.mcp import OAuth, Patience
 from wieldy.mcp.client.http_transports import reach_of
 from wieldy.mcp.client.server_source import Address
+
+KEY = "correct-horse-battery"
 
 
 def make_shop(runs: list[str] | None = None) -> MCPServer:
@@ -116,6 +119,51 @@ async def test_messages_about_calls_at_the_same_time_reach_each_its_own_reader(
 
         assert list(told) == [["looking for tea"], ["looking for salt"]]
         await box.close()
+
+
+async def test_a_secret_in_a_long_message_is_covered_also_where_the_message_is_cut(
+    box: Toolbox,
+) -> None:
+    shop = MCPServer("shop")
+
+    @shop.tool()
+    async def login(ctx: ServerContext) -> str:
+        """Say the key, late in a long message."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await ctx.log("info", "x" * 3990 + KEY)
+        return "done"
+
+    with served(shop.streamable_http_app()) as port:
+        await box.add_mcp(f"http://127.0.0.1:{port}/mcp", headers={"X-Api-Key": KEY})
+        items = [item async for item in box.stream("login", {})]
+        await box.close()
+
+    [told] = [item.message for item in items if isinstance(item, Notice)]
+    assert told is not None
+    assert told.startswith("xxx")
+    assert KEY[:8] not in told
+
+
+async def test_a_server_that_says_very_much_about_a_call_is_heard_so_far(box: Toolbox) -> None:
+    shop = MCPServer("shop")
+
+    @shop.tool()
+    async def chatter(ctx: ServerContext) -> str:
+        """Say very much."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for _ in range(1100):
+                await ctx.log("info", "x" * 5000)
+        return "done"
+
+    await box.add_mcp(shop)
+    items = [item async for item in box.stream("chatter", live=True)]
+    told = [item.message for item in items if isinstance(item, Notice)]
+
+    assert len(told) == 1000
+    assert told[0] == f"{'x' * 4000}… (5,000 characters in all)"
+    assert isinstance(items[-1], Outcome) and items[-1].text == "done"
 
 
 @pytest.mark.parametrize("entry", [{"type": "sse"}, {}])

@@ -18,6 +18,7 @@ from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
+from wieldy.core.secrets.secret import redact_text
 
 from .connection import AnswerLost
 from .request_extras import Hear, RequestExtras
@@ -29,6 +30,8 @@ Result = types.CallToolResult | types.InputRequiredResult
 _RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+# What a server may say about one call; those who keep what is shown must not be flooded.
+_MOST_MESSAGES, _LONGEST_MESSAGE = 1000, 4000
 _MESSAGES_WANTED: dict[str, Any] = {types.LOG_LEVEL_META_KEY: "info"}
 
 
@@ -107,7 +110,7 @@ class Proxy:
         )
         progressed, hear = None, None
         if run.sink is not None:
-            progressed, hear = _shown_by(context), _heard_by(context)
+            progressed, hear = _shown_by(context), _heard_by(context, run)
             # Servers of 2026-07-28 send messages only about requests that ask for them.
             request.params.meta = cast(types.RequestParamsMeta, dict(_MESSAGES_WANTED))
 
@@ -171,16 +174,21 @@ def _shown_by(context: Context) -> ProgressFnT:
     return show
 
 
-def _heard_by(context: Context) -> Hear:
-    """Carry messages of the server's log to the call's own loop."""
+def _heard_by(context: Context, run: Run) -> Hear:
+    """Carry messages of the server's log to the call's own loop, so many and so long at most."""
     home = asyncio.get_running_loop()
+    numbers = iter(range(_MOST_MESSAGES))
 
     def hear(said: types.LoggingMessageNotificationParams) -> None:
-        text = (
-            said.data if isinstance(said.data, str) else json.dumps(said.data, ensure_ascii=False)
-        )
-        if not home.is_closed():
-            home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
+        if home.is_closed() or next(numbers, None) is None:
+            return
+        data = said.data
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        # Before it is cut: half a secret is not found.
+        text = redact_text(text, run.secrets)
+        if len(text) > _LONGEST_MESSAGE:
+            text = f"{text[:_LONGEST_MESSAGE]}… ({len(text):,} characters in all)"
+        home.call_soon_threadsafe(context.notice, text, said.level, said.logger)
 
     return hear
 
