@@ -31,6 +31,7 @@ ORDER = (
     "mcp",
     "openapi",
     "view",
+    "call_control",
     "toolbox",
     "models",
     "tools",
@@ -273,18 +274,25 @@ def twin_faults(modules: Mapping[str, Module]) -> list[str]:
 
 
 def length_faults(module: Module) -> list[str]:
-    """The module and the functions that are over the wall."""
+    """The module and the functions that are over the wall; a docstring is not counted as code."""
     faults = []
     lines = len(module.source.splitlines())
     if lines > MODULE_LINES:
         faults.append(f"{module.name}: {lines} lines, the wall is {MODULE_LINES}")
     for node in ast.walk(ast.parse(module.source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1 - _docstring_lines(node)
             if lines > FUNCTION_LINES:
                 where = f"{module.name}:{node.lineno}"
                 faults.append(f"{where}: {node.name} has {lines} lines, not {FUNCTION_LINES}")
     return faults
+
+
+def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    if ast.get_docstring(node) is None:
+        return 0
+    return (first.end_lineno or first.lineno) - first.lineno + 1
 
 
 def docstring_faults(module: Module) -> list[str]:

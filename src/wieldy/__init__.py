@@ -6,9 +6,6 @@ from wieldy.core.context import Context
 from wieldy.core.errors import (
     AlreadyDecided,
     AnswerNeeded,
-    ArtifactError,
-    ArtifactNotFound,
-    ArtifactTaken,
     CallDenied,
     CallError,
     CallInterrupted,
@@ -29,8 +26,6 @@ from wieldy.core.errors import (
     NotChecked,
     NotKept,
     NotRecorded,
-    PassageNotFound,
-    PassageRepeated,
     RecordedFailure,
     RemoteFailure,
     ServerUnavailable,
@@ -41,7 +36,6 @@ from wieldy.core.errors import (
     StoreUnavailable,
     ToolFailed,
     ToolNotFound,
-    VersionConflict,
     WieldyError,
 )
 from wieldy.core.limits.limits import Limits
@@ -59,6 +53,14 @@ from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
+from wieldy.store.artifacts.artifact_errors import (
+    ArtifactError,
+    ArtifactNotFound,
+    ArtifactTaken,
+    PassageNotFound,
+    PassageRepeated,
+    VersionConflict,
+)
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View

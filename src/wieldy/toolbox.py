@@ -1,21 +1,13 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from typing_extensions import Unpack
 
-from wieldy.core.block import Block, Progress
-from wieldy.core.call import Outcome
+from wieldy.call_control import CallControl
 from wieldy.core.choices import (
     ChangePolicy,
     Durability,
@@ -25,7 +17,7 @@ from wieldy.core.choices import (
     ValidationMode,
 )
 from wieldy.core.engine import Engine
-from wieldy.core.errors import DefinitionError, StoreError, WieldyError
+from wieldy.core.errors import DefinitionError, WieldyError
 from wieldy.core.holdings import Holdings, calling_place
 from wieldy.core.keyword_check import check_options
 from wieldy.core.limits.limits import Limits
@@ -39,19 +31,17 @@ from wieldy.core.options import (
     with_names,
 )
 from wieldy.core.permission.decisions import Desk
-from wieldy.core.permission.parked import Approvals, MemoryApprovals, Parked
+from wieldy.core.permission.parked import Approvals, MemoryApprovals
 from wieldy.core.permission.permits import Approver, Permits
 from wieldy.core.permission.rules import Rules
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
-from wieldy.core.run import Executor, Extras, Middleware, Observer
+from wieldy.core.run import Executor, Middleware, Observer
 from wieldy.core.search import Index
-from wieldy.core.streaming import iterate_pushed
 from wieldy.core.tool import VALIDATIONS, Permission, Review, Tool
 from wieldy.core.toolbox_state import export_state, restore_state
 from wieldy.execution.threads import Threads
 from wieldy.store.retention import Retention
-from wieldy.view import Arguments, View
 
 if TYPE_CHECKING:
     from wieldy.mcp.client.patience import Patience
@@ -70,11 +60,38 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Toolbox(View):
-    """A set of tools and the one way to call them.
+class Toolbox(CallControl):
+    """A set of tools, and the one way to call them.
 
-    Everything about a call goes through here: what the tools are, who may call
-    them, how they are limited, who is asked, and who is told.
+    Args:
+        store: Where calls, approvals, artifacts, sessions and standing rules are kept, such as
+            "sqlite:///wieldy.db" or a PostgreSQL URL. Without it nothing outlives the toolbox.
+        durability: "full" loses nothing that was acknowledged. "normal" is faster and may lose
+            the last moments if the whole machine goes down.
+        retention: How much of the past the store keeps.
+        lock: A lock file; tools that differ from it are held back as `on_change` says.
+        on_change: "block" denies a tool that differs from the lock, "quarantine" asks about each
+            of its calls, "warn" only logs it.
+        middleware: Functions around every call, the outermost first.
+        observers: Functions that are told of every outcome.
+        approver: A function that decides on calls that need approval: True approves, False
+            denies, and None leaves the call parked for a person.
+        permission_mode: "ask", "read-only" (deny every tool that is not read-only), or "bypass"
+            (run without asking; what is denied stays denied).
+        approval_ttl: Seconds after which a parked call that nobody decided is denied.
+        validation: How arguments are checked unless a tool says otherwise: "repair", "strict" or
+            "describe".
+        check_output: Whether a result that does not fit its tool's output schema is an error.
+        spill: A function that keeps the whole of a result that was cut, and returns a handle to
+            it. With a store it becomes an artifact by default.
+        capture_content: Whether traces contain arguments and results.
+        threads: How many blocking functions may run at the same time.
+
+    Raises:
+        ValueError: A setting has a value that it can't have, or the store's URL is none.
+
+    Example:
+        `box = Toolbox(store="sqlite:///wieldy.db", permission_mode="read-only")`
     """
 
     def __init__(
@@ -102,7 +119,6 @@ class Toolbox(View):
         kept = None if store is None else _store(store, registry, durability, retention)
         if kept is not None:
             kept.held_by(self._holdings)
-        self._store = kept
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
@@ -133,9 +149,9 @@ class Toolbox(View):
         desk = Desk(engine, registry, approvals)
         permits.tell_overdue(desk.overdue)
         self._servers: Servers | None = None
-        # Not with this object: a call that runs, and a view, have the engine without it.
+        # The engine may outlive this object: running calls and views refer to it alone.
         self._holdings.give_back_after(engine)
-        super().__init__(registry, engine, desk, Index(registry))
+        super().__init__(registry, engine, desk, Index(registry), kept)
 
     def add(
         self,
@@ -144,7 +160,25 @@ class Toolbox(View):
         description: str | None = None,
         **options: Unpack[ToolOptions],
     ) -> Tool:
-        """Register anything callable, or a `Tool`; gives the tool that now has the name."""
+        """Register a function, any other callable, or a `Tool`.
+
+        Args:
+            function: The callable. Its signature and docstring describe it to the model.
+            name: The tool's name; by default the function's.
+            description: The text for the model; by default from the docstring.
+            **options: Facts about the tool, as in `Tool`, and single limits, as in `Limits`.
+                `on_conflict` is "raise", "override", "skip" or "rename".
+
+        Returns:
+            The tool that now has the name.
+
+        Raises:
+            NameTaken: Another tool has the name, and `on_conflict` is "raise".
+            DefinitionError: The function can't be described, or an option does not fit it.
+
+        Example:
+            `box.add(get_weather, tags=["read"], read_only=True, timeout=5)`
+        """
         check_options(Toolbox.add, options, TOOL_OPTIONS)
         given = with_names(options, name, description)
         if isinstance(function, Tool):
@@ -178,7 +212,23 @@ class Toolbox(View):
         description: str | None = None,
         **options: Unpack[ToolOptions],
     ) -> F | Callable[[F], F]:
-        """Register the function below; it stays what it was."""
+        """Register the decorated function, which stays as it is.
+
+        Args:
+            function: The function, where the decorator is used without parentheses.
+            name: The tool's name; by default the function's.
+            description: The text for the model; by default from the docstring.
+            **options: The options of `add`.
+
+        Returns:
+            The function itself, or the decorator.
+
+        Raises:
+            DefinitionError: The function can't be registered; see `add`.
+
+        Example:
+            `@box.tool(permission="confirm")` above `def send_mail(to: str) -> str:`
+        """
         check_options(Toolbox.tool, options, TOOL_OPTIONS)
 
         def register(function: F) -> F:
@@ -190,7 +240,22 @@ class Toolbox(View):
     def add_object(
         self, instance: object, prefix: str | None = None, **options: Unpack[ToolOptions]
     ) -> list[Tool]:
-        """Register an instance's public methods, named `prefix_method` where a prefix is given."""
+        """Register the public methods of an object.
+
+        Args:
+            instance: An instance of a class of yours.
+            prefix: What is put before each method's name, with an underscore.
+            **options: The options of `add`, for every method.
+
+        Returns:
+            The tools, in the order in which the class defines the methods.
+
+        Raises:
+            DefinitionError: The object is of a built-in type, or a method can't be registered.
+
+        Example:
+            `box.add_object(Calendar(), prefix="calendar")`
+        """
         check_options(Toolbox.add_object, options, TOOL_OPTIONS)
         if type(instance).__module__ == "builtins":
             raise DefinitionError(repr(instance), "an object of a class of yours is needed")
@@ -211,12 +276,28 @@ class Toolbox(View):
         deny: Iterable[str] | str | None = None,
         **options: Unpack["OpenAPIOptions"],
     ) -> list[Tool]:
-        """Register the operations of an OpenAPI document: a file, a URL or a dict.
+        """Register the operations of an OpenAPI document.
 
-        `allow` and `deny` are patterns for names, operation ids, or "GET /path/*".
-        `wieldy.openapi.operation_tools.OpenAPIOptions` says what the other keywords are.
+        Args:
+            source: A file, a URL, or the document as a dict.
+            base_url: Where the service is, if not where the document says.
+            tags: Tags for every tool.
+            allow: Names, operation ids or "GET /path/*" patterns of the operations to take.
+            deny: Names, operation ids or patterns of the operations to leave out.
+            **options: `auth`, `headers`, `presets`, `limits`, `permission`, `group`, `prefix`,
+                `refs` and `on_conflict`; see `wieldy.openapi.operation_tools.OpenAPIOptions`.
+
+        Returns:
+            The tools, in the order of the document.
+
+        Raises:
+            DocumentError: The document can't be read or used.
+            NameTaken: Another tool has one of the names. Then no operation is registered.
+
+        Example:
+            `await box.add_openapi("petstore.yaml", allow="GET *", auth=Secret(token))`
         """
-        # The extra is loaded by whoever has a document, and by nobody else.
+        # The extra is imported only when there is a document to read.
         from wieldy.openapi.operation_tools import OpenAPIOptions, read_tools  # noqa: PLC0415
 
         check_options(Toolbox.add_openapi, options, OpenAPIOptions.__annotations__)
@@ -245,17 +326,40 @@ class Toolbox(View):
         on_conflict: ServerConflictPolicy | None = None,
         check_output: bool = True,
     ) -> list[Tool]:
-        """Offer the tools of MCP servers; gives those that were added.
+        """Connect to MCP servers and register their tools.
 
-        `source` is a command as a list of words, a script, a URL, an `mcpServers`
-        configuration as a dict or a file, or a server object. `allow` and `deny` are
-        names or patterns of the server's tools. Without `limits` a call may take 300 s.
-        `tags` may be a function that gives a tool's tags from its definition. A tool
-        whose name is taken is named after its server too, unless `on_conflict` says else.
-        A result that does not fit its tool's output schema is an error, unless `check_output`
-        is False.
+        Args:
+            source: A command as a list of words, a script, a URL, an `mcpServers` configuration as
+                a dict or a file, or a server object.
+            name: The server's name here; by default the one that it reports.
+            tags: Tags for every tool, or a function that returns a tool's tags from its definition.
+            allow: Names or patterns of the tools to take.
+            deny: Names or patterns of the tools to leave out.
+            limits: The limits of each tool; without them a call may take 300 s.
+            trusted: Whether to believe the server's hints that a tool is read-only or idempotent.
+            permission: The permission of each tool.
+            headers: HTTP headers, or a function that returns them for a call.
+            auth: A bearer token, an `OAuth`, or an httpx2 auth object.
+            env: Environment variables for a server that is a process.
+            cwd: The working directory of a server that is a process.
+            on_elicit: A function that answers the server's questions to a person.
+            on_sample: A function that answers the server's requests to a model.
+            patience: How long the server may take for what is not a call.
+            on_conflict: What to do about a name that is taken: "override", "skip" or "rename"; by
+                default the server's name is put before it.
+            check_output: Whether a result that does not fit the tool's output schema is an error.
+
+        Returns:
+            The tools that were added.
+
+        Raises:
+            InvalidSource: `source` names no server, or an argument does not fit its kind.
+            ServerUnavailable: The server can't be reached; of several servers, none can.
+
+        Example:
+            `await box.add_mcp(["uvx", "mcp-server-time"], name="time")`
         """
-        # The SDK is heavy, and most toolboxes need none.
+        # The SDK is heavy, and most toolboxes have no MCP servers.
         from wieldy.mcp.client.patience import Patience  # noqa: PLC0415
         from wieldy.mcp.client.servers import ServerSettings, make_terms  # noqa: PLC0415
 
@@ -274,14 +378,21 @@ class Toolbox(View):
         return await self.mcp.add(source, name, settings)
 
     async def remove_mcp(self, name: str) -> None:
-        """Close an MCP server and take its tools out; `KeyError` if it is not here."""
+        """Close an MCP server and take its tools out.
+
+        Args:
+            name: The server's name, as in `mcp`.
+
+        Raises:
+            KeyError: There is no server of this name.
+        """
         await self.mcp.remove(name)
 
     @property
     def mcp(self) -> "Servers":
-        """The MCP servers by name: their tools, resources, prompts and errors."""
+        """The MCP servers by name, with their tools, resources, prompts and errors."""
         if self._servers is None:
-            # The SDK is heavy, and most toolboxes need none.
+            # The SDK is heavy, and most toolboxes have no MCP servers.
             from wieldy.mcp.client.servers import Servers  # noqa: PLC0415
 
             self._servers = Servers(self._registry)
@@ -290,176 +401,109 @@ class Toolbox(View):
 
     @property
     def server_errors(self) -> "dict[str, WieldyError]":
-        """Why MCP servers can't be read, by name; empty where all can."""
+        """The MCP servers that can't be used, by name, each with the reason."""
         servers = () if self._servers is None else self._servers.values()
         return {server.name: server.error for server in servers if server.error is not None}
 
     @property
     def refused_tools(self) -> dict[str, dict[str, str]]:
-        """Why tools that MCP servers list are not offered, by server and name."""
+        """The tools that MCP servers list and that are not offered: server, tool, reason."""
         servers = () if self._servers is None else self._servers.values()
         return {server.name: server.tool_errors for server in servers if server.tool_errors}
 
     def remove(self, name: str) -> Tool:
-        """Take a tool out; `ToolNotFound` if it is not here."""
+        """Take a tool out.
+
+        Args:
+            name: The tool's name.
+
+        Returns:
+            The tool that was removed.
+
+        Raises:
+            ToolNotFound: There is no tool of this name.
+        """
         return self._registry.remove(name)
-
-    async def pending(
-        self, *, agent: str | None = None, session: str | None = None
-    ) -> list[Parked]:
-        """The calls that wait for a decision, the oldest first.
-
-        Args:
-            agent: Only those that are made for this agent.
-            session: Only those that are made in this session.
-        """
-        return await self._desk.pending(agent, session)
-
-    async def approve(
-        self,
-        call_id: str,
-        by: str | None = None,
-        arguments: Arguments = None,
-        *,
-        deps: Any = None,
-        check_output: bool = False,
-    ) -> Outcome:
-        """Let a parked call run and give its outcome; edited arguments are checked again."""
-        extras = Extras(deps, check_output=check_output)
-        return await self._desk.approve(call_id, by, arguments, extras)
-
-    async def answer(
-        self,
-        call_id: str,
-        answers: Mapping[str, Any],
-        by: str | None = None,
-        *,
-        deps: Any = None,
-        check_output: bool = False,
-    ) -> Outcome:
-        """Run a call again whose tool raised `InputNeeded`, with an answer to each request."""
-        extras = Extras(deps, check_output=check_output)
-        return await self._desk.answer(call_id, answers, by, extras)
-
-    def approve_stream(
-        self, call_id: str, by: str | None = None, arguments: Arguments = None, *, deps: Any = None
-    ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Let a parked call run and give what it shows as it comes, the outcome last."""
-        return iterate_pushed(
-            lambda sink: self._desk.approve(call_id, by, arguments, Extras(deps, sink))
-        )
-
-    async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
-        """Refuse a parked call; it never runs."""
-        return await self._desk.deny(call_id, by, reason)
-
-    async def outcome(self, call_id: str) -> Outcome:
-        """Read how a call stands, without deciding anything or running it.
-
-        Args:
-            call_id: the id of a recorded call; without a store, of a call that was parked.
-
-        Returns:
-            The call's outcome, or its receipt if it waits. A call that is running now
-            is waited for.
-
-        Raises:
-            CallNotFound: there is no such call, or it is forgotten.
-        """
-        if self._store is not None:
-            return await self._store.outcome(call_id)
-        return await self._desk.outcome(call_id)
-
-    def wait(self, call_id: str, timeout: float | None = None) -> Coroutine[Any, Any, Outcome]:
-        """Wait for the end of a parked call, wherever it is decided.
-
-        A call that is approved and that nobody runs is run here, if its tool is here.
-
-        Args:
-            call_id: the call's id.
-            timeout: seconds to wait; None waits for as long as it takes.
-
-        Returns:
-            The call's outcome, or its receipt after the timeout.
-
-        Raises:
-            CallNotFound: there is no such parked call.
-        """
-        return self._desk.wait(call_id, timeout)
 
     @property
     def ledger(self) -> "Ledger":
-        """The record of calls; there is one where there is a store."""
+        """The record of calls; raises `StoreError` without a store."""
         return self._kept().ledger
 
     @property
     def artifacts(self) -> "Artifacts":
-        """The documents and large results of sessions; there are some where there is a store."""
+        """The documents and large results of sessions; raises `StoreError` without a store."""
         return self._kept().artifacts
 
     @property
     def sessions(self) -> "Sessions":
-        """The chat histories; there are some where there is a store."""
+        """The chat histories; raises `StoreError` without a store."""
         return self._kept().sessions
 
     @property
     def standing(self) -> "Standing":
-        """Rules that hold in every process on the store."""
+        """The rules of every process on the store; raises `StoreError` without a store."""
         return self._kept().standing
 
     @property
     def store(self) -> "Store":
-        """What keeps all that, to be pruned, vacuumed, and rid of one session's data."""
+        """The store itself, to prune it or to delete a session; raises `StoreError` without one."""
         return self._kept()
 
     def state(self) -> dict[str, Any]:
-        """The active groups and the rules, as plain JSON that `restore` takes."""
+        """Export the active groups and the rules.
+
+        Returns:
+            Plain JSON that `restore` takes.
+
+        Raises:
+            ValueError: A rule compares with something that JSON can't hold, such as a function.
+        """
         return export_state(self._registry, self.rules)
 
     def restore(self, state: dict[str, Any], strict: bool = True) -> None:
-        """Make the active groups and the rules what a state says, or change nothing and raise.
+        """Replace the active groups and the rules with those of a state, or change nothing.
 
-        Not `strict`, keys and groups that are not known here are passed over.
+        Args:
+            state: What `state` returned.
+            strict: Whether unknown keys and groups are an error; otherwise they are ignored.
+
+        Raises:
+            ValueError: The state can't be used; the message names the place.
         """
         restore_state(self._registry, self.rules, state, strict)
 
     async def save_state(self, name: str = "default") -> None:
-        """Keep the state in the store, in the place of the one that had this name."""
+        """Keep the state in the store, in place of an earlier one of the same name.
+
+        Args:
+            name: The name to load it by.
+
+        Raises:
+            StoreError: The toolbox has no store, or the store can't be written.
+        """
         await self._kept().save_state(name, self.state())
 
     async def load_state(self, name: str = "default", strict: bool = True) -> None:
-        """Restore a state from the store; `NotKept` if there is none of this name."""
+        """Restore a state from the store.
+
+        Args:
+            name: The name that it was saved by.
+            strict: Whether unknown keys and groups are an error; otherwise they are ignored.
+
+        Raises:
+            NotKept: The store has no state of this name.
+            ValueError: The state can't be used here.
+        """
         self.restore(await self._kept().load_state(name), strict)
 
-    async def recover(
-        self, calls: Iterable[str] | None = None, by: str | None = None, *, unknown: bool = True
-    ) -> list[Outcome]:
-        """Run what a crash left open, and give the outcomes.
-
-        Those are approved calls that nobody started, and, if `unknown`, calls of unknown
-        end whose tool is read-only or idempotent. Naming calls by id says that they may run
-        again whatever their tool is; `by` is who says so.
-        """
-        return await self._kept().recover(self._engine, self._desk, calls, by, unknown)
-
-    async def interrupt(self, call_id: str) -> bool:
-        """Stop a running call: its caller gets an interrupted outcome. False if none runs."""
-        return self._engine.interrupt(call_id)
-
     async def close(self) -> None:
-        """Let go of connections, of workers and of the store.
+        """Close connections, worker threads and the store.
 
-        A toolbox that is dropped without it lets go too, with a `ResourceWarning` where it
-        held a store, servers or connections.
+        A toolbox that is dropped without being closed closes itself, with a `ResourceWarning` if it
+        held a store, servers or connections. `async with Toolbox() as box:` closes it too.
         """
         await self._holdings.close()
-
-    def _kept(self) -> "Store":
-        if self._store is None:
-            raise StoreError(
-                "this toolbox has none", 'Make it with Toolbox(store="sqlite:///wieldy.db").'
-            )
-        return self._store
 
     async def __aenter__(self) -> Self:
         return self
@@ -487,7 +531,7 @@ def _check_settings(
 
 
 def own_box(*, store: str | None = None, validation: ValidationMode = "repair") -> Toolbox:
-    """A toolbox that an object makes for itself: dropped with it, it is closed without a word."""
+    """A toolbox that belongs to another object: dropped with it, it closes without a warning."""
     box = Toolbox(store=store, validation=validation)
     box._holdings.made_at = None
     return box
@@ -498,14 +542,14 @@ def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
         if on_change != "block":
             raise ValueError('on_change says what a lock does: pass lock="tools.lock" as well')
         return None
-    # Loaded where there is a lock, to keep `import wieldy` light.
+    # Imported only when there is a lock, to keep `import wieldy` light.
     from wieldy.lock.lock_review import LockReview  # noqa: PLC0415
 
     return LockReview(lock, on_change)
 
 
 def _store(url: str, registry: Registry, durability: str, retention: Retention | None) -> "Store":
-    # SQLAlchemy is loaded by whoever asks for a store, and by nobody else.
+    # SQLAlchemy is imported only when there is a store.
     from wieldy.store.store import Store  # noqa: PLC0415
 
     return Store(url, registry, durability, retention or Retention())

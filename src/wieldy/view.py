@@ -35,7 +35,13 @@ _NOTHING = (None, None, None, None)
 
 
 class View:
-    """What one agent may see and call. A view is live, and can be narrowed further."""
+    """The tools that one agent may see and call.
+
+    A view is live: it follows every change of the toolbox. It can be narrowed further with `view`.
+
+    Example:
+        `reader = box.view(tags="read", agent="researcher")`
+    """
 
     def __init__(
         self,
@@ -66,12 +72,27 @@ class View:
         timeout: float | None = None,
         check_output: bool = False,
     ) -> Coroutine[Any, Any, Outcome]:
-        """Run one call to its outcome; a failing tool is an outcome, not an exception.
+        """Run one call to its outcome. A failing tool is an outcome, not an exception.
 
-        `deps` is for this call alone and reaches the tool through its `Context`.
-        A repeated `idempotency_key` gives the first call's outcome. `wait=True` waits
-        until a parked call is decided, `timeout` seconds at most, and gives its end.
-        With `check_output` a result that does not fit the tool's output schema is an error.
+        Args:
+            call: The tool's name, or a `Call`.
+            arguments: The arguments as a mapping or as JSON text.
+            deps: Any object for this call alone; the tool gets it as `Context.deps`.
+            session: The session in which the call is made.
+            idempotency_key: A key that makes repeated calls one: the first runs, and all get its
+                outcome. It needs a store.
+            wait: Whether to wait for the decision if the call is parked.
+            timeout: Seconds that `wait=True` waits at most.
+            check_output: Whether a result that does not fit the tool's output schema is an error.
+
+        Returns:
+            The outcome. Its `status` is pending if the call waits for approval.
+
+        Raises:
+            ValueError: An option can't be used as given.
+
+        Example:
+            `outcome = await box.call("weather", {"city": "Oslo"})`
         """
         if (
             type(call) is str
@@ -103,9 +124,25 @@ class View:
         live: bool = False,
         check_output: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Run one call and give what it shows as it comes, the outcome last.
+        """Run one call, and iterate over what it shows.
 
-        With `live`, what the tool returns comes with the outcome only.
+        Args:
+            call: The tool's name, or a `Call`.
+            arguments: The arguments as a mapping or as JSON text.
+            deps: Any object for this call alone; the tool gets it as `Context.deps`.
+            session: The session in which the call is made.
+            idempotency_key: A key that makes repeated calls one; see `call`.
+            live: Whether to leave out the returned value, which is then in the outcome only.
+            check_output: Whether a result that does not fit the tool's output schema is an error.
+
+        Returns:
+            Blocks and progress as they come, and the outcome last.
+
+        Raises:
+            ValueError: An option can't be used as given.
+
+        Example:
+            `async for item in box.stream("report", {"year": 2026}): print(item)`
         """
         made = self._made(call, arguments, session, idempotency_key)
         return self._engine.stream(made, deps, self._selection, live, check_output)
@@ -117,9 +154,20 @@ class View:
         *,
         check_output: bool = False,
     ) -> tuple[Outcome, Tool | None]:
-        """Run one call, tell a listener what it shows on the way, and give the tool that ran.
+        """Run one call, and tell a listener what it shows on the way.
 
-        It costs less than `stream` where a tool shows nothing, which most do.
+        It costs less than `stream` if the tool shows nothing, as most tools do.
+
+        Args:
+            call: The call to run.
+            tell: An async function that gets each block and each progress.
+            check_output: Whether a result that does not fit the tool's output schema is an error.
+
+        Returns:
+            The outcome, and the tool that ran, if one did.
+
+        Example:
+            `outcome, tool = await box.call_telling(Call("report"), show)`
         """
         sink = TellingSink(tell)
         extras = Extras(None, sink, check_output=check_output)
@@ -128,7 +176,15 @@ class View:
         return outcome, extras.tool
 
     async def call_observed(self, call: Call, *, session: str | None = None) -> Outcome:
-        """Run one call; observers with a method `shown(call, item)` hear what it shows."""
+        """Run one call, and tell the observers with a method `shown(call, item)` what it shows.
+
+        Args:
+            call: The call to run.
+            session: The session in which the call is made.
+
+        Returns:
+            The outcome.
+        """
         made = self._made(call, None, session)
         if not self._engine.watchers:
             return await self._run(made, self._selection)
@@ -144,7 +200,22 @@ class View:
         deps: Any = None,
         session: str | None = None,
     ) -> list[Outcome]:
-        """Run calls at the same time; the outcomes come in the order of the calls."""
+        """Run several calls at the same time.
+
+        Args:
+            calls: `Call` objects, or pairs of a name and arguments.
+            deps: Any object for these calls; their tools get it as `Context.deps`.
+            session: The session in which the calls are made.
+
+        Returns:
+            The outcomes, in the order of the calls.
+
+        Raises:
+            TypeError: One of `calls` is a bare name.
+
+        Example:
+            `await box.call_many([("weather", {"city": "Oslo"}), ("weather", {"city": "Rome"})])`
+        """
         listed = list(calls)
         if any(isinstance(each, str) for each in listed):
             raise TypeError("call_many takes Calls and (name, arguments) pairs, not bare names")
@@ -162,7 +233,24 @@ class View:
         session: str | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """Run one call from blocking code, also inside a tool or beside a running loop."""
+        """Run one call from blocking code, also inside a tool or beside a running event loop.
+
+        Args:
+            call: The tool's name, or a `Call`.
+            arguments: The arguments as a mapping or as JSON text.
+            deps: Any object for this call alone; the tool gets it as `Context.deps`.
+            session: The session in which the call is made.
+            idempotency_key: A key that makes repeated calls one; see `call`.
+
+        Returns:
+            The outcome.
+
+        Raises:
+            ValueError: An option can't be used as given.
+
+        Example:
+            `outcome = box.call_sync("weather", {"city": "Oslo"})`
+        """
         made = self._made(call, arguments, session, idempotency_key)
         return blocking_border().wait(
             lambda home: self._run(made, self._selection, Extras(deps, home=home))
@@ -176,9 +264,23 @@ class View:
         agent: str | None = None,
         caller: str | None = None,
     ) -> "View":
-        """Fewer tools: any match within one criterion, and each criterion narrows.
+        """Make a view of fewer tools.
 
-        `agent` and `caller` are on whose behalf its calls are made.
+        A tool is in the view if it matches each criterion that is given. Within one criterion one
+        match is enough.
+
+        Args:
+            names: Names of tools.
+            tags: Tags of tools.
+            groups: Names of groups.
+            agent: The agent for whom the view makes its calls.
+            caller: The name of the person or token for whom the view makes its calls.
+
+        Returns:
+            The narrower view.
+
+        Example:
+            `reader = box.view(tags=["read", "search"], agent="researcher")`
         """
         narrows = not (names is None and tags is None and groups is None)
         above = self._selection
@@ -189,10 +291,19 @@ class View:
     def schemas(
         self, provider: ProviderFormat = "openai", strict: bool = False
     ) -> list[dict[str, Any]]:
-        """The visible tools as a provider wants them described.
+        """Describe the visible tools in a provider's format.
 
-        With `strict` the provider is asked to hold the model to each schema, where
-        it can. `wieldy check` says what is lost or changed on the way.
+        `wieldy check` reports what a format loses or changes.
+
+        Args:
+            provider: The provider's format.
+            strict: Whether the provider is asked to hold the model to each schema, where it can.
+
+        Returns:
+            The definitions, ready for the provider's request.
+
+        Example:
+            `client.chat.completions.create(..., tools=box.schemas("openai"))`
         """
         # Loaded when tools are first described, to keep `import wieldy` light.
         from wieldy.wire.definitions import tool_definitions  # noqa: PLC0415
@@ -205,51 +316,114 @@ class View:
         strict: bool = False,
         count: "Counter | None" = None,
     ) -> "Cost":
-        """About how many tokens the visible tools take in each request, per tool and group."""
+        """Estimate how many tokens the visible tools take in each request.
+
+        Args:
+            provider: The provider's format.
+            strict: Whether the definitions are the strict ones.
+            count: A function that counts the tokens of a text, such as the provider's tokenizer.
+
+        Returns:
+            The tokens per tool, per group and in total.
+
+        Example:
+            `box.cost("anthropic").total`
+        """
         # Loaded when first asked for, to keep `import wieldy` light.
         from wieldy.wire.cost import tool_cost  # noqa: PLC0415
 
         return tool_cost(self, provider, strict, count)
 
     def search(self, query: str, limit: int = 8) -> list[Tool]:
-        """The visible tools that fit the words best."""
+        """Find the visible tools that fit some words best.
+
+        Args:
+            query: The words.
+            limit: The most tools to return.
+
+        Returns:
+            The tools, the best first.
+
+        Example:
+            `box.search("send a mail")`
+        """
         found = (self.get(name) for name in self._index.search(query))
         return list(islice((tool for tool in found if tool is not None), limit))
 
     def all_tools(self) -> list[Tool]:
-        """Every tool of this view, also those of inactive groups and those held back."""
+        """List every tool of this view, including those of inactive groups and those held back.
+
+        Returns:
+            The tools, in order.
+        """
         return [each for each in self._registry.tools() if self._selects(each)]
 
     def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
-        """The tools of this view that run this function, active or not, in order."""
+        """Find the tools of this view that run a function, active or not.
+
+        Args:
+            function: The function.
+
+        Returns:
+            The tools, in order.
+        """
         return [tool for tool in self.all_tools() if is_same_function(tool.function, function)]
 
     def get(self, name: str) -> Tool | None:
-        """The visible tool of this name, or None."""
+        """Find a visible tool.
+
+        Args:
+            name: The tool's name, here or as a provider sees it.
+
+        Returns:
+            The tool, or None if no visible tool has this name.
+        """
         tool = self._registry.find(name)
         return tool if tool is not None and self._shows(tool) else None
 
     def find_tool(self, name: str) -> Tool | None:
-        """The tool of this name, in an active group or not, or None."""
+        """Find a tool of this view, in an active group or not.
+
+        Args:
+            name: The tool's name, here or as a provider sees it.
+
+        Returns:
+            The tool, or None if no tool of this view has this name.
+        """
         tool = self._registry.find(name)
         return tool if tool is not None and self._selects(tool) else None
 
     async def callable_tools(self, scope: Scope = NO_SCOPE) -> list[Tool]:
-        """The visible tools less those whose calls on this behalf are denied in any case.
+        """List the visible tools that a client may call with some arguments, to offer them to it.
 
-        That is what a client is offered. A tool is left out if it is switched off, if the
-        permission mode denies it, or if a rule does, whatever the arguments.
+        A tool is left out if it is switched off, or if the permission mode or a rule denies it
+        whatever the arguments are.
+
+        Args:
+            scope: The agent and the session that would call, unless the view has its own.
+
+        Returns:
+            The tools, in order.
         """
         return await self._engine.permits.callable_tools(self, self._scope.within(scope))
 
     async def rules_in_force(self) -> Hashable:
-        """What differs as soon as other rules are in force; those in the store are read again."""
+        """Read which rules are in force, including those in the store.
+
+        Returns:
+            A value to compare with an earlier one; it differs as soon as other rules are in force.
+        """
         return await self._engine.permits.rules_in_force()
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Tell somebody of each change of the tools, by name, or of groups and rules, by None.
+        """Have a function called after each change of the tools, groups and rules.
 
-        It is told on the thread that makes the change. Gives what ends it.
+        Args:
+            told: A function that gets the name of the tool that changed, or None for a change of
+                several tools, of groups or of rules. It runs on the thread that makes the change.
+
+        Returns:
+            A function that ends the watch.
         """
         return self._registry.watch(told)
 
@@ -270,7 +444,7 @@ class View:
         return sum(1 for _ in self)
 
     def __bool__(self) -> bool:
-        # Whoever writes `box or default` means one that was given, also while it is empty.
+        # A box without tools is still a box: `box or default` must not replace it.
         return True
 
     def __contains__(self, name: object) -> bool:
@@ -307,12 +481,12 @@ class View:
                 return call
         scope = own
         if session is not None or given is not NO_SCOPE:
-            # A view speaks for its agent, whatever a call says of itself.
+            # The view's own agent wins over the agent that the call names.
             own = Scope(own.agent, session or own.session, None, own.caller, own.run)
             scope = own.within(given, given.parent)
         if isinstance(call, Call):
             idempotency_key = idempotency_key or call.idempotency_key
-            # A decision counts only where it was made: a call that comes back is asked about anew.
+            # A decision is valid only where it was made, so a call that comes back has none.
             made = call.replace(scope=scope, decision=None, idempotency_key=idempotency_key)
         else:
             name = call if isinstance(call, str) else str(call)

@@ -27,7 +27,7 @@ from .strategies.xml import Xml
 
 T = TypeVar("T")
 Mappings = Mapping[str, Any] | None
-# What was written is taken as the request when the method is called, not when it is awaited.
+# The request is fixed when the method is called, not when its result is awaited.
 Asked = Coroutine[Any, Any, T]
 STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
     "judge": Judge,
@@ -39,6 +39,8 @@ STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
 class BaseAgent:
     """A model with a prompt of its own, to which requests add theirs.
 
+    The methods that write to a prompt return the agent, so that they can be chained.
+
     Args:
         model: A name such as "openai:gpt-5", or a model object.
         base_url: Where the model is, if not where its provider has it.
@@ -48,6 +50,10 @@ class BaseAgent:
         tool_strategy: "judge", "native" or "xml".
         max_rounds: How many rounds with tools "native" and "xml" may take.
         store: Where calls and chat sessions are kept, such as "sqlite:///wieldy.db".
+        settings: Settings that this agent's own are looked up in last.
+
+    Raises:
+        ValueError: An argument has a value that it can't have.
 
     Example:
         `agent.input("Who wrote Emma?").output({"author": (str, "full name")}).start()`
@@ -108,85 +114,194 @@ class BaseAgent:
     # Slots
 
     def system(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the model should know before anything else."""
+        """Set what the model should know before anything else.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+
+        Example:
+            `agent.system("Today is Monday.", always=True)`
+        """
         return self._set("system", value, mappings, always)
 
     def developer(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the program's author tells the model, where a provider has that role."""
+        """Set what the program's author tells the model, if the provider has that role.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("developer", value, mappings, always)
 
     def role(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """Who the model should be."""
+        """Set who the model should be.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+
+        Example:
+            `agent.role("A patient teacher", always=True)`
+        """
         return self._set("system.your_role", value, mappings, always)
 
     def rule(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the model must keep to."""
+        """Set what the model must keep to.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("system.rule", value, mappings, always)
 
     def user_info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the model should know about the user."""
+        """Set what the model should know about the user.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("system.user_info", value, mappings, always)
 
     def input(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """The question, or the data that the request is about."""
+        """Set the question, or the data that the request is about.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+
+        Example:
+            `agent.input("Who wrote Emma?").start()`
+        """
         return self._set("input", value, mappings, always)
 
     def info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the model may need to know."""
+        """Set what the model may need to know.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("info", value, mappings, always)
 
     def instruct(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the model should do."""
+        """Set what the model should do.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("instruct", value, mappings, always)
 
     def examples(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """How it is done."""
+        """Set examples of how it is done.
+
+        Args:
+            value: Text, or data that is shown as text.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("examples", value, mappings, always)
 
     def output(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What the answer should be.
+        """Set what the answer should be.
 
         Args:
             value: Nested dicts and lists of `(type, description)`, a pydantic model, a JSON
                 Schema, or a type. `str` means text.
-            mappings: What each `${name}` in it stands for.
-            always: Whether it holds for all requests of this agent.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+
+        Example:
+            `agent.output({"author": (str, "full name")})`
         """
         return self._set("output", value, mappings, always)
 
     def attachment(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """Pictures and files: parts as OpenAI's chat API has them."""
+        """Attach pictures and files.
+
+        Args:
+            value: Parts in the form of OpenAI's chat API.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+        """
         return self._set("attachment", value, mappings, always)
 
     def options(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
-        """What is passed on to the provider as it is, such as a temperature."""
+        """Set what is passed on to the provider as it is.
+
+        Args:
+            value: A dict of request fields.
+            mappings: What each `${name}` in the value stands for.
+            always: Whether it holds for all requests of this agent, not only for the next.
+
+        Example:
+            `agent.options({"temperature": 0})`
+        """
         return self._set("options", value, mappings, always)
 
     def set_agent_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
-        """Set a slot for all requests."""
+        """Set a slot for all requests.
+
+        Args:
+            key: The slot's name, such as "system" or "system.rule".
+            value: What the slot holds.
+            mappings: What each `${name}` in the value stands for.
+        """
         return self._set(key, value, mappings, always=True)
 
     def set_request_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
-        """Set a slot for the next request."""
+        """Set a slot for the next request.
+
+        Args:
+            key: The slot's name, such as "input" or "system.rule".
+            value: What the slot holds.
+            mappings: What each `${name}` in the value stands for.
+        """
         return self._set(key, value, mappings, always=False)
 
     def remove_agent_prompt(self, key: str) -> Self:
-        """Take a slot out of all requests."""
+        """Take a slot out of all requests.
+
+        Args:
+            key: The slot's name.
+        """
         self.agent_prompt.remove(key)
         return self
 
     def remove_request_prompt(self, key: str) -> Self:
-        """Take a slot out of the next request."""
+        """Take a slot out of the next request.
+
+        Args:
+            key: The slot's name.
+        """
         self.request_prompt.remove(key)
         return self
 
     def set_chat_history(self, messages: Any) -> Self:
-        """Make this the conversation so far."""
+        """Replace the conversation so far.
+
+        Args:
+            messages: One message or a list of them, such as `{"role": "user", "content": "Hi"}`.
+        """
         self.agent_prompt.replace("chat_history", _listed(messages))
         return self
 
     def add_chat_history(self, messages: Any) -> Self:
-        """Add messages to the conversation so far."""
+        """Add to the conversation so far.
+
+        Args:
+            messages: One message or a list of them, such as `{"role": "user", "content": "Hi"}`.
+        """
         self.agent_prompt.set("chat_history", _listed(messages))
         return self
 
@@ -196,78 +311,160 @@ class BaseAgent:
         return self
 
     def set_settings(self, key: str, value: Any) -> Self:
-        """Change a setting of this agent."""
+        """Change a setting of this agent.
+
+        Args:
+            key: The setting's name.
+            value: Its new value.
+        """
         self.settings.set_settings(key, value)
         return self
 
     # Requests
 
     def get_response(self, *, decide: Decider | None = None) -> Response:
-        """Take what was written as a request; the model is asked when the answer is read.
+        """Take what was written as a request. The model is asked when the answer is read.
 
         Args:
-            decide: Who decides on calls that wait for a person, while the request waits for
-                it: an async function from the receipt to the outcome. It gives the receipt
-                back to leave the call pending.
+            decide: An async function that decides on a call that needs a person, while the request
+                waits. It gets the receipt and returns the outcome, or the receipt itself to leave
+                the call pending.
+
+        Returns:
+            The response, which can be read in several ways.
+
+        Example:
+            `response = agent.input("Who wrote Emma?").get_response()`
         """
         return self._respond(self.request_prompt.take(), decide)
 
     def start(self, **options: Any) -> Any:
-        """Ask, and give the answer's data; takes what `Response.async_get_data` takes.
+        """Ask, and return the answer's data.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Returns:
+            Text, or what `output()` asked for.
 
         Raises:
-            RunInterrupted: a call waits for a person; `pending` has it.
+            RunInterrupted: A call waits for a person; `pending` has it.
+            ModelError: The model gave no answer that can be used.
+            KeysMissing: Keys that `ensure_keys` names are missing.
+
+        Example:
+            `agent.input("Who wrote Emma?").start()`
         """
         return self.get_response().get_data(**options)
 
     def async_start(self, **options: Any) -> Asked[Any]:
-        """Ask, and give the answer's data; takes what `Response.async_get_data` takes."""
+        """Ask, and return the answer's data, like `start`.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Returns:
+            Text, or what `output()` asked for.
+        """
         return self.get_response().async_get_data(**options)
 
     def get_text(self) -> str:
-        """Ask, and give the answer's text."""
+        """Ask, and return the answer's text."""
         return self.get_response().get_text()
 
     def async_get_text(self) -> Asked[str]:
-        """Ask, and give the answer's text."""
+        """Ask, and return the answer's text."""
         return self.get_response().async_get_text()
 
     def get_data(self, **options: Any) -> Any:
-        """Ask, and give the answer's data."""
+        """Ask, and return the answer's data, like `start`.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Returns:
+            Text, or what `output()` asked for.
+        """
         return self.get_response().get_data(**options)
 
     def async_get_data(self, **options: Any) -> Asked[Any]:
-        """Ask, and give the answer's data."""
+        """Ask, and return the answer's data, like `start`.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Returns:
+            Text, or what `output()` asked for.
+        """
         return self.get_response().async_get_data(**options)
 
     def get_data_object(self, **options: Any) -> BaseModel:
-        """Ask, and give the answer as a pydantic object."""
+        """Ask, and return the answer as a pydantic object.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Raises:
+            TypeError: No `output()` was defined, so that the answer is text.
+        """
         return self.get_response().get_data_object(**options)
 
     def async_get_data_object(self, **options: Any) -> Asked[BaseModel]:
-        """Ask, and give the answer as a pydantic object."""
+        """Ask, and return the answer as a pydantic object.
+
+        Args:
+            **options: The options of `Response.async_get_data`.
+
+        Raises:
+            TypeError: No `output()` was defined, so that the answer is text.
+        """
         return self.get_response().async_get_data_object(**options)
 
     def get_meta(self) -> dict[str, Any]:
-        """Ask, and give what is known about the answer."""
+        """Ask, and return the model's name, the tokens used, and why the answer ended."""
         return self.get_response().get_meta()
 
     def async_get_meta(self) -> Asked[dict[str, Any]]:
-        """Ask, and give what is known about the answer."""
+        """Ask, and return the model's name, the tokens used, and why the answer ended."""
         return self.get_response().async_get_meta()
 
     def get_generator(self, type: Any = "delta", **options: Any) -> Generator[Any]:
-        """Ask, and give the answer while it comes."""
+        """Ask, and iterate over the answer while it comes.
+
+        Args:
+            type: What to iterate over; see `Response.get_async_generator`.
+            **options: `events`, the names of the events for the type "specific".
+
+        Returns:
+            The pieces, as they come.
+
+        Example:
+            `for piece in agent.input("Tell a story.").get_generator(): print(piece, end="")`
+        """
         return self.get_response().get_generator(type, **options)
 
     def get_async_generator(self, type: Any = "delta", **options: Any) -> AsyncGenerator[Any]:
-        """Ask, and give the answer while it comes."""
+        """Ask, and iterate over the answer while it comes.
+
+        Args:
+            type: What to iterate over; see `Response.get_async_generator`.
+            **options: `events`, the names of the events for the type "specific".
+
+        Returns:
+            The pieces, as they come.
+        """
         return self.get_response().get_async_generator(type, **options)
 
     def explain(self) -> Explanation:
-        """The messages that would be sent, or, if nothing is written, those that were sent last.
+        """Show the messages that would be sent, or those that were sent last if nothing is written.
 
         With the strategy "judge" and tools, the second request is shown without a result.
+
+        Returns:
+            The request bodies, with estimates of their tokens.
+
+        Example:
+            `print(agent.input("Who wrote Emma?").explain())`
         """
         if not self.request_prompt.get(inherit=False) and self._last is not None:
             return self._last.explain()
@@ -277,12 +474,12 @@ class BaseAgent:
     # Ending
 
     async def async_close(self) -> None:
-        """Let go of the toolbox, if it is this agent's own."""
+        """Close the toolbox, if it is this agent's own."""
         if self._owns_box:
             await self.toolbox.close()
 
     def close(self) -> None:
-        """Let go of the toolbox, if it is this agent's own."""
+        """Close the toolbox, if it is this agent's own."""
         blocking_border().wait(lambda home: self.async_close())
 
     async def __aenter__(self) -> Self:

@@ -28,7 +28,17 @@ class ExtensionHandlers:
         }
 
     def append(self, point: Point, handler: Handler, *, event: str | None = None) -> None:
-        """Add a handler; `event` says after which event a suffix is called, by default each."""
+        """Add a handler.
+
+        Args:
+            point: Where the handler is called.
+            handler: The function.
+            event: The event after which a suffix is called; by default each.
+
+        Raises:
+            ValueError: There is no such point, or it takes no event.
+            TypeError: The handler is no function.
+        """
         if point not in self._handlers:
             raise ValueError(f"There is no point {point!r}; handlers are {', '.join(_POINTS)}.")
         if not callable(handler):

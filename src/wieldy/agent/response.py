@@ -1,4 +1,4 @@
-"""The answer to one request, seen in as many ways as one likes; the model is asked once."""
+"""The answer to one request, which can be read in several ways; the model is asked once."""
 
 import asyncio
 import threading
@@ -32,9 +32,9 @@ _finishing: ContextVar["Response | None"] = ContextVar("wieldy_finishing", defau
 
 
 class Response:
-    """An answer. Whatever is read first asks the model; all views are of that one answer.
+    """An answer. The first read asks the model, and all reads are of that one answer.
 
-    Each view has a blocking form and one to await: `get_data` and `async_get_data`.
+    Each way to read it has a blocking form and one to await: `get_data` and `async_get_data`.
 
     Example:
         `response = agent.input("Who wrote Emma?").get_response(); response.get_text()`
@@ -76,13 +76,13 @@ class Response:
     # Views
 
     async def async_get_text(self) -> str:
-        """The answer's text."""
+        """Return the answer's text, whatever form `output()` asked for."""
         await self._wait_end()
         text: str = self._run.result["text_result"]
         return text
 
     async def async_get_meta(self) -> dict[str, Any]:
-        """The model, the tokens that the provider counted, and why the answer ended."""
+        """Return the model's name, the tokens used, and why the answer ended."""
         await self._wait_end()
         meta: dict[str, Any] = self._run.result["meta"]
         return meta
@@ -96,19 +96,24 @@ class Response:
         max_retries: int = 3,
         raise_ensure_failure: bool = True,
     ) -> Any:
-        """The answer as data: text, or what `output()` asked for.
+        """Return the answer as data: text, or what `output()` asked for.
 
         Args:
             type: "parsed", "original" for the text, or "all" for everything known.
             ensure_keys: Paths that the answer must have, such as `items[*].name`.
-            key_style: How these are written, "dot" or "slash".
-            max_retries: How many further requests are made for keys that are missing.
+            key_style: How these paths are written, "dot" or "slash".
+            max_retries: How many further requests are made for missing keys.
             raise_ensure_failure: Whether keys that are still missing are an error.
 
         Raises:
-            KeysMissing: a `ValueError`; keys were still missing after the last request.
-            StructuredError: a `ValueError`; the answer is not what `output()` asked for.
-            RunInterrupted: a call waits for a person; `pending` has it.
+            KeysMissing: Keys were still missing after the last request. It is a `ValueError`.
+            StructuredError: The answer is not what `output()` asked for. It is a `ValueError`.
+            RunInterrupted: A call waits for a person; `pending` has it.
+            RunCancelled: The request was cancelled.
+            ModelError: The model gave no answer that can be used.
+
+        Example:
+            `data = await response.async_get_data(ensure_keys=["author"])`
         """
         keys = list(listed_names(ensure_keys))
         if keys:
@@ -125,10 +130,13 @@ class Response:
         return self._parsed()
 
     async def async_get_data_object(self, **options: Any) -> BaseModel:
-        """The answer as a pydantic object; takes what `get_data` takes.
+        """Return the answer as a pydantic object.
+
+        Args:
+            **options: The options of `async_get_data`.
 
         Raises:
-            TypeError: the answer is text, because no `output()` was defined.
+            TypeError: No `output()` was defined, so that the answer is text.
         """
         if self._request.form.kind == "text":
             self._request.form.make_object(None)
@@ -138,13 +146,19 @@ class Response:
     def get_async_generator(
         self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
     ) -> AsyncGenerator[Any]:
-        """The answer while it comes.
+        """Iterate over the answer while it comes.
 
         Args:
             type: "delta" for pieces of text; "original" for the model's own events;
                 "instant" for what is known of each value of the JSON; "all" for
                 `(event, data)` pairs; "specific" for those pairs that `events` names.
-            events: The names for "specific".
+            events: The names of the events for "specific".
+
+        Returns:
+            The pieces, as they come.
+
+        Example:
+            `async for piece in response.get_async_generator(): print(piece, end="")`
         """
         view = read_events(self._log, self._request, type, events)
         return self._follow(view)
@@ -152,35 +166,57 @@ class Response:
     # The same for blocking code
 
     def get_text(self) -> str:
-        """The answer's text."""
+        """Return the answer's text."""
         return _blocking(self.async_get_text)
 
     def get_meta(self) -> dict[str, Any]:
-        """The model, the tokens that the provider counted, and why the answer ended."""
+        """Return the model's name, the tokens used, and why the answer ended."""
         return _blocking(self.async_get_meta)
 
     def get_data(self, **options: Any) -> Any:
-        """The answer as data; `async_get_data` says what it takes and raises."""
+        """Return the answer as data, and raise what `async_get_data` raises.
+
+        Args:
+            **options: The options of `async_get_data`.
+
+        Returns:
+            Text, or what `output()` asked for.
+        """
         return _blocking(lambda: self.async_get_data(**options))
 
     def get_data_object(self, **options: Any) -> BaseModel:
-        """The answer as a pydantic object."""
+        """Return the answer as a pydantic object.
+
+        Args:
+            **options: The options of `async_get_data`.
+
+        Raises:
+            TypeError: No `output()` was defined, so that the answer is text.
+        """
         return _blocking(lambda: self.async_get_data_object(**options))
 
     def get_generator(
         self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
     ) -> Generator[Any]:
-        """The answer while it comes; `get_async_generator` says in which forms."""
+        """Iterate over the answer while it comes.
+
+        Args:
+            type: What to iterate over; see `get_async_generator`.
+            events: The names of the events for "specific".
+
+        Returns:
+            The pieces, as they come.
+        """
         return blocking_items(self.get_async_generator(type, events=events))
 
     # About the request
 
     def explain(self) -> Explanation:
-        """The messages that were sent so far, with tokens as estimates."""
+        """Return the messages that were sent so far, with estimates of their tokens."""
         return Explanation(self._request.model, self._run.sent, sent=True)
 
     def cancel(self) -> None:
-        """Stop the request; calls that run are interrupted. Does nothing when it has ended."""
+        """Stop the request and its running calls; does nothing after the request has ended."""
         if self._task is None or self._loop is None or self._loop.is_closed():
             return
         self._loop.call_soon_threadsafe(self._task.cancel)
@@ -239,7 +275,7 @@ class Response:
         await self._wait_end()
 
     async def _guarded(self, wait: Callable[[], Any]) -> Any:
-        """Wait; whoever is cancelled while nobody else waits cancels the request."""
+        """Wait; a reader that is cancelled while nobody else waits cancels the request."""
         with self._lock:
             self._waiting += 1
         try:
@@ -269,7 +305,7 @@ class Response:
                 self._run.ensured = (keys, style, retries)
 
     async def _missing(self, keys: list[str], style: PathStyle, retries: int) -> list[str]:
-        """The keys that are still missing, after further requests where none was made for them."""
+        """The keys that are still missing, after further requests if none was made for them yet."""
         run = self._run
         before, run.ensured = run.ensured, (keys, style, retries)
         missing = run.missing_keys()
@@ -279,7 +315,7 @@ class Response:
         return missing
 
     async def _ask_again(self, missing: list[str], retries: int) -> None:
-        """Go on with a run that had ended before anybody asked for these keys."""
+        """Continue a run that had ended before anybody asked for these keys."""
         run = self._run
         run.log = EventLog()
         run.result["errors"].clear()

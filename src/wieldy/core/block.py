@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from pydantic_core import to_json
 
-# Values of these types need no further look: nothing to await and nothing to iterate.
+# Values of these types are results as they are: there is nothing to await or to iterate over.
 FINAL: set[Any] = {str, int, float, bool, bytes, dict, list, tuple, type(None)}
 
 
 class Showable:
-    """A value that says itself which blocks show it."""
+    """A value that knows which blocks show it."""
 
     __slots__ = ()
 
@@ -19,15 +19,18 @@ class Showable:
         FINAL.add(cls)
 
     def to_blocks(self, shown: "Sequence[Block]" = ()) -> "tuple[Block, ...]":
-        """The blocks that show this value after those that its call has shown before.
+        """The blocks that show this value, after those that its call has already shown.
 
-        A value that repeats what came before it gives only what is new.
+        A value that repeats earlier blocks returns only the new ones.
         """
         raise NotImplementedError
 
 
 class Block(Showable):
-    """A piece of content. `type` tells the kinds apart; `to_dict` gives MCP's JSON shape."""
+    """A piece of content.
+
+    `type` tells the kinds apart. Blocks are `Text`, `Image`, `Audio` and `Resource`.
+    """
 
     __slots__ = ()
     type: ClassVar[str]
@@ -36,11 +39,15 @@ class Block(Showable):
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
-        """This block in MCP's JSON shape."""
+        """This block in MCP's JSON format."""
         raise NotImplementedError
 
     def map_text(self, change: Callable[[str], str]) -> "Block":
-        """The same block with every text in it changed."""
+        """The same block with every text in it changed.
+
+        Args:
+            change: A function from a text to the new text.
+        """
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -55,7 +62,14 @@ class Block(Showable):
 
 
 class Text(Block):
-    """Text for the model or the reader."""
+    """Text for the model or the reader.
+
+    Args:
+        text: The text.
+
+    Example:
+        `return [Text("The chart:"), Image(png)]`
+    """
 
     __slots__ = ("text",)
     type = "text"
@@ -71,16 +85,19 @@ class Text(Block):
 
 
 class RepeatingText(Text):
-    """Text for readers who want all of it so far each time: it holds what was shown before."""
+    """Text that contains everything shown before it, for readers who want all of it each time."""
 
     __slots__ = ()
 
     def texts(self) -> list[str]:
-        """All texts so far, which are one together."""
+        """All texts so far, which together are one."""
         raise NotImplementedError
 
     def with_texts(self, texts: Sequence[str], before: str, again: bool) -> "RepeatingText":
-        """The same with other texts, after `before` was shown; `again` if it was shown itself."""
+        """The same block with other texts.
+
+        `before` is the text that was shown earlier; `again` says whether this block was shown too.
+        """
         raise NotImplementedError
 
 
@@ -98,7 +115,15 @@ class _Media(Block):
 
 
 class Image(_Media):
-    """A picture, from bytes or base64 text."""
+    """A picture.
+
+    Args:
+        data: The bytes, or base64 text.
+        mime_type: The kind of picture.
+
+    Example:
+        `return Image(path.read_bytes(), "image/jpeg")`
+    """
 
     __slots__ = ()
     type = "image"
@@ -108,7 +133,15 @@ class Image(_Media):
 
 
 class Audio(_Media):
-    """Sound, from bytes or base64 text."""
+    """A sound.
+
+    Args:
+        data: The bytes, or base64 text.
+        mime_type: The kind of sound.
+
+    Example:
+        `return Audio(path.read_bytes(), "audio/mpeg")`
+    """
 
     __slots__ = ()
     type = "audio"
@@ -118,7 +151,18 @@ class Audio(_Media):
 
 
 class Resource(Block):
-    """Something with an address: its text, its bytes, or, with neither, a link to it."""
+    """Something with an address: its text, its bytes, or, with neither, a link to it.
+
+    Args:
+        uri: The address.
+        text: The text, if it is text.
+        data: The bytes or base64 text, if it is not.
+        mime_type: The kind of content.
+        name: A name for people.
+
+    Example:
+        `return Resource("file:///notes.md", text=notes, mime_type="text/markdown")`
+    """
 
     __slots__ = ("data", "mime_type", "name", "text", "uri")
     type = "resource"
@@ -160,7 +204,13 @@ class Resource(Block):
 
 
 class Progress:
-    """How far a running call has come. A stream shows it; it is not part of the content."""
+    """How far a running call has come. A stream shows it; it is not part of the content.
+
+    Args:
+        done: How much is done.
+        total: How much there is, if that is known.
+        message: A word about it.
+    """
 
     __slots__ = ("done", "message", "total")
     type = "progress"
@@ -171,7 +221,7 @@ class Progress:
         self.message = message
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts as a plain dict."""
+        """The fields as a plain dict."""
         return {"type": "progress", "done": self.done, "total": self.total, "message": self.message}
 
     def with_message(self, message: str) -> "Progress":
@@ -183,9 +233,12 @@ class Progress:
 
 
 class Notice(Progress):
-    """A message from a server about a call that runs there; `done` says nothing.
+    """A message about a running call, which is not part of its content. It has no progress.
 
-    `level` is one of MCP's, from "debug" to "emergency"; `logger` names who says it.
+    Args:
+        message: The text.
+        level: One of MCP's levels, from "debug" to "emergency".
+        logger: The name of the part that says it.
     """
 
     __slots__ = ("level", "logger")
@@ -212,7 +265,7 @@ class Notice(Progress):
 
 
 def read_block(shape: Mapping[str, Any]) -> Block:
-    """A block from MCP's JSON shape."""
+    """Read a block from MCP's JSON format."""
     inner = shape.get("resource", shape)
     match shape["type"]:
         case "image":
@@ -231,19 +284,19 @@ def read_block(shape: Mapping[str, Any]) -> Block:
 
 
 def to_blocks(value: Any, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
-    """Turn whatever a tool produced into blocks, after those `shown`. Nothing gives nothing."""
+    """Convert whatever a tool returned into blocks, after those in `shown`. None has no blocks."""
     if value is None:
         return ()
     if isinstance(value, Showable):
         return value.to_blocks(shown)
-    # Exactly these: a class of its own may do anything when it is iterated.
+    # Subclasses are excluded: one may run any code when it is iterated over.
     if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)
     return (Text(to_text(value)),)
 
 
 def to_text(value: Any) -> str:
-    """Text stays as it is, anything else becomes JSON, and what JSON can't hold its `repr`."""
+    """Convert a value to text: text stays as it is, the rest becomes JSON or else its `repr`."""
     if isinstance(value, str):
         return value
     try:
@@ -253,12 +306,12 @@ def to_text(value: Any) -> str:
     except KeyboardInterrupt:
         raise
     except BaseException:
-        # Other people's values, which may raise anything when they are looked at.
+        # The value is other people's code, and may raise anything when it is read.
         return _safe_repr(value)
 
 
 def join_text(blocks: Sequence[Block]) -> str:
-    """The text of all blocks that have some, one after the other."""
+    """Join the text of all blocks that have some."""
     return "".join(
         block.text for block in blocks if isinstance(block, Text | Resource) and block.text
     )

@@ -16,7 +16,7 @@ _DIGITS = 12
 
 
 class Status(StrEnum):
-    """How a call stands. All but `PENDING` are ends."""
+    """How a call stands. Every status except `PENDING` is final."""
 
     OK = "ok"
     ERROR = "error"
@@ -30,12 +30,15 @@ class Status(StrEnum):
 class Scope:
     """On whose behalf a call is made.
 
-    Attributes:
+    Args:
         agent: The agent whose view makes the call.
         session: The conversation, or other unit of work, that the call belongs to.
-        parent: The id of the call that this one is nested in.
+        parent: The id of the call whose tool makes this call.
         caller: Who asks: the name of a token or of a person.
         run: The run of an agent that the call is part of.
+
+    Example:
+        `Call("search", {"query": "tea"}, Scope(agent="researcher"))`
     """
 
     __slots__ = ("agent", "caller", "parent", "run", "session")
@@ -65,7 +68,7 @@ class Scope:
         return f"Scope({', '.join(said)})"
 
     def within(self, outer: "Scope", parent: str | None = None) -> "Scope":
-        """This scope with what it leaves unsaid taken from another, and with this parent."""
+        """This scope, with each empty field taken from another scope, and with this parent."""
         return Scope(
             self.agent or outer.agent,
             self.session or outer.session,
@@ -75,7 +78,7 @@ class Scope:
         )
 
     def to_dict(self) -> dict[str, str | None]:
-        """The facts as a plain dict."""
+        """The fields as a plain dict."""
         return {
             "agent": self.agent,
             "session": self.session,
@@ -89,17 +92,25 @@ NO_SCOPE = Scope()
 
 
 def check_id(what: str, text: str) -> None:
-    """Refuse an id that a database could not find again; `what` says what it names."""
+    """Refuse an id that a database could not find again; `what` is the name for the message."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST_ID:
         raise ValueError(f"{what} is text of 1 to {_LONGEST_ID} characters")
 
 
 class Decision:
-    """What a person, or an approver, said about one call.
+    """What a person, or an approver, decided about one call.
 
-    It holds for the tool as it was defined and for the arguments as they were
-    then, and for nothing else. A call that had asked for input carries the
-    `answers`, and the `state` in which its tool left off.
+    It is valid only for the tool as it was defined then, and for the arguments of then.
+
+    Attributes:
+        approved: Whether the call may run.
+        fingerprint: The fingerprint of the tool's definition.
+        arguments_digest: The digest of the arguments.
+        at: When it was decided, in seconds since the epoch.
+        by: Who decided, if they said.
+        reason: Why the call was denied.
+        answers: The answers, if the tool had asked for input.
+        state: The state in which such a tool had stopped.
     """
 
     __slots__ = (
@@ -139,25 +150,25 @@ class Decision:
 
 
 class _Ids:
-    """Ids: a prefix drawn at random, and a counter of fixed width.
+    """Makes ids: a random prefix and a counter of fixed width.
 
-    All are of one length, so that none is the beginning of another.
+    All ids have the same length, so that none is the beginning of another.
     """
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Draw anew; a forked child would otherwise go on with its parent's ids."""
-        # Whoever holds it may be interrupted by a signal, whose handler asks for an id too.
+        """Draw a new prefix; a forked child would otherwise repeat its parent's ids."""
+        # Reentrant: a signal handler may ask for an id while its own thread holds the lock.
         self._lock = threading.RLock()
         self._draw()
 
     def give(self, call: "Call") -> tuple[str, bool]:
-        """The call's id, and whether it has got it just now. From any thread."""
+        """The call's id, and whether the call got it just now. Safe from any thread."""
         made = next(self._made, None)
         while made is None:
-            # Of the threads that have come to the end, one draws anew and the others go on.
+            # If several threads find the counter used up, only the first draws a new prefix.
             with self._lock:
                 made = next(self._made, None)
                 if made is None:
@@ -180,9 +191,18 @@ at_fork(_ids.renew)
 class Call:
     """A request to run one tool. It is never changed after it is made.
 
-    `arguments` are as they were sent: a dict, JSON text, or None. `id` is ours
-    and names this call alone; `provider_id` is what the model called it. Calls
-    with the same `idempotency_key` are one call: the first runs, all get its outcome.
+    Args:
+        tool: The tool's name.
+        arguments: The arguments as they were sent: a mapping, JSON text, or None.
+        scope: On whose behalf the call is made.
+        id: Our id, which names this call alone; by default a new one.
+        provider_id: The id that the model gave the call.
+        decision: What was decided about the call. It is set by the toolbox.
+        idempotency_key: A key that makes repeated calls one: the first runs, and all get its
+            outcome.
+
+    Example:
+        `Call("weather", {"city": "Oslo"})`
     """
 
     __slots__ = (
@@ -219,33 +239,52 @@ class Call:
         return self.named()[0]
 
     def named(self) -> tuple[str, bool]:
-        """Our id, and whether it is new: nobody has given it, nor asked for it before."""
-        # It is made when first asked for: most calls are never looked up.
+        """Our id, and whether it is new: it was neither given nor asked for before."""
+        # The id is made when it is first asked for, because most calls are never looked up.
         return _ids.give(self) if self._id is None else (self._id, False)
 
     def replace(self, **changes: Any) -> "Call":
-        """The same call, same id, with some facts changed."""
+        """Make the same call, with the same id, from other fields.
+
+        Args:
+            **changes: The fields to change, by the names that `Call` takes.
+
+        Returns:
+            The new call.
+
+        Raises:
+            TypeError: A name is not one of those.
+        """
         facts = {name: getattr(self, name) for name in self.__slots__[1:]}
         check_options(Call.replace, changes, (*facts, "id"))
         return Call(**{"id": self.id, **facts, **changes})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A copy is the same call, also where nobody has asked for its id yet.
+        # A copy is the same call, so the id is made before the call is copied.
         facts = (self.tool, self.arguments, self.scope, self.id, self.provider_id)
         return Call, (*facts, self.decision, self.idempotency_key)
 
     def __repr__(self) -> str:
-        # Names only: arguments may hold secrets, and reprs end up in logs.
+        # Only the names are shown: arguments may hold secrets, and reprs end up in logs.
         sent = self.arguments
         names = "…" if isinstance(sent, str) else ", ".join(map(str, sent or ()))
         return f"Call({self.tool}({names}), id={self.id!r})"
 
 
 class Outcome:
-    """How a call ended, or the receipt that it waits.
+    """How a call ended, or the receipt of a call that waits.
 
-    `value` is what the function returned, `content` the same as blocks, `error`
-    why there is no value, `metadata` what happened on the way.
+    Args:
+        call: The call.
+        status: How it stands.
+        value: What the function returned.
+        error: Why there is no value.
+        content: What the tool showed; by default the value as blocks.
+        metadata: What happened on the way.
+        seconds: How long the call took.
+
+    Example:
+        `outcome.value if outcome.ok else outcome.text`
     """
 
     __slots__ = ("_content", "_metadata", "call", "error", "seconds", "status", "value")
@@ -270,7 +309,7 @@ class Outcome:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What happened on the way: duration, repairs, attempts, cost, where a large one went."""
+        """What happened on the way, such as `duration_ms`, `repairs`, `attempts` and `cost`."""
         if self._metadata is None:
             self._metadata = {}
         if self.seconds is not None:
@@ -279,7 +318,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the call ran and gave a value."""
+        """Whether the call ran and returned a value."""
         return self.status is Status.OK
 
     @property
@@ -292,7 +331,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """The content's text; for a failure or a receipt, its message for the model."""
+        """The text of the content; for a failure or a receipt, its message for the model."""
         return join_text(self.content) if self.error is None else str(self.error)
 
     @property
@@ -300,7 +339,19 @@ class Outcome:
         return str(self.error or CallPending(self.call.tool, self.call.id))
 
     def unwrap(self) -> Any:
-        """The value, or raise what went wrong: the tool's own exception, or our error."""
+        """Return the value, or raise what went wrong.
+
+        Returns:
+            What the function returned.
+
+        Raises:
+            CallPending: The call waits for a decision.
+            CallError: The call was refused, stopped, or did not run.
+            Exception: The exception that the tool raised, if it contains no secret.
+
+        Example:
+            `weather = (await box.call("weather", {"city": "Oslo"})).unwrap()`
+        """
         if self.status is Status.OK:
             return self.value
         if self.error is None:
@@ -310,7 +361,12 @@ class Outcome:
         raise self.error
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain form for logs and programs; the arguments are not in it."""
+        """Convert the outcome for logs and programs.
+
+        Returns:
+            Plain data with `call_id`, `tool`, `status`, `content`, `error` and `metadata`. The
+            arguments are not in it.
+        """
         return {
             "call_id": self.call.id,
             "tool": self.call.tool,
@@ -321,13 +377,13 @@ class Outcome:
         }
 
     def __repr__(self) -> str:
-        # The text, not the value: secrets are covered there.
+        # The text is shown and not the value, because secrets are covered in the text.
         shown = self.text if len(self.text) <= 80 else self.text[:80] + "…"
         return f"Outcome({self.call.tool}, {self.status.value}, {shown!r}, id={self.call.id!r})"
 
 
 def asked_for(outcome: Outcome) -> InputNeeded | None:
-    """The question that a tool ended with instead of a value, if it did."""
+    """The `InputNeeded` that the tool raised, if the call ended with one."""
     error = outcome.error
     if isinstance(error, ToolFailed) and isinstance(error.original, InputNeeded):
         return error.original

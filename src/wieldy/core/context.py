@@ -1,4 +1,4 @@
-"""What a tool may ask for: who calls, with what, and a way to show progress."""
+"""What a running tool can ask for: its caller, its call, and a way to show progress."""
 
 from collections.abc import Awaitable, Generator, Mapping
 from math import inf
@@ -11,7 +11,7 @@ from .schema.signature import Injected
 
 
 class _Shown:
-    """The answer of `emit` and `progress`: awaiting it waits for the reader, if it is behind."""
+    """What `emit` and `progress` return. Awaiting it waits for a reader that is behind."""
 
     __slots__ = ("_waiting",)
 
@@ -29,9 +29,12 @@ _SHOWN = _Shown(None)
 class Context(Injected):
     """The running call, as its tool sees it.
 
-    Annotate a parameter with `Context` and it is passed in; the model never sees
-    it. The same methods serve both kinds of function: a coroutine may await
-    `emit` and `progress`, a blocking function just calls them.
+    A parameter annotated with `Context` gets it, and the model never sees that parameter. The
+    same methods serve both kinds of function: a coroutine may await `emit` and `progress`, a
+    blocking function just calls them.
+
+    Example:
+        `async def report(year: int, context: Context) -> str:`
     """
 
     __slots__ = ("_run",)
@@ -41,12 +44,12 @@ class Context(Injected):
 
     @property
     def call_id(self) -> str:
-        """Our id of this call."""
+        """The id of this call."""
         return self._run.call.id
 
     @property
     def tool(self) -> str:
-        """The name under which the tool was called."""
+        """The name by which the tool was called."""
         return self._run.tool_name
 
     @property
@@ -56,7 +59,7 @@ class Context(Injected):
 
     @property
     def deps(self) -> Any:
-        """What the caller passed as `deps=` for this call alone."""
+        """The object that the caller passed as `deps=` for this call alone."""
         return self._run.deps
 
     @property
@@ -66,41 +69,83 @@ class Context(Injected):
 
     @property
     def answers(self) -> Mapping[str, Any] | None:
-        """What was answered to the requests of `InputNeeded`, or None on the way to them."""
+        """The answers to the requests of `InputNeeded`, or None before they were asked for."""
         decision = self._run.call.decision
         return None if decision is None else decision.answers
 
     @property
     def state(self) -> Any:
-        """What the tool gave `InputNeeded` to find again."""
+        """The state that the tool passed to `InputNeeded`."""
         decision = self._run.call.decision
         return None if decision is None else decision.state
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call has ended without this function, so that going on is useless."""
+        """Whether the call has ended without this function, so that its result is not needed."""
         return self._run.stopped or self._run.cancel_requested()
 
     def emit(self, item: Any) -> Awaitable[None]:
-        """Show a block, or a value that becomes one, while the tool runs."""
+        """Show something while the tool runs.
+
+        Args:
+            item: A block, or a value that becomes one.
+
+        Returns:
+            An awaitable that waits for a reader that is behind. It need not be awaited.
+
+        Example:
+            `await context.emit("half of the pages are read")`
+        """
         return self._show(item)
 
     def progress(
         self, done: float, total: float | None = None, message: str | None = None
     ) -> Awaitable[None]:
-        """Say how far the work has come."""
+        """Say how far the work has come.
+
+        Args:
+            done: How much is done.
+            total: How much there is, if that is known.
+            message: A word about it.
+
+        Returns:
+            An awaitable that waits for a reader that is behind. It need not be awaited.
+
+        Example:
+            `await context.progress(3, 10, "reading")`
+        """
         return self._show(Progress(done, total, message))
 
     def notice(
         self, message: str, level: str = "info", logger: str | None = None
     ) -> Awaitable[None]:
-        """Say something about the work that is not part of the result."""
+        """Say something about the work that is not part of the result.
+
+        Args:
+            message: The text.
+            level: How important it is, such as "info" or "warning".
+            logger: The name of the part that says it.
+
+        Returns:
+            An awaitable that waits for a reader that is behind. It need not be awaited.
+
+        Example:
+            `await context.notice("the cache is cold", "warning")`
+        """
         return self._show(Notice(message, level, logger))
 
     def report(self, cost: float = 0.0, **meta: Any) -> None:
-        """Say what the call has cost, and whatever else is worth keeping with it.
+        """Record what the call has cost, and other facts about it.
 
-        Costs add up, also over attempts; of equal names in `meta` the last one counts.
+        Args:
+            cost: The cost so far. Costs add up, also over attempts.
+            **meta: Other facts; the last value of a name counts.
+
+        Raises:
+            ValueError: The cost is negative or no finite number.
+
+        Example:
+            `context.report(cost=0.002, model="small")`
         """
         if isinstance(cost, bool) or not 0 <= cost < inf:
             raise ValueError(f"a cost is a number from 0 up, not {cost!r}")

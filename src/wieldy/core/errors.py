@@ -4,47 +4,47 @@ WieldyError
 ├── DefinitionError      the tool as written can't be offered: change the code
 │   └── NameTaken        the name belongs to another tool: choose a policy
 ├── CallNotFound         no parked call has this id
-├── AlreadyDecided       somebody decided otherwise before
-├── AnswerNeeded         the call asks for answers, and a yes is none
+├── AlreadyDecided       the call was decided otherwise before
+├── AnswerNeeded         the call waits for answers, and approving it gives none
 ├── InputNeeded          raised by a tool that can't go on without answers
 ├── NotKept              the store has no session, state or rule of this name
-├── SessionTaken         there is a session of this name already
+├── SessionTaken         a session of this name exists already
 ├── StoreError           the store can't do what was asked
 │   ├── StoreUnavailable it is locked, full, or can't be reached: try again
 │   ├── StoreTooNew      a newer version made it: upgrade
 │   └── CorruptRow       one of its rows can't be read
-├── ArtifactError        an artifact can't be read or changed as asked
+├── ArtifactError        an artifact can't be read or changed as asked (in store.artifacts)
 │   ├── ArtifactNotFound this session has none of this id, or not this version
 │   ├── ArtifactTaken    the session has one of this id: change it, or choose another id
-│   ├── VersionConflict  somebody changed it meanwhile: read it again
-│   ├── PassageNotFound  the text to replace is not there: send it as it stands there
-│   └── PassageRepeated  it is there more than once: send more of what is around it
-├── DocumentError        a document of tools can't be used: change it, or what is said about it
-├── ServiceError         a service a tool asked gave an error, or no answer; `temporary` says retry
-├── InvalidSource        what was given names no server: change it
+│   ├── VersionConflict  it was changed meanwhile: read it again
+│   ├── PassageNotFound  the text to replace is not there: send it as it is there
+│   └── PassageRepeated  it is there more than once: send more of the text around it
+├── DocumentError        a document of tools can't be used: change it or the options
+├── ServiceError         a tool's service failed or did not answer; `temporary` allows a retry
+├── InvalidSource        the given source is no server: change it
 ├── ServerUnavailable    an MCP server can't be started, reached or understood
-├── RemoteFailure        an MCP server said that the call failed
+├── RemoteFailure        an MCP server reported that the call failed
 ├── ModelError           a model gave no answer that can be used (in model_errors)
-│   ├── UnknownModel     no model can be made of this name: change it
+│   ├── UnknownModel     no model has this name: change it
 │   ├── ModelUnavailable it can't be reached, is overloaded, silent or broke off: try later
 │   ├── ModelRefused     it won't answer this request: change the request, the key or the address
 │   ├── ContextTooLong   the messages don't fit its context: send less
 │   └── ModelAnswerTooLarge  the answer outgrew its limit, and the rest was not read
 ├── RunError             an agent's request ended without an answer (in run_errors)
 │   ├── RunInterrupted   its calls wait for a person: decide on them
-│   ├── RunCancelled     somebody stopped it
+│   ├── RunCancelled     it was cancelled
 │   └── KeysMissing      the answers never had the keys that were asked for
 ├── LockError            the lock file can't be relied upon
 ├── RecordedFailure      stands for what a tool raised in a call read from the store
-└── CallError            what an outcome carries; `Outcome.unwrap` raises it
+└── CallError            the error of an outcome; `Outcome.unwrap` raises it
     ├── ToolNotFound     no such tool for this caller
     ├── InvalidArguments the model should send other arguments
-    ├── InvalidResult    it ran, and its result is not what its tool promises
-    ├── CallDenied       a rule, a mode or a person said no
+    ├── InvalidResult    it ran, and its result does not fit the output schema
+    ├── CallDenied       a rule, a mode or a person refused it
     ├── CallPending      a person has to decide first
     ├── CallTimeout      it took longer than its limit
-    ├── CallInterrupted  somebody stopped it
-    ├── CallUnknown      it started and nobody knows how it ended
+    ├── CallInterrupted  it was stopped
+    ├── CallUnknown      it started, and how it ended is not known
     ├── NotRecorded      it did not run, because it could not be recorded
     │   └── NotChecked   it did not run, because the standing rules could not be read
     ├── KeyTaken         its idempotency key belongs to another call
@@ -58,11 +58,16 @@ from .canonical import plain_json
 
 
 class WieldyError(Exception):
-    """The root of all errors raised by this library."""
+    """The root of all errors that this library raises."""
 
 
 class DefinitionError(WieldyError, ValueError):
-    """A tool can't be described or registered as it is written."""
+    """A tool can't be described or registered as it is written: change the code.
+
+    Attributes:
+        tool: The tool's name.
+        reason: What is wrong with it.
+    """
 
     def __init__(self, tool: str, reason: str) -> None:
         super().__init__(f"Tool {tool!r}: {reason}")
@@ -71,7 +76,11 @@ class DefinitionError(WieldyError, ValueError):
 
 
 class NameTaken(DefinitionError):
-    """The name, or the name that providers would see, belongs to another tool."""
+    """Another tool has the name, or one that providers see as the same: choose `on_conflict`.
+
+    Attributes:
+        holder: The name of the tool that has it.
+    """
 
     def __init__(self, tool: str, holder: str) -> None:
         clash = "is registered already" if tool == holder else f"looks like {holder!r} to providers"
@@ -82,7 +91,11 @@ class NameTaken(DefinitionError):
 
 
 class CallNotFound(WieldyError, LookupError):
-    """No call with this id is or was parked here, or, if `recorded`, is in the ledger."""
+    """No call of this id is or was parked here, or, if `recorded`, is in the ledger.
+
+    Attributes:
+        call_id: The id that was asked for.
+    """
 
     def __init__(self, call_id: str, recorded: bool = False) -> None:
         kind, listing = ("recorded", "ledger.list()") if recorded else ("parked", "pending()")
@@ -91,7 +104,14 @@ class CallNotFound(WieldyError, LookupError):
 
 
 class AlreadyDecided(WieldyError):
-    """The call was decided the other way before."""
+    """The call was decided otherwise before. The earlier decision holds.
+
+    Attributes:
+        call_id: The call's id.
+        verdict: What was decided.
+        by: Who decided, if they said.
+        reason: Why, if they said.
+    """
 
     def __init__(
         self, call_id: str, verdict: str, by: str | None, reason: str | None = None
@@ -106,7 +126,12 @@ class AlreadyDecided(WieldyError):
 
 
 class AnswerNeeded(WieldyError, ValueError):
-    """The call waits for answers; `missing` are those that were not given."""
+    """The call waits for answers that were not given: pass them to `Toolbox.answer`.
+
+    Attributes:
+        call_id: The call's id.
+        missing: The names of the requests without an answer.
+    """
 
     def __init__(self, call_id: str, missing: Sequence[str]) -> None:
         wanted = ", ".join(map(repr, missing))
@@ -118,10 +143,17 @@ class AnswerNeeded(WieldyError, ValueError):
 class InputNeeded(WieldyError):
     """Raised by a tool that can't go on until somebody answers.
 
-    The call then waits like one that needs approval: it can be stored, and its
-    function runs again from the start when `Toolbox.answer` is called, with the
-    answers and the `state` in its `Context`. `requests` are by a name of the tool's
-    choosing, each in the form of MCP's input requests; both are plain JSON.
+    The call then waits like one that needs approval, and can be stored. `Toolbox.answer` runs
+    the function again from the start, with the answers and the state in its `Context`.
+
+    Attributes:
+        requests: The requests, by names that the tool chooses, in the form of MCP's input
+            requests. They are plain JSON.
+        state: What the tool wants to get back as `Context.state`. It is plain JSON.
+        message: The text of the questions.
+
+    Example:
+        `raise InputNeeded.form("Which size?", {"type": "object", "properties": {...}})`
     """
 
     def __init__(self, requests: Mapping[str, Mapping[str, Any]], state: Any = None) -> None:
@@ -141,7 +173,17 @@ class InputNeeded(WieldyError):
         name: str = "answer",
         state: Any = None,
     ) -> "InputNeeded":
-        """One question to a person; `schema` is of the object that answers it."""
+        """Make one question to a person.
+
+        Args:
+            message: The question.
+            schema: The JSON Schema of the object that answers it.
+            name: The name of the request, by which the answer is found.
+            state: What the tool wants to get back as `Context.state`.
+
+        Returns:
+            The exception to raise.
+        """
         wanted = schema or {"type": "object", "properties": {}}
         params = {"mode": "form", "message": message, "requestedSchema": wanted}
         return cls({name: {"method": "elicitation/create", "params": params}}, state)
@@ -154,26 +196,41 @@ def _question(request: Any) -> str:
 
 
 class NotKept(WieldyError, LookupError):
-    """The store keeps nothing of this kind under this name."""
+    """The store has nothing of this kind under this name.
+
+    Attributes:
+        kind: What was looked for: a session, a state or a standing rule.
+        name: The name that was asked for.
+    """
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"The store has no {kind} {_short(name)}.")
+        super().__init__(f"The store has no {kind} {shorten_name(name)}.")
         self.kind = kind
         self.name = name
 
 
 class SessionTaken(WieldyError, ValueError):
-    """There is a session of this name, and it is not written over."""
+    """A session of this name exists, and is not overwritten: delete it, or choose another name.
+
+    Attributes:
+        session: The session's id.
+    """
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"There is a session {_short(session)} already. Delete it first, or use another name."
+            f"There is a session {shorten_name(session)} already. "
+            "Delete it first, or use another name."
         )
         self.session = session
 
 
 class StoreError(WieldyError):
-    """The store can't do what was asked; `next_step` says what helps."""
+    """The store can't do what was asked.
+
+    Attributes:
+        reason: Why.
+        next_step: What helps.
+    """
 
     def __init__(self, reason: str, next_step: str) -> None:
         super().__init__(f"The store: {reason}. {next_step}")
@@ -182,11 +239,16 @@ class StoreError(WieldyError):
 
 
 class StoreUnavailable(StoreError):
-    """The store can't be used now; later it may."""
+    """The store is locked, full or out of reach: try again later."""
 
 
 class StoreTooNew(StoreError):
-    """The database was made by a newer version of this library."""
+    """A newer version of this library made the database: upgrade, or use another store.
+
+    Attributes:
+        found: The migration that the database is at.
+        known: The last migration that this version knows.
+    """
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
@@ -198,7 +260,11 @@ class StoreTooNew(StoreError):
 
 
 class CorruptRow(StoreError):
-    """A row of the store can't be read, and is not acted upon."""
+    """A row of the store can't be read, and is not used: restore it from a copy, or delete it.
+
+    Attributes:
+        call_id: The id of the call in the row.
+    """
 
     def __init__(self, call_id: str, reason: str) -> None:
         super().__init__(
@@ -208,84 +274,13 @@ class CorruptRow(StoreError):
         self.call_id = call_id
 
 
-class ArtifactError(WieldyError):
-    """An artifact can't be read or changed as asked."""
-
-
-class ArtifactNotFound(ArtifactError, LookupError):
-    """The session has no artifact of this id, or the artifact has no such version."""
-
-    def __init__(self, id: str, version: int | None = None, current: int | None = None) -> None:
-        if current is None:
-            said = f"There is no artifact {_short(id)} in this session."
-        else:
-            said = f"Artifact {_short(id)} has no version {version}. Its last is {current}."
-        super().__init__(said)
-        self.id = id
-        self.version = version
-        self.current = current
-
-
-class ArtifactTaken(ArtifactError):
-    """The session has an artifact of this id already."""
-
-    def __init__(self, id: str) -> None:
-        super().__init__(
-            f"There is an artifact {_short(id)} in this session already. "
-            "Update or rewrite it, or choose another id."
-        )
-        self.id = id
-
-
-class VersionConflict(ArtifactError):
-    """The artifact is not at the version that the writer has seen; nothing was changed."""
-
-    def __init__(self, id: str, expected: int, current: int) -> None:
-        super().__init__(
-            f"Artifact {_short(id)} is at version {current}, and the change was made for "
-            f"version {expected}. Read it again and change that."
-        )
-        self.id = id
-        self.expected = expected
-        self.current = current
-
-
-class PassageNotFound(ArtifactError):
-    """The text to replace is not in the artifact, nor anything near enough to it.
-
-    `closest` is the passage that comes nearest, None if it was not looked for.
-    """
-
-    def __init__(
-        self, id: str, reason: str, closest: str | None = None, similarity: float = 0.0
-    ) -> None:
-        shown = ""
-        if closest:
-            most = 2000
-            rest = len(closest) - most
-            cut = f"… ({rest:,} more characters)" if rest > 0 else ""
-            shown = f" The closest passage is {similarity:.0%} alike:\n{closest[:most]}{cut}"
-        super().__init__(f"Artifact {_short(id)} was not changed: {reason}{shown}")
-        self.id = id
-        self.reason = reason
-        self.closest = closest
-        self.similarity = similarity
-
-
-class PassageRepeated(ArtifactError):
-    """The text to replace is in the artifact more than once."""
-
-    def __init__(self, id: str, count: int) -> None:
-        super().__init__(
-            f"Artifact {_short(id)} was not changed: the passage to replace is in it {count} "
-            "times. Send more of the text around the one that is meant."
-        )
-        self.id = id
-        self.count = count
-
-
 class DocumentError(WieldyError, ValueError):
-    """A document that describes tools can't be used, as a whole or in one place."""
+    """A document that describes tools can't be used, as a whole or in one place: change it.
+
+    Attributes:
+        source: The document, and the place in it.
+        reason: What is wrong there.
+    """
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source}: {reason}")
@@ -294,10 +289,13 @@ class DocumentError(WieldyError, ValueError):
 
 
 class ServiceError(WieldyError):
-    """A service that a tool asked gave an error, or no answer at all.
+    """A service that a tool uses answered with an error, or not at all. Tools raise it.
 
-    A tool raises it. Only a `temporary` one is tried again, and not before
-    `retry_after` seconds have passed.
+    Attributes:
+        status: The HTTP status, if there was an answer.
+        body: The text of the answer.
+        temporary: Whether the call may be tried again.
+        retry_after: Seconds to wait before that, if the service said so.
     """
 
     def __init__(
@@ -317,7 +315,12 @@ class ServiceError(WieldyError):
 
 
 class InvalidSource(WieldyError, ValueError):
-    """What was given as a source of tools can't be one."""
+    """The given source of tools can't be one: change it.
+
+    Attributes:
+        source: What was given.
+        reason: What is wrong with it.
+    """
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(f"{source}: {reason}")
@@ -326,7 +329,13 @@ class InvalidSource(WieldyError, ValueError):
 
 
 class ServerUnavailable(WieldyError, ConnectionError):
-    """An MCP server can't be used; `stderr` has the last lines it wrote, where it is a process."""
+    """An MCP server can't be started, reached or understood.
+
+    Attributes:
+        server: The server's name.
+        reason: Why.
+        stderr: The last lines that it wrote to stderr, if it is a process.
+    """
 
     def __init__(self, server: str, reason: str, stderr: str = "") -> None:
         said = f"\nIts last words on stderr:\n{stderr}" if stderr else ""
@@ -337,7 +346,12 @@ class ServerUnavailable(WieldyError, ConnectionError):
 
 
 class RemoteFailure(WieldyError):
-    """An MCP server answered a call with an error; `content` is what it showed with it."""
+    """An MCP server answered a call with an error.
+
+    Attributes:
+        content: The blocks that came with the error.
+        code: The JSON-RPC error code, if there was one.
+    """
 
     def __init__(
         self, message: str, content: Sequence[object] = (), code: int | None = None
@@ -348,7 +362,13 @@ class RemoteFailure(WieldyError):
 
 
 class LockError(WieldyError):
-    """A lock file can't be relied upon, and nothing is taken from it."""
+    """A lock file can't be relied upon, and nothing is taken from it.
+
+    Attributes:
+        path: The file.
+        reason: What is wrong with it.
+        next_step: What helps.
+    """
 
     def __init__(self, path: str, reason: str, next_step: str) -> None:
         super().__init__(f"The lock {path}: {reason}. {next_step}")
@@ -358,25 +378,35 @@ class LockError(WieldyError):
 
 
 class RecordedFailure(WieldyError):
-    """What a tool raised, as the store remembers it: its words, not the exception itself."""
+    """Stands for what a tool raised, in a call read from the store: only its text is kept."""
 
 
 class CallError(WieldyError):
-    """Why a call has no value. It travels in `Outcome.error` and is not raised by the engine."""
+    """Why a call has no value. It is in `Outcome.error`, and `Outcome.unwrap` raises it."""
 
 
 class ToolNotFound(CallError, LookupError):
-    """The caller can't see a tool of this name."""
+    """The caller can't see a tool of this name.
+
+    Attributes:
+        name: The name that was called.
+        near: Similar names that the caller can see.
+    """
 
     def __init__(self, name: str, near: Sequence[str] = (), reason: str | None = None) -> None:
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        super().__init__((reason or f"There is no tool named {_short(name)}.") + hint)
+        super().__init__((reason or f"There is no tool named {shorten_name(name)}.") + hint)
         self.name = name
         self.near = tuple(near)
 
 
 class InvalidArguments(CallError, ValueError):
-    """The arguments don't fit the tool's schema and could not be repaired."""
+    """The arguments don't fit the tool's schema and could not be repaired: send others.
+
+    Attributes:
+        tool: The tool's name.
+        problems: What is wrong, one text for each problem.
+    """
 
     def __init__(self, tool: str, problems: Sequence[str]) -> None:
         super().__init__(f"Invalid arguments for {tool}: {'; '.join(problems)}")
@@ -385,9 +415,11 @@ class InvalidArguments(CallError, ValueError):
 
 
 class InvalidResult(CallError):
-    """The call ran, and what it gave does not fit the tool's output schema.
+    """The call ran, and its result, which the outcome keeps, does not fit the output schema.
 
-    The outcome keeps the value.
+    Attributes:
+        tool: The tool's name.
+        problem: What does not fit.
     """
 
     def __init__(self, tool: str, problem: str) -> None:
@@ -397,7 +429,12 @@ class InvalidResult(CallError):
 
 
 class CallDenied(CallError, PermissionError):
-    """The call was not allowed to run, and did not."""
+    """A rule, a mode or a person refused the call, and it did not run.
+
+    Attributes:
+        tool: The tool's name.
+        reason: Why.
+    """
 
     def __init__(self, tool: str, reason: str) -> None:
         super().__init__(f"The call of {tool} was denied: {reason}")
@@ -406,7 +443,12 @@ class CallDenied(CallError, PermissionError):
 
 
 class CallPending(CallError):
-    """The call waits for a decision."""
+    """The call waits for a decision: use `Toolbox.approve`, `deny` or `wait`.
+
+    Attributes:
+        tool: The tool's name.
+        call_id: The call's id.
+    """
 
     def __init__(self, tool: str, call_id: str) -> None:
         super().__init__(f"The call of {tool} waits for approval as {call_id}.")
@@ -415,7 +457,12 @@ class CallPending(CallError):
 
 
 class CallTimeout(CallError, TimeoutError):
-    """The call took longer than its limit."""
+    """The call took longer than its limit.
+
+    Attributes:
+        tool: The tool's name.
+        seconds: The limit.
+    """
 
     def __init__(self, tool: str, seconds: float) -> None:
         super().__init__(f"{tool} did not finish within {seconds:g} s.")
@@ -424,7 +471,11 @@ class CallTimeout(CallError, TimeoutError):
 
 
 class CallInterrupted(CallError):
-    """The call was stopped before it ended."""
+    """The call was stopped before it ended.
+
+    Attributes:
+        tool: The tool's name.
+    """
 
     def __init__(self, tool: str) -> None:
         super().__init__(f"The call of {tool} was interrupted.")
@@ -432,7 +483,12 @@ class CallInterrupted(CallError):
 
 
 class CallUnknown(CallError):
-    """The function ran, or may have run, and its result is not recorded."""
+    """The function ran, or may have run, and its result is not recorded: find out what it did.
+
+    Attributes:
+        tool: The tool's name.
+        reason: Why it is not known.
+    """
 
     def __init__(self, tool: str, reason: str) -> None:
         super().__init__(f"It is not known how the call of {tool} ended: {reason}")
@@ -441,7 +497,12 @@ class CallUnknown(CallError):
 
 
 class NotRecorded(CallError):
-    """The call was to be recorded before it ran; it could not be, and did not run."""
+    """The call could not be recorded, and therefore did not run.
+
+    Attributes:
+        tool: The tool's name.
+        reason: Why.
+    """
 
     obstacle = "it can't be recorded"
 
@@ -452,13 +513,18 @@ class NotRecorded(CallError):
 
 
 class NotChecked(NotRecorded):
-    """Nobody could say whether a standing rule forbids the call, and it did not run."""
+    """The standing rules could not be read, and therefore the call did not run."""
 
     obstacle = "the standing rules can't be read"
 
 
 class KeyTaken(CallError):
-    """A call with this id or idempotency key exists, with another tool or other arguments."""
+    """Another call, with another tool or other arguments, has this id or key: use a new key.
+
+    Attributes:
+        tool: The tool's name.
+        first: The id of the call that has it.
+    """
 
     def __init__(self, tool: str, first: str) -> None:
         super().__init__(
@@ -470,10 +536,12 @@ class KeyTaken(CallError):
 
 
 class ToolFailed(CallError):
-    """The tool's function raised; `original` is the exception itself.
+    """The tool's function raised an exception.
 
-    `redacted` says that the original tells a secret, itself or by what it is chained to;
-    `streaming` that it was raised by a generator, which may have given something before.
+    Attributes:
+        original: The exception itself.
+        redacted: Whether the exception, or what it is chained to, contains a secret.
+        streaming: Whether a generator raised it, which may have yielded something before.
     """
 
     def __init__(
@@ -492,7 +560,7 @@ class ToolFailed(CallError):
 
 
 def describe_exception(exception: BaseException) -> str:
-    """Say what an exception says, with its class, whatever its `__str__` does."""
+    """The text of an exception with its class, whatever its `__str__` does."""
     try:
         text = str(exception)
     except KeyboardInterrupt:
@@ -503,6 +571,6 @@ def describe_exception(exception: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _short(name: object, limit: int = 80) -> str:
+def shorten_name(name: object, limit: int = 80) -> str:
     text = repr(name)
     return text if len(text) <= limit else text[:limit] + "…"

@@ -4,7 +4,12 @@ from .errors import WieldyError
 
 
 class ModelError(WieldyError):
-    """A model gave no answer that can be used; `model` is its name."""
+    """A model gave no answer that can be used.
+
+    Attributes:
+        model: The model's name.
+        reason: Why.
+    """
 
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(f"{model}: {reason}")
@@ -13,14 +18,16 @@ class ModelError(WieldyError):
 
 
 class UnknownModel(ModelError, ValueError):
-    """No model can be made of this name."""
+    """No model has this name: change it."""
 
 
 class ModelUnavailable(ModelError, ConnectionError):
-    """The model can't be reached, is overloaded, fell silent or broke off.
+    """The model can't be reached, is overloaded, fell silent or broke off: try again later.
 
-    `retry_after` is how many seconds the provider wants to be left alone, where it said.
-    `began` says that a part of the answer had come, so that nothing was tried again.
+    Attributes:
+        status: The HTTP status, if there was an answer.
+        retry_after: How many seconds the provider asks to wait, if it said so.
+        began: Whether part of the answer had come, so that the request was not repeated.
     """
 
     def __init__(
@@ -39,7 +46,11 @@ class ModelUnavailable(ModelError, ConnectionError):
 
 
 class ModelRefused(ModelError):
-    """The provider won't answer this request, and asking again would not help."""
+    """The provider won't answer this request, and repeating it would not help: change it.
+
+    Attributes:
+        status: The HTTP status, if there was an answer.
+    """
 
     def __init__(self, model: str, reason: str, status: int | None = None) -> None:
         super().__init__(model, reason)
@@ -47,9 +58,12 @@ class ModelRefused(ModelError):
 
 
 class ContextTooLong(ModelError, ValueError):
-    """The messages don't fit the model's context; `tokens` is an estimate of them.
+    """The messages don't fit the model's context: send less.
 
-    `tokens` and `window` are None where the provider noticed it and did not say.
+    Attributes:
+        tokens: An estimate of the request's tokens, or None if the provider noticed it.
+        window: How many tokens the context has, or None if that is not known.
+        excess: How many tokens are too many, or None.
     """
 
     def __init__(
@@ -68,7 +82,11 @@ class ContextTooLong(ModelError, ValueError):
 
 
 class ModelAnswerTooLarge(ModelError):
-    """The answer outgrew `limit` bytes; the rest was not read."""
+    """The answer outgrew its limit, and the rest was not read: pass a larger `max_answer`.
+
+    Attributes:
+        limit: The limit in bytes.
+    """
 
     def __init__(self, model: str, limit: int) -> None:
         super().__init__(

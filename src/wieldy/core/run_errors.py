@@ -11,7 +11,11 @@ class RunError(WieldyError):
 
 
 class RunInterrupted(RunError):
-    """Calls of the request wait for a person; `pending` are those calls."""
+    """Calls of the request wait for a person: decide on them, and ask again.
+
+    Attributes:
+        pending: The parked calls.
+    """
 
     def __init__(self, pending: Sequence[Any]) -> None:
         names = ", ".join(f"{each.call.tool} ({each.call.id})" for each in pending)
@@ -20,14 +24,19 @@ class RunInterrupted(RunError):
 
 
 class RunCancelled(RunError):
-    """The request was cancelled before its answer was there."""
+    """The request was cancelled before it had an answer."""
 
     def __init__(self) -> None:
         super().__init__("The request was cancelled. Start it again to get an answer.")
 
 
 class KeysMissing(RunError, ValueError):
-    """The answers have not had the keys that were asked for; `missing` are those."""
+    """The answers never had the keys that were asked for.
+
+    Attributes:
+        missing: The paths of the missing keys.
+        retries: How many further requests were made for them.
+    """
 
     def __init__(self, missing: Sequence[str], retries: int) -> None:
         keys = ", ".join(map(repr, missing))

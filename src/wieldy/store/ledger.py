@@ -30,7 +30,20 @@ class Ledger:
         self._store = store
 
     async def get(self, call_id: str) -> Entry | None:
-        """The recorded call of this id, or None; `CorruptRow` if its row can't be read."""
+        """Find a recorded call.
+
+        Args:
+            call_id: The call's id.
+
+        Returns:
+            The recorded call, or None if there is none of this id.
+
+        Raises:
+            CorruptRow: The call's row can't be read.
+
+        Example:
+            `entry = await box.ledger.get(outcome.call.id)`
+        """
         row = await self._store.read(lambda connection: transitions.find_row(connection, call_id))
         return None if row is None else read_shown(row)
 
@@ -43,9 +56,23 @@ class Ledger:
         until: datetime | float | None = None,
         limit: int | None = 50,
     ) -> "list[Entry]":
-        """Recorded calls, the newest first. `status` is a state of the row.
+        """List recorded calls, the newest first.
 
-        What a damaged row held is unknown, and stands as that in its place.
+        A damaged row appears in its place as a call of unknown end.
+
+        Args:
+            status: Only calls in this state.
+            tool: Only calls of this tool.
+            session: Only calls made in this session.
+            since: Only calls made at this time or later: a datetime, or seconds since the epoch.
+            until: Only calls made before this time.
+            limit: The most calls to list; None lists all.
+
+        Returns:
+            The recorded calls.
+
+        Example:
+            `for entry in await box.ledger.list(status="error"): print(entry.text)`
         """
         query = CallFilter(status, tool, session, since, until).newest.limit(limit)
 
@@ -62,18 +89,38 @@ class Ledger:
         since: datetime | float | None = None,
         until: datetime | float | None = None,
     ) -> AsyncGenerator[Entry, None]:
-        """All that `list` would give, one by one, in memory that does not grow with them.
+        """Iterate over all that `list` would return, in memory that does not grow with it.
 
-        Calls that are made meanwhile are newer than the first, and not among them.
+        Calls that are made during the iteration are not part of it.
+
+        Args:
+            status: Only calls in this state.
+            tool: Only calls of this tool.
+            session: Only calls made in this session.
+            since: Only calls made at this time or later: a datetime, or seconds since the epoch.
+            until: Only calls made before this time.
+
+        Returns:
+            The recorded calls, one by one.
+
+        Example:
+            `async for entry in box.ledger.walk(tool="search"): print(entry.cost)`
         """
         async for row in newest_rows(self._store, CallFilter(status, tool, session, since, until)):
             yield read_entry_or_say(row)
 
     async def ids(self, prefix: str = "", limit: int | None = 50) -> tuple[str, ...]:
-        """The ids of recorded calls that begin with this text, the newest call first.
+        """List the ids of recorded calls, the newest call first.
 
-        With a prefix they are in the reverse order of the ids, which is that of time
-        among the calls of one process.
+        With a prefix the ids come in reverse alphabetical order, which is the order of time among
+        the calls of one process.
+
+        Args:
+            prefix: The text that the ids begin with.
+            limit: The most ids to list; None lists all.
+
+        Returns:
+            The ids.
         """
 
         def find(connection: Connection) -> Sequence[str]:
@@ -91,10 +138,22 @@ class Ledger:
         session: str | None = None,
         last: int = 0,
     ) -> AsyncIterator[Entry]:
-        """The `last` calls, the oldest first, then each call as it comes and when it changes.
+        """Iterate over calls as they are made and as they change, until the reader stops.
 
-        It goes on until its reader stops. A call that comes to stand as `status` is
-        given then. None is missed as long as clocks differ by less than a minute.
+        A call is given when it comes to be in the state `status`. No call is missed as long as the
+        clocks of the processes differ by less than a minute.
+
+        Args:
+            status: Only calls in this state.
+            tool: Only calls of this tool.
+            session: Only calls made in this session.
+            last: How many earlier calls to begin with, the oldest first.
+
+        Returns:
+            The recorded calls.
+
+        Example:
+            `async for entry in box.ledger.follow(last=10): print(entry.state, entry.call.tool)`
         """
         asked = CallFilter(status, tool, session)
         async for entry in Following(self._store, asked).entries(last):
@@ -109,7 +168,26 @@ class Ledger:
         value: Any = None,
         reason: str | None = None,
     ) -> Entry:
-        """Say how a call of unknown end did end: `ok` or `error`, as a person found out."""
+        """Record how a call of unknown end did end, as a person found out.
+
+        Args:
+            call_id: The call's id.
+            status: "ok" or "error".
+            by: Who found out, for the record.
+            value: What the call returned.
+            reason: Why it failed, or what was found.
+
+        Returns:
+            The recorded call.
+
+        Raises:
+            CallNotFound: There is no recorded call of this id.
+            AlreadyDecided: The end of the call is known.
+            ValueError: The status is neither "ok" nor "error".
+
+        Example:
+            `await box.ledger.settle(call_id, "ok", by="ann", value="sent")`
+        """
         if status not in _SETTLED:
             raise ValueError(f"a call is settled as ok or error, not {status!r}")
         ended = _settlement(Call("", id=call_id), Status(status), by, value, reason)

@@ -18,16 +18,24 @@ from .row_values import (
     to_column,
 )
 
-# What a damaged row may be damaged in.
+# The columns that may be damaged.
 _READ = ("arguments", "value", "content", "metadata", "seconds", "repairs", "late")
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class Entry(Outcome):
-    """A recorded call. It is an outcome whose value is plain JSON, whatever the function gave.
+    """A recorded call: an outcome whose value is plain JSON, whatever the function returned.
 
-    `state` is the row's own: `status` is `PENDING` until the call has ended, and
-    an expired call has the status `DENIED`.
+    Attributes:
+        state: The state in the ledger. `status` is `PENDING` until the call has ended, and
+            `DENIED` for an expired call.
+        fingerprint: The fingerprint of the tool's definition.
+        owner: The process that runs the call, while it does.
+        asked: The digest of the arguments that the call was first made with.
+        partial: Whether some of the arguments were not kept.
+        proposed_at: When the call was made, in seconds since the epoch.
+        started_at: When the function was entered.
+        ended_at: When the call ended.
     """
 
     __slots__ = (
@@ -64,28 +72,28 @@ class Entry(Outcome):
 
     @property
     def attempts(self) -> int:
-        """How often the function was entered, as far as it is known."""
+        """How often the function was entered, as far as that is known."""
         entered = 1 if self.started_at is not None else 0
         return int(self.metadata.get("attempts", entered))
 
     @property
     def cost(self) -> float | None:
-        """What the tool said that the call has cost."""
+        """The cost that the tool reported."""
         return self.metadata.get("cost")
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What else the tool said about the call."""
+        """The other facts that the tool reported."""
         return dict(self.metadata.get("meta", {}))
 
     @property
     def ended(self) -> bool:
-        """Whether the call has come to an end, if only to an unknown one."""
+        """Whether the call has ended, even if it is unknown how."""
         return self.state in ENDS
 
     @property
     def free(self) -> bool:
-        """Whether it is approved, and nobody has taken it to run it."""
+        """Whether the call is approved and no process has claimed it yet."""
         return self.state == "approved" and self.owner is None
 
     def outcome(self) -> Outcome:
@@ -97,7 +105,7 @@ class Entry(Outcome):
 
 
 def read_entry(row: Any) -> Entry:
-    """The entry of a row; `CorruptRow` if it can't be read."""
+    """The entry of a row; `CorruptRow` if the row can't be read."""
     try:
         return Entry(row)
     except _UNREADABLE as error:
@@ -112,7 +120,7 @@ def read_shown(row: Any) -> Entry:
 
 
 def read_entry_or_say(row: Any) -> Entry:
-    """The entry to be shown, or in its place an unknown one that says what is wrong with it."""
+    """The entry of a row, or an entry of unknown end that says what is wrong with the row."""
     try:
         return read_shown(row)
     except CorruptRow as error:
@@ -146,7 +154,7 @@ def read_parked(row: Any) -> Parked:
 
 
 def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
-    """How long a call took; earlier versions kept that with what else happened."""
+    """How long a call took; earlier versions kept that in the metadata."""
     if row.seconds is not None:
         return float(row.seconds)
     taken = metadata.get("duration_ms")

@@ -9,11 +9,21 @@ _MOST = 10**15
 class Retention:
     """What a store keeps; None is no bound.
 
-    `days` is how long calls stay after their end, sessions after their last message,
-    and artifacts after their last change. `calls` are the newest calls of the whole
-    store, `messages` the newest of each session, `versions` the newest of each
-    artifact. What is pending, approved, started or unknown always stays.
-    Without any bound a process removes nothing by itself, and leaves that to others.
+    Calls that are pending, approved, started or of unknown end are always kept. A process without
+    any bound removes nothing.
+
+    Attributes:
+        days: How long calls are kept after their end, sessions after their last message, and
+            artifacts after their last change.
+        calls: How many of the newest calls the whole store keeps.
+        messages: How many of the newest messages each session keeps.
+        versions: How many of the newest versions each artifact keeps.
+
+    Raises:
+        ValueError: A bound is not a number above 0.
+
+    Example:
+        `Toolbox(store="sqlite:///wieldy.db", retention=Retention(days=30))`
     """
 
     days: float | None = 90
@@ -23,7 +33,7 @@ class Retention:
 
     @classmethod
     def unbounded(cls) -> "Retention":
-        """No bound at all: for who only looks at a store that others keep."""
+        """No bound at all, for a process that only reads a store that others prune."""
         return cls(days=None, calls=None, messages=None, versions=None)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ _MOST = 2**62
 
 
 class Session:
-    """A chat history, as it is listed."""
+    """A chat history, as `Sessions.list` shows it."""
 
     __slots__ = ("created_at", "id", "messages", "updated_at")
 
@@ -38,14 +38,28 @@ class Session:
 class Sessions:
     """The chat histories of a store. A message is any JSON value.
 
-    Positions count from 0, the first message that a session ever had.
+    A message's position is its number, counted from the first message that the session ever had.
     """
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def append(self, session: str, *messages: Any) -> int:
-        """Add messages at the end, together and in order; gives the position after the last."""
+        """Add messages at the end, all together and in order.
+
+        Args:
+            session: The session's id; a new one begins a session.
+            *messages: The messages.
+
+        Returns:
+            The position after the last message.
+
+        Raises:
+            ValueError: The id is empty or too long, or a message can't be JSON.
+
+        Example:
+            `await box.sessions.append("ann", {"role": "user", "content": "Hello"})`
+        """
         check_id("a session", session)
         texts = [_text(message, f"message {n}") for n, message in enumerate(messages)]
         attempt = _Append(session, texts)
@@ -54,7 +68,19 @@ class Sessions:
     async def read(
         self, session: str, limit: int | None = None, *, upto: int | None = None
     ) -> list[Any]:
-        """The messages in order: all, or the last `limit` of those before the position `upto`."""
+        """Read the messages in order.
+
+        Args:
+            session: The session's id.
+            limit: Only the last messages, this many; None reads all.
+            upto: Only messages before this position.
+
+        Returns:
+            The messages, none if there is no such session.
+
+        Example:
+            `history = await box.sessions.read("ann", limit=20)`
+        """
         limit, upto = _count("limit", limit), _count("upto", upto)
         query = select(messages.c.message).where(messages.c.session == session)
         if upto is not None:
@@ -64,9 +90,22 @@ class Sessions:
         return [json.loads(text) for text in reversed(found)]
 
     async def fork(self, session: str, new: str, upto: int | None = None) -> int:
-        """Begin a session with another's messages, all or those before the position `upto`.
+        """Begin a session with the messages of another one.
 
-        Gives the position after the last. `SessionTaken` if there is a session `new`.
+        Args:
+            session: The id of the session to copy.
+            new: The id of the new session.
+            upto: Copy only messages before this position.
+
+        Returns:
+            The position after the last message.
+
+        Raises:
+            SessionTaken: There is a session `new` already.
+            NotKept: There is no session of this id.
+
+        Example:
+            `await box.sessions.fork("ann", "ann-again", upto=4)`
         """
         check_id("a session", new)
         upto = _count("upto", upto)
@@ -74,9 +113,15 @@ class Sessions:
         return await self._store.write(lambda c: _fork(c, session, new, upto, mark, now))
 
     async def delete(self, session: str) -> bool:
-        """Forget the messages of a session; whether there were any.
+        """Delete the messages of a session.
 
-        `box.store.delete_session` forgets all that belongs to it.
+        `box.store.delete_session` deletes everything that belongs to it.
+
+        Args:
+            session: The session's id.
+
+        Returns:
+            Whether there was such a session.
         """
         found: list[bool] = []
 
@@ -90,14 +135,31 @@ class Sessions:
         return await self._store.write(remove)
 
     async def list(self, limit: int | None = 50) -> "list[Session]":
-        """The sessions, those last written to in front."""
+        """List the sessions, the one written to last first.
+
+        Args:
+            limit: The most sessions to list; None lists all.
+
+        Returns:
+            The sessions, without their messages.
+        """
         limit = _count("limit", limit)
         query = select(sessions).order_by(sessions.c.updated_at.desc(), sessions.c.id).limit(limit)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [Session(row) for row in rows]
 
     async def export(self, session: str | None = None) -> dict[str, Any]:
-        """One session, or all, as plain JSON that `load` takes; `NotKept` if it is not here."""
+        """Export sessions with their messages.
+
+        Args:
+            session: The session's id; None exports all.
+
+        Returns:
+            Plain JSON that `load` takes.
+
+        Raises:
+            NotKept: There is no session of this id.
+        """
         query = (
             select(sessions, messages.c.message)
             .outerjoin(messages, messages.c.session == sessions.c.id)
@@ -117,10 +179,17 @@ class Sessions:
         return {"format": FORMAT, "version": VERSION, "sessions": found}
 
     async def load(self, data: Mapping[str, Any]) -> int:
-        """Take exported sessions in, all or none; gives how many.
+        """Import exported sessions, all or none.
 
-        `SessionTaken` if there is one of them already; `ValueError` names what is
-        wrong with the data.
+        Args:
+            data: What `export` returned.
+
+        Returns:
+            How many sessions were imported.
+
+        Raises:
+            SessionTaken: One of the sessions exists already.
+            ValueError: The data can't be used; the message names the place.
         """
         read = _read_export(data)
         mark, now = uuid.uuid4().hex, time.time()

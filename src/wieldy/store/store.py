@@ -22,11 +22,10 @@ from .stored_rules import Standing, over_check
 
 
 class Store(StoreAccess):
-    """What a toolbox keeps, in a database: calls, approvals, artifacts, sessions, rules.
+    """What a toolbox keeps in a database: calls, approvals, artifacts, sessions and rules.
 
-    `durability="full"` loses nothing that was acknowledged, whatever happens;
-    `"normal"` may lose the last moments when the machine, not only the process,
-    goes down.
+    With `durability="full"` nothing that was acknowledged is lost. With `"normal"` the last
+    moments may be lost when the machine, and not only the process, goes down.
     """
 
     def __init__(self, url: str, registry: Registry, durability: str, retention: Retention) -> None:
@@ -47,16 +46,16 @@ class Store(StoreAccess):
         by: str | None,
         unknown: bool,
     ) -> list[Outcome]:
-        """Run what a crash left open."""
+        """Run the calls that a crash left open."""
         if isinstance(calls, str):
-            # A text is a sequence of texts as well: each letter would be looked up.
+            # A string is a sequence too: each letter would be looked up as an id.
             raise TypeError(f"recover takes ids in a list: recover([{calls!r}])")
         named = None if calls is None else list(calls)
         recovery = CrashRecovery(self, self.approvals, self.recorder, engine, desk, by)
         return await (recovery.run_left(unknown) if named is None else recovery.run_named(named))
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a recorded call stands; one that is running now is waited for."""
+        """How a recorded call stands; if it is running, this waits for its end."""
         entry = await self.until(call_id, lambda entry: entry.state != "started")
         return entry.outcome()
 
@@ -69,7 +68,17 @@ class Store(StoreAccess):
         return await self.read(states.load(name))
 
     async def prune(self) -> dict[str, int]:
-        """Remove what the retention does not keep, now; gives how much of what."""
+        """Remove now what the retention does not keep.
+
+        Returns:
+            How many things of each kind were removed.
+
+        Raises:
+            StoreError: The store can't be written.
+
+        Example:
+            `await box.store.prune()`
+        """
         counts: dict[str, int] = {}
         for what, operation in self._pruning.steps():
             counts.setdefault(what, 0)
@@ -79,9 +88,20 @@ class Store(StoreAccess):
         return counts
 
     async def delete_session(self, session: str) -> dict[str, int]:
-        """Remove all that belongs to a session, at once; gives how much of what.
+        """Remove everything that belongs to a session, in one step.
 
-        Calls that are still open stay: `"open"` says how many.
+        Args:
+            session: The session's id.
+
+        Returns:
+            How many things of each kind were removed. Calls that have not ended stay: `"open"` is
+            how many.
+
+        Raises:
+            StoreError: The store can't be written.
+
+        Example:
+            `await box.store.delete_session("ann")`
         """
         try:
             return await self.write(lambda connection: delete_session(connection, session))

@@ -115,10 +115,24 @@ class Standing:
         by: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> StandingRule:
-        """Let matching calls run without asking, of tools that are here and as they are now.
+        """Let matching calls run without asking, of tools that are here and unchanged.
 
-        The options are those of `box.rules.allow`; `expires_in` are seconds, and `by` is who
-        makes the rule.
+        Args:
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            expires_in: Seconds for which the rule holds; None means always.
+            by: Who makes the rule, for the record.
+            **options: The options of `Rules.allow`.
+
+        Returns:
+            The stored rule.
+
+        Raises:
+            ValueError: No tool here matches the pattern, or a condition can't be stored.
+
+        Example:
+            `await box.standing.allow("read_*", by="ann", expires_in=3600)`
         """
         check_options(Standing.allow, options, RuleOptions.__annotations__)
         rule = make_rule(Verdict.ALLOW, pattern, where, None, options)
@@ -139,7 +153,20 @@ class Standing:
         by: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> StandingRule:
-        """Ask a person before matching calls run."""
+        """Ask a person before matching calls run.
+
+        Args:
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            reason: Why, for the person who decides.
+            expires_in: Seconds for which the rule holds; None means always.
+            by: Who makes the rule, for the record.
+            **options: The options of `Rules.allow`.
+
+        Returns:
+            The stored rule.
+        """
         check_options(Standing.ask, options, RuleOptions.__annotations__)
         rule = make_rule(Verdict.ASK, pattern, where, reason, options)
         return await self._put(_row(rule, by), expires_in)
@@ -154,18 +181,41 @@ class Standing:
         by: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> StandingRule:
-        """Never let matching calls run."""
+        """Never let matching calls run.
+
+        Args:
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            reason: Why; the model is told.
+            expires_in: Seconds for which the rule holds; None means always.
+            by: Who makes the rule, for the record.
+            **options: The options of `Rules.allow`.
+
+        Returns:
+            The stored rule.
+
+        Example:
+            `await box.standing.deny("delete_*", reason="not in this project")`
+        """
         check_options(Standing.deny, options, RuleOptions.__annotations__)
         rule = make_rule(Verdict.DENY, pattern, where, reason, options)
         return await self._put(_row(rule, by), expires_in)
 
     async def list(self) -> "list[StandingRule]":
-        """All rules, the oldest first, also those that no longer hold."""
+        """List all rules, the oldest first, including those that no longer hold."""
         now, rows = await self._store.read(_rows)
         return [_listed(row, now, self._registry) for row in rows]
 
     async def remove(self, rule_id: str) -> None:
-        """Take a rule back; `NotKept` if there is none of this id."""
+        """Take a rule back.
+
+        Args:
+            rule_id: The rule's id.
+
+        Raises:
+            NotKept: There is no rule of this id.
+        """
         found: list[bool] = []
 
         def remove(connection: Connection) -> bool:

@@ -32,7 +32,17 @@ class ChatSessionExtension(BaseAgent):
         self.extension_handlers.append("finally", self._record)
 
     async def async_activate_chat_session(self, chat_session_id: str | None = None) -> str:
-        """Go on with a session, or begin one; gives its id."""
+        """Continue a session, or begin one. Its history replaces the conversation so far.
+
+        Args:
+            chat_session_id: The session's id; without it a new session begins.
+
+        Returns:
+            The session's id.
+
+        Raises:
+            ValueError: The id is empty or too long.
+        """
         session = uuid.uuid4().hex if chat_session_id is None else chat_session_id
         check_id("a session", session)
         history = await self._load(session)
@@ -41,13 +51,23 @@ class ChatSessionExtension(BaseAgent):
         return session
 
     def activate_chat_session(self, chat_session_id: str | None = None) -> str:
-        """Go on with a session, or begin one; gives its id. Its history, and no other, is told."""
+        """Continue a session, or begin one, from blocking code.
+
+        Args:
+            chat_session_id: The session's id; without it a new session begins.
+
+        Returns:
+            The session's id.
+
+        Example:
+            `agent.activate_chat_session("ann")`
+        """
         return blocking_border().wait(
             lambda home: self.async_activate_chat_session(chat_session_id)
         )
 
     def stop_chat_session(self) -> Self:
-        """Leave the session; requests are then on their own again."""
+        """Leave the session and forget its conversation; later requests are not recorded."""
         self._active_session = None
         self.reset_chat_history()
         return self
@@ -55,14 +75,32 @@ class ChatSessionExtension(BaseAgent):
     def set_record_input_paths(
         self, *paths: PromptPath, mode: Mode | None = None, style: PathStyle = "dot"
     ) -> Self:
-        """What of the prompt is the user's turn: slots, or pairs of a slot and a path in it."""
+        """Choose which part of the prompt is recorded as the user's turn.
+
+        Args:
+            *paths: Slots, or pairs of a slot and a path in it.
+            mode: "all" records every path that is there, "first" only the first.
+            style: How the paths are written, "dot" or "slash".
+
+        Returns:
+            The agent.
+        """
         self.settings.replace(f"{_INPUT}_paths", [_prompt_place(each, style) for each in paths])
         return self if mode is None else self.set_record_input_mode(mode)
 
     def set_record_output_paths(
         self, *paths: str, mode: Mode | None = None, style: PathStyle = "dot"
     ) -> Self:
-        """What of the parsed answer is the assistant's turn."""
+        """Choose which part of the parsed answer is recorded as the assistant's turn.
+
+        Args:
+            *paths: Paths in the answer.
+            mode: "all" records every path that is there, "first" only the first.
+            style: How the paths are written, "dot" or "slash".
+
+        Returns:
+            The agent.
+        """
         self.settings.replace(f"{_OUTPUT}_paths", [_answer_place(each, style) for each in paths])
         return self if mode is None else self.set_record_output_mode(mode)
 
@@ -75,12 +113,32 @@ class ChatSessionExtension(BaseAgent):
         return self.set_record_output_paths()
 
     def set_record_input_mode(self, mode: Mode) -> Self:
-        """Record "all" paths of the prompt, or the "first" that is there."""
+        """Choose how many paths of the prompt are recorded.
+
+        Args:
+            mode: "all" records every path that is there, "first" only the first.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ValueError: The mode is neither.
+        """
         self.settings.set(f"{_INPUT}_mode", _check_mode(mode))
         return self
 
     def set_record_output_mode(self, mode: Mode) -> Self:
-        """Record "all" paths of the answer, or the "first" that is there."""
+        """Choose how many paths of the answer are recorded.
+
+        Args:
+            mode: "all" records every path that is there, "first" only the first.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ValueError: The mode is neither.
+        """
         self.settings.set(f"{_OUTPUT}_mode", _check_mode(mode))
         return self
 
@@ -162,7 +220,7 @@ def _answer_place(path: str, style: PathStyle) -> Place:
 
 
 def _style_of(path: str | None, style: PathStyle) -> PathStyle:
-    # A slash in a path can only mean one thing.
+    # A path with a slash in it is always of the slash style.
     return "slash" if path is not None and "/" in path else style
 
 

@@ -27,7 +27,7 @@ class ConfigurePromptExtension(BaseAgent):
         *,
         encoding: str | None = "utf-8",
     ) -> Self:
-        """Fill the slots from a YAML file, or from YAML.
+        """Fill the slots from a YAML file, or from YAML text.
 
         Args:
             path_or_content: The path of a file, or the document itself.
@@ -35,11 +35,17 @@ class ConfigurePromptExtension(BaseAgent):
             prompt_key_path: Where in the document the prompt is, such as `prompts.greeting`.
             encoding: The encoding of the file.
 
+        Returns:
+            The agent.
+
         Raises:
-            TypeError: the document, or what is at the key path, is no mapping.
-            ValueError: the document can't be read.
+            TypeError: The document, or what is at the key path, is no mapping.
+            ValueError: The document can't be read.
+
+        Example:
+            `agent.load_yaml_prompt("prompts.yaml", {"city": "Oslo"}).start()`
         """
-        # The extra is loaded by whoever reads a document, and by nobody else.
+        # The extra is imported only when there is a document to read.
         from wieldy.agent.prompt_document import read_yaml  # noqa: PLC0415
 
         return self._configure(read_yaml(path_or_content, encoding), mappings, prompt_key_path)
@@ -52,7 +58,23 @@ class ConfigurePromptExtension(BaseAgent):
         *,
         encoding: str | None = "utf-8",
     ) -> Self:
-        """The same from JSON, which may have comments and trailing commas as JSON5 has."""
+        """Fill the slots from a JSON file, or from JSON text.
+
+        The JSON may have comments and trailing commas, as JSON5 has.
+
+        Args:
+            path_or_content: The path of a file, or the document itself.
+            mappings: What each `${name}` in the document stands for.
+            prompt_key_path: Where in the document the prompt is, such as `prompts.greeting`.
+            encoding: The encoding of the file.
+
+        Returns:
+            The agent.
+
+        Raises:
+            TypeError: The document, or what is at the key path, is no mapping.
+            ValueError: The document can't be read.
+        """
         from wieldy.agent.prompt_document import read_json  # noqa: PLC0415 - as above
 
         return self._configure(read_json(path_or_content, encoding), mappings, prompt_key_path)
@@ -60,7 +82,15 @@ class ConfigurePromptExtension(BaseAgent):
     def get_yaml_prompt(
         self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
     ) -> str:
-        """Both prompts as YAML that `load_yaml_prompt` takes; `save_to` also writes a file."""
+        """Write both prompts as YAML.
+
+        Args:
+            save_to: A file to write as well.
+            encoding: The encoding of the file.
+
+        Returns:
+            YAML that `load_yaml_prompt` takes.
+        """
         from wieldy.agent.prompt_document import write_yaml  # noqa: PLC0415 - as above
 
         return _save(write_yaml(self._both_prompts()), save_to, encoding)
@@ -68,7 +98,15 @@ class ConfigurePromptExtension(BaseAgent):
     def get_json_prompt(
         self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
     ) -> str:
-        """Both prompts as JSON that `load_json_prompt` takes; `save_to` also writes a file."""
+        """Write both prompts as JSON.
+
+        Args:
+            save_to: A file to write as well.
+            encoding: The encoding of the file.
+
+        Returns:
+            JSON that `load_json_prompt` takes.
+        """
         from wieldy.agent.prompt_document import write_json  # noqa: PLC0415 - as above
 
         return _save(write_json(self._both_prompts()), save_to, encoding)

@@ -1,4 +1,4 @@
-"""Values of an answer as soon as they are there, while the rest still comes."""
+"""Values of an answer as soon as they are complete, while the rest still comes."""
 
 import asyncio
 import inspect
@@ -29,43 +29,110 @@ class KeyWaiterExtension(BaseAgent):
         self._key_handlers: list[tuple[str, KeyHandler]] = []
 
     def async_get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Asked[Any]:
-        """Ask, wait for one key, and give its value; None if it never came.
+        """Ask, wait for one key, and return its value. The rest of the answer is not read.
 
-        The rest of the answer is not read.
+        Args:
+            key: The path of the key.
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            The value, or None if the key never came.
+
+        Raises:
+            NotImplementedError: There is no `output()`, or it does not have the key.
         """
         return _first_value(self._respond_with([key], must_in_prompt), key)
 
     def get_key_result(self, key: str, *, must_in_prompt: bool = False) -> Any:
-        """The same from blocking code."""
+        """Ask, wait for one key, and return its value, from blocking code.
+
+        Args:
+            key: The path of the key.
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            The value, or None if the key never came.
+
+        Example:
+            `agent.input("Who wrote Emma?").output({"author": (str,)}).get_key_result("author")`
+        """
         asked = self.async_get_key_result(key, must_in_prompt=must_in_prompt)
         return blocking_border().wait(lambda home: asked)
 
     def async_wait_keys(
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
     ) -> AsyncGenerator[tuple[str, Any]]:
-        """Ask, and give `(path, value)` of these keys in the order in which they come."""
+        """Ask, and iterate over the values of keys in the order in which they come.
+
+        Args:
+            keys: The paths of the keys.
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            Pairs of a path and a value.
+
+        Raises:
+            NotImplementedError: There is no `output()`, or it does not have a key.
+        """
         listed = list(listed_names(keys))
         return _completed(self._respond_with(listed, must_in_prompt), listed)
 
     def wait_keys(
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
     ) -> Generator[tuple[str, Any]]:
-        """The same for blocking code."""
+        """Ask, and iterate over the values of keys, from blocking code.
+
+        Args:
+            keys: The paths of the keys.
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            Pairs of a path and a value.
+        """
         return blocking_items(self.async_wait_keys(keys, must_in_prompt=must_in_prompt))
 
     def when_key(self, key: str, handler: KeyHandler) -> Self:
-        """Call a function, sync or async, with the value of a key as soon as it is there."""
+        """Have a function called with the value of a key as soon as it is complete.
+
+        Args:
+            key: The path of the key.
+            handler: A function, sync or async, that gets the value.
+
+        Returns:
+            The agent. `start_waiter` asks, and calls the handlers.
+
+        Example:
+            `agent.when_key("title", print).start_waiter()`
+        """
         if not callable(handler):
             raise TypeError(f"A handler is a function, not {handler!r:.200}")
         self._key_handlers.append((key, handler))
         return self
 
     def on_key(self, key: str, handler: KeyHandler) -> Self:
-        """The same as `when_key`."""
+        """Do the same as `when_key`.
+
+        Args:
+            key: The path of the key.
+            handler: A function, sync or async, that gets the value.
+
+        Returns:
+            The agent.
+        """
         return self.when_key(key, handler)
 
     def async_start_waiter(self, *, must_in_prompt: bool = False) -> Asked[list[Told]]:
-        """Ask, and call the handlers; gives `(path, value, what the handler gave)` of each."""
+        """Ask, and call the handlers of `when_key`.
+
+        Args:
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            A path, its value and what the handler returned, for each call of a handler.
+
+        Raises:
+            NotImplementedError: There is no handler or no `output()`, or it does not have a key.
+        """
         if not self._key_handlers:
             raise NotImplementedError("Nobody waits for a key: call when_key(key, handler) first.")
         keys = [key for key, _ in self._key_handlers]
@@ -74,7 +141,14 @@ class KeyWaiterExtension(BaseAgent):
         return _tell_all(response, handlers)
 
     def start_waiter(self, *, must_in_prompt: bool = False) -> list[Told]:
-        """The same from blocking code."""
+        """Ask, and call the handlers of `when_key`, from blocking code.
+
+        Args:
+            must_in_prompt: Whether a key that the output does not have is an error.
+
+        Returns:
+            A path, its value and what the handler returned, for each call of a handler.
+        """
         asked = self.async_start_waiter(must_in_prompt=must_in_prompt)
         return blocking_border().wait(lambda home: asked)
 

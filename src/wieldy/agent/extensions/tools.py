@@ -27,9 +27,23 @@ class ToolExtension(BaseAgent):
         func: Callable[..., Any],
         returns: Any = None,
     ) -> Self:
-        """Register a function that is described by hand: `kwargs` is `{name: (type, text)}`.
+        """Register a function that is described by hand.
 
-        What the description says is not enforced; the function gets what was sent.
+        The description is not enforced: the function gets the arguments that the model sent.
+
+        Args:
+            name: The tool's name.
+            desc: The text for the model.
+            kwargs: The parameters, as `{name: (type, text)}`.
+            func: The function.
+            returns: What the function returns. It is not used.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ValueError: The name is empty or no text.
+            NameTaken: Another agent's tool has the name.
         """
         if not isinstance(name, str) or not name:
             raise ValueError(f"a tool needs a name, not {name!r}")
@@ -42,15 +56,38 @@ class ToolExtension(BaseAgent):
         return self
 
     def tool_func(self, func: F) -> F:
-        """Register the function below; it stays what it was."""
+        """Register the decorated function, which stays as it is.
+
+        Args:
+            func: The function.
+
+        Returns:
+            The function itself.
+
+        Raises:
+            DefinitionError: The function can't be described.
+            NameTaken: Another agent's tool has the name.
+
+        Example:
+            `@agent.tool_func` above `def weather(city: str) -> str:`
+        """
         self._add(Tool(func))
         return func
 
     def use_tools(self, tools: ToolNamed | Iterable[ToolNamed]) -> Self:
-        """Use tools of the toolbox by name, and functions whether they are registered or not.
+        """Use tools of the toolbox, and functions whether they are registered or not.
+
+        Args:
+            tools: A name, a function or a `Tool`, or several of them.
+
+        Returns:
+            The agent.
 
         Raises:
-            ToolNotFound: the toolbox has no tool of a name.
+            ToolNotFound: The toolbox has no tool of a name.
+
+        Example:
+            `agent.use_tools(["search", weather])`
         """
         named = [tools] if isinstance(tools, str | Tool) or callable(tools) else list(tools)
         found = [self._find(each) for each in named]
@@ -59,11 +96,29 @@ class ToolExtension(BaseAgent):
         return self
 
     def use_tool(self, tools: ToolNamed | Iterable[ToolNamed]) -> Self:
-        """The same as `use_tools`."""
+        """Do the same as `use_tools`.
+
+        Args:
+            tools: A name, a function or a `Tool`, or several of them.
+
+        Returns:
+            The agent.
+        """
         return self.use_tools(tools)
 
     async def async_use_mcp(self, transport: Any, **options: Any) -> Self:
-        """Use the tools of an MCP server; takes what `Toolbox.add_mcp` takes."""
+        """Use the tools of an MCP server.
+
+        Args:
+            transport: The server: a source as `Toolbox.add_mcp` takes it, or a transport object.
+            **options: The options of `Toolbox.add_mcp`.
+
+        Returns:
+            The agent.
+
+        Raises:
+            ServerUnavailable: The server can't be reached.
+        """
         given = listed_names(options.pop("tags", None))
         await self.toolbox.add_mcp(
             transport_source(transport),
@@ -73,7 +128,15 @@ class ToolExtension(BaseAgent):
         return self
 
     def use_mcp(self, transport: Any, **options: Any) -> Self:
-        """The same from blocking code."""
+        """Use the tools of an MCP server, from blocking code.
+
+        Args:
+            transport: The server, as `async_use_mcp` takes it.
+            **options: The options of `Toolbox.add_mcp`.
+
+        Returns:
+            The agent.
+        """
         return blocking_border().wait(lambda home: self.async_use_mcp(transport, **options))
 
     def _make_strategy(self) -> Strategy:

@@ -21,17 +21,24 @@ class Limits:
     """Bounds on a tool's calls. Everything is off unless set.
 
     Attributes:
-        timeout: Seconds that one attempt may take, from a free slot on.
-        retries: Attempts after the first; they count only for tools that are read-only or
-            idempotent, unless `retry_unsafe` says otherwise.
-        retry_unsafe: Retry other tools too.
-        concurrency: How many calls may run at once, per `key` where one is given.
-        key: Arguments to concurrency key; a function of two takes `(arguments, scope)`.
-        exclusive: Run alone: no other tool of the box runs meanwhile.
+        timeout: Seconds that one attempt may take, counted from when it has a free slot.
+        retries: Attempts after the first. Only tools that are read-only or idempotent are
+            tried again, unless `retry_unsafe` is set.
+        retry_unsafe: Whether other tools are tried again too.
+        concurrency: How many calls may run at once; with `key`, how many for each key.
+        key: A function from the arguments to a key for `concurrency`. One with two parameters
+            gets `(arguments, scope)`.
+        exclusive: Whether no other tool of the toolbox runs meanwhile.
         rate: Starts per time: `"10/s"`, `"100/m"`, `"5/h"`, or `(count, seconds)`.
         cache: Seconds for which the result of a read-only tool is kept and reused.
         isolation: Where the function runs; sync functions default to a thread.
-        max_result: Characters of a result after which it is cut.
+        max_result: The number of characters after which a result is cut.
+
+    Raises:
+        ValueError: A limit has a value that it can't have.
+
+    Example:
+        `box.add(search, limits=Limits(timeout=10, retries=2, rate="10/s"))`
     """
 
     timeout: float | None = None
@@ -68,7 +75,7 @@ class Limits:
 
 
 def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
-    """A rate as (count, seconds)."""
+    """Read a rate as (count, seconds)."""
     try:
         if isinstance(rate, str):
             number, _, unit = rate.partition("/")
@@ -83,7 +90,7 @@ def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
 
 
 def takes_scope(key: LimitKey) -> bool:
-    """Whether a key is made of `(arguments, scope)`, and not of the arguments alone."""
+    """Whether a key function takes `(arguments, scope)`, and not the arguments alone."""
     if not callable(key):
         raise ValueError(f"Limits: key is a function of the arguments, not {key!r}")
     try:

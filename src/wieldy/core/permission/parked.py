@@ -26,11 +26,24 @@ _REMEMBERED_BYTES = 32 * 1024 * 1024
 class Parked:
     """A call that waits for a person.
 
-    `shown` is what a person may see. `arguments` are those that would run, after
-    repairs, with their secrets. The decision on it holds for this tool definition and
-    these arguments only. If the tool asked for input, `requests` are its questions,
-    `state` is its own, and a store knows by `begun`, when it was started, which time
-    it asked.
+    The decision on it is valid for this tool definition and these arguments only.
+
+    Attributes:
+        call: The call.
+        reason: Why it waits.
+        at: When it was parked, in seconds since the epoch.
+        expires_at: When it is denied if nobody decides, or None.
+        repairs: What was changed in the arguments that the model sent.
+        requests: The questions of a tool that asked for input, by name, or None.
+        state: The state that such a tool keeps for itself.
+        covered: The arguments with their secrets covered, or None if there are none.
+        fingerprint: The fingerprint of the tool's definition.
+        digest: The digest of the arguments.
+        deps: What the caller passed as `deps=`.
+        begun: When the tool was started before it asked for input.
+
+    Example:
+        `for parked in await box.pending(): print(parked.tool, parked.shown)`
     """
 
     __slots__ = (
@@ -65,7 +78,7 @@ class Parked:
         begun: float | None = None,
     ) -> None:
         self.begun = begun
-        # What its copies have in common, and a call that asks anew does not have.
+        # Copies share the token; a call that asks again gets another one.
         self.token = object()
         self.call = call
         self.covered = covered
@@ -80,7 +93,7 @@ class Parked:
         self.state = state
 
     def copy(self) -> "Parked":
-        """The same parked call with data of its own, for somebody who may change that."""
+        """The same parked call with data of its own, which its holder may change."""
         other = copy.copy(self)
         other.call = self.call.replace(arguments=private_copy(self.call.arguments))
         for name in ("covered", "repairs", "requests", "state"):
@@ -114,7 +127,11 @@ class Parked:
         return self.call.scope
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain form for logs, pages and programs: JSON, with every secret covered."""
+        """Convert the receipt for logs, pages and programs.
+
+        Returns:
+            Plain JSON, with every secret covered.
+        """
         return {
             "call_id": self.id,
             "tool": self.tool,
@@ -128,11 +145,16 @@ class Parked:
         }
 
     def concerns(self, agent: str | None, session: str | None) -> bool:
-        """Whether it is made for this agent and in this session, where they are named."""
+        """Whether the call is made for this agent and in this session.
+
+        Args:
+            agent: The agent, or None for any.
+            session: The session, or None for any.
+        """
         return agent in (None, self.scope.agent) and session in (None, self.scope.session)
 
     def expired(self) -> bool:
-        """Whether its time to be decided is over."""
+        """Whether the time to decide is over."""
         return self.expires_at is not None and time.time() >= self.expires_at
 
     def __repr__(self) -> str:

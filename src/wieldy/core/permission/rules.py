@@ -36,12 +36,12 @@ EVERY_NAME = "*"
 class Rule:
     """One verdict on the tools and arguments that match.
 
-    A rule that restricts matches if any reading of an argument matches; a rule
-    that allows matches only if every reading does. So a list, or a path that can
-    be read in two ways, never slips past a denial nor into a permission.
+    A rule that restricts matches if any reading of an argument matches; a rule that allows
+    matches only if every reading does. So a list, or a path that can be read in two ways,
+    never slips past a denial nor into a permission.
 
-    A rule may hold for one agent, session or caller only, until a moment, and for tools
-    of these fingerprints only. `id` is that of a stored rule.
+    A rule may be limited to one agent, session or caller, to a time, and to tools with certain
+    fingerprints. `id` is that of a stored rule.
     """
 
     __slots__ = (
@@ -170,7 +170,7 @@ class Rules:
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._rules: list[Rule] = []
         self._changed = changed
-        # Counts the changes, for whoever has worked something out from the rules before.
+        # Counts the changes, so that what was derived from the rules can be seen to be out of date.
         self.edition = 0
 
     def allow(
@@ -182,11 +182,21 @@ class Rules:
         """Let matching calls run without asking.
 
         Args:
-            pattern: A tool's name, or a pattern for names; None means every name.
-            where: Arguments and what they are compared with; all must match.
-            options: What else the tool must be (`read_only`, `idempotent`, `destructive`,
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
                 `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
                 (`agent`, `session`, `caller`).
+
+        Returns:
+            The rule, which `remove` takes back.
+
+        Raises:
+            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+
+        Example:
+            `box.rules.allow("read_file", where={"path": "/srv/**"})`
         """
         check_options(Rules.allow, options, _OPTIONS)
         return self._add(make_rule(Verdict.ALLOW, pattern, where, None, options))
@@ -198,7 +208,26 @@ class Rules:
         reason: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> Rule:
-        """Ask a person before matching calls run; the options are those of `allow`."""
+        """Ask a person before matching calls run.
+
+        Args:
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            reason: Why, for the person who decides.
+            **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
+                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
+                (`agent`, `session`, `caller`).
+
+        Returns:
+            The rule, which `remove` takes back.
+
+        Raises:
+            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+
+        Example:
+            `box.rules.ask("send_*", reason="it leaves the house")`
+        """
         check_options(Rules.ask, options, _OPTIONS)
         return self._add(make_rule(Verdict.ASK, pattern, where, reason, options))
 
@@ -209,17 +238,47 @@ class Rules:
         reason: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> Rule:
-        """Never let matching calls run; the options are those of `allow`."""
+        """Never let matching calls run.
+
+        Args:
+            pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
+                needs a criterion in `options`.
+            where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
+            reason: Why; the model is told.
+            **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
+                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
+                (`agent`, `session`, `caller`).
+
+        Returns:
+            The rule, which `remove` takes back.
+
+        Raises:
+            ValueError: The rule names neither a tool nor a criterion, or can't be read.
+
+        Example:
+            `box.rules.deny("delete_*", where={"path": "/etc/**"})`
+        """
         check_options(Rules.deny, options, _OPTIONS)
         return self._add(make_rule(Verdict.DENY, pattern, where, reason, options))
 
     def remove(self, rule: Rule) -> None:
-        """Take a rule back; `ValueError` if it is not here."""
+        """Take a rule back.
+
+        Args:
+            rule: A rule that `allow`, `ask` or `deny` returned.
+
+        Raises:
+            ValueError: The rule is not among these rules.
+        """
         self._rules.remove(rule)
         self.count_change()
 
     def replace(self, rules: Iterable[Rule]) -> None:
-        """Put these rules in the place of all there are."""
+        """Replace all rules.
+
+        Args:
+            rules: The rules that hold from now on, in order.
+        """
         self._rules = list(rules)
         self.count_change()
 
@@ -230,7 +289,7 @@ class Rules:
         return len(self._rules)
 
     def __bool__(self) -> bool:
-        # Whoever writes `rules or default` means one that was given, also while it is empty.
+        # A list without rules is still a list: `rules or default` must not replace it.
         return True
 
     def _add(self, rule: Rule) -> Rule:

@@ -10,33 +10,28 @@ from sqlalchemy import Connection, Row
 
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
-from wieldy.core.errors import (
-    ArtifactNotFound,
-    ArtifactTaken,
-    StoreUnavailable,
-    VersionConflict,
-    WieldyError,
-)
+from wieldy.core.errors import StoreUnavailable, WieldyError
 from wieldy.store.store_access import StoreAccess
 
 from . import artifact_rows as rows
 from .artifact import Artifact, ArtifactEdit, Head, Version, format_handle, parse_handle
+from .artifact_errors import ArtifactNotFound, ArtifactTaken, VersionConflict
 from .difference import unified_diff
 from .fuzzy import splice_passage
 
 _LONGEST_ID = 500
-# Of writers that meet, one gets through each time; who is beaten as often as this gives up, after
-# some twenty seconds.
+# When writers collide, one of them succeeds each time. A writer that has failed this many times
+# gives up, after some twenty seconds.
 _MOST_TRIES = 400
 _LONGEST_PAUSE = 0.05
 
 
 class Artifacts:
-    """The artifacts of all sessions. A session sees its own, and no session is one too.
+    """The artifacts of all sessions. A session sees only its own; None is a session of its own.
 
-    Every change makes a version, and old versions stay. `expect=` is the version
-    that the writer has seen: if it is not the current one any more, the change is a
-    `VersionConflict`. Without it a change is made to whatever is current.
+    Every change makes a new version, and old versions stay. `expect=` is the version that the
+    writer has seen: if it is no longer the current one, the change raises `VersionConflict`.
+    Without it the change is made to whatever is current.
     """
 
     def __init__(self, store: StoreAccess) -> None:
@@ -52,7 +47,25 @@ class Artifacts:
         *,
         by: str | None = None,
     ) -> ArtifactEdit:
-        """Make an artifact; `ArtifactTaken` if the session has one of this id."""
+        """Make an artifact.
+
+        Args:
+            id: The artifact's id.
+            content: The text.
+            title: A title for people.
+            content_type: The kind of text.
+            session: The session that gets the artifact.
+            by: Who makes it, for the history.
+
+        Returns:
+            The change, with the handle of version 1.
+
+        Raises:
+            ArtifactTaken: The session has an artifact of this id.
+
+        Example:
+            `await box.artifacts.create("plan", "# Plan", session="ann")`
+        """
         _check_id(id)
         session = session or None
         first = _row(secrets.token_hex(16), 1, "create", content, by)
@@ -74,28 +87,80 @@ class Artifacts:
     async def read(
         self, id: str, version: int | None = None, session: str | None = None
     ) -> Artifact:
-        """One version of an artifact, the current one if none is named."""
+        """Read one version of an artifact.
+
+        Args:
+            id: The artifact's id.
+            version: The version's number; None reads the current one.
+            session: The session that has the artifact.
+
+        Returns:
+            The version, with its text.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact, or it has no such version.
+
+        Example:
+            `(await box.artifacts.read("plan", session="ann")).content`
+        """
         return _artifact(*await self._find(id, version, session))
 
     async def open(self, reference: str, session: str | None = None) -> Artifact:
-        """The artifact of a handle `artifact://id@version`, or of an id."""
+        """Read an artifact by its handle.
+
+        Args:
+            reference: A handle such as `artifact://id@version`, or an id.
+            session: The session that has the artifact.
+
+        Returns:
+            The version, with its text.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact, or it has no such version.
+        """
         id, version = parse_handle(reference)
         return await self.read(id, version, session)
 
     async def list(self, session: str | None = None) -> builtins.list[Head]:
-        """The artifacts of a session, the oldest first."""
+        """List the artifacts of a session, the oldest first.
+
+        Args:
+            session: The session.
+
+        Returns:
+            The artifacts, without their text.
+        """
         found = await self._store.read(lambda c: rows.find_all(c, session or None))
         return [_shown(row) for row in found]
 
     async def everywhere(
         self, id: str | None = None, limit: int | None = None
     ) -> builtins.list[Head]:
-        """The artifacts of all sessions, or those of an id; what was changed last comes first."""
+        """List the artifacts of all sessions, the one changed last first.
+
+        Args:
+            id: Only artifacts of this id.
+            limit: The most artifacts to list; None lists all.
+
+        Returns:
+            The artifacts, without their text.
+        """
         found = await self._store.read(lambda c: rows.find_everywhere(c, id, limit))
         return [_shown(row) for row in found]
 
     async def versions(self, id: str, session: str | None = None) -> builtins.list[Version]:
-        """The history of an artifact, the oldest version first."""
+        """List the versions of an artifact, the oldest first.
+
+        Args:
+            id: The artifact's id.
+            session: The session that has the artifact.
+
+        Returns:
+            What made each version, and when.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact.
+        """
 
         def read(connection: Connection) -> builtins.list[Row[Any]]:
             return rows.find_history(connection, _head(connection, id, session).birth)
@@ -109,7 +174,20 @@ class Artifacts:
     async def diff(
         self, id: str, old: int, new: int | None = None, session: str | None = None
     ) -> str:
-        """A unified diff from one version to another, or to the current one."""
+        """Compare two versions of an artifact.
+
+        Args:
+            id: The artifact's id.
+            old: The number of the earlier version.
+            new: The number of the later version; None compares with the current one.
+            session: The session that has the artifact.
+
+        Returns:
+            A unified diff.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact, or it has no such version.
+        """
         before = await self.read(id, old, session)
         after = await self.read(id, new, session)
         return await asyncio.to_thread(
@@ -126,16 +204,36 @@ class Artifacts:
         *,
         by: str | None = None,
     ) -> ArtifactEdit:
-        """Replace the passage `old`, which stands there once, or what comes nearest to it.
+        """Replace a passage of the text.
 
-        A near match may differ by an edit distance of 0.3 times the passage's length.
-        The change says what was matched and how alike it is.
+        If the passage is not there word for word, the nearest one is replaced, as long as its edit
+        distance is at most 0.3 times the passage's length.
+
+        Args:
+            id: The artifact's id.
+            old: The passage, which must be there once.
+            new: The text that replaces it.
+            session: The session that has the artifact.
+            expect: The version that the writer has seen.
+            by: Who makes the change, for the history.
+
+        Returns:
+            The change, with what was matched and how alike it is.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact.
+            PassageNotFound: Nothing near enough to the passage is there.
+            PassageRepeated: The passage is there more than once.
+            VersionConflict: The current version is not the expected one.
+
+        Example:
+            `await box.artifacts.update("plan", "Monday", "Tuesday", session="ann")`
         """
         if not old:
             raise ValueError("old is empty: it is the passage that new replaces")
         for tries in range(_MOST_TRIES):
             head, current = await self._current(id, session, expect)
-            # On a thread: a near match in a long text takes its time.
+            # This runs on a thread, because a near match in a long text takes time.
             made = await asyncio.to_thread(splice_passage, id, current.content, old, new)
             row = _row(head.birth, head.version + 1, made.kind, made.content, by)
             row["similarity"] = made.similarity if made.kind == "update_fuzzy" else None
@@ -153,7 +251,22 @@ class Artifacts:
         *,
         by: str | None = None,
     ) -> ArtifactEdit:
-        """Replace the whole text."""
+        """Replace the whole text.
+
+        Args:
+            id: The artifact's id.
+            content: The new text.
+            session: The session that has the artifact.
+            expect: The version that the writer has seen.
+            by: Who makes the change, for the history.
+
+        Returns:
+            The change, with the handle of the new version.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact.
+            VersionConflict: The current version is not the expected one.
+        """
         for tries in range(_MOST_TRIES):
             head = await self._store.read(lambda c: _head(c, id, session))
             _check_expected(head, expect)
@@ -164,15 +277,30 @@ class Artifacts:
         raise await self._beaten(id, session, head.version)
 
     async def delete(self, id: str, session: str | None = None) -> None:
-        """Take an artifact away, with all its versions."""
+        """Delete an artifact with all its versions.
+
+        Args:
+            id: The artifact's id.
+            session: The session that has the artifact.
+
+        Raises:
+            ArtifactNotFound: The session has no such artifact.
+        """
         head = await self._store.read(lambda c: _head(c, id, session))
         await self._store.write(lambda connection: rows.remove(connection, head.key, head.birth))
 
     async def spill(self, call: Call, whole: str) -> str:
-        """Keep the whole of a large result, and give the handle of it.
+        """Keep the whole of a large result.
 
-        The artifact has the id of the call. A call that runs once more makes a
-        further version, unless its result is the same.
+        The artifact has the id of the call. A call that runs again makes another version, unless
+        its result is the same.
+
+        Args:
+            call: The call.
+            whole: The whole text.
+
+        Returns:
+            The handle of the artifact.
         """
         id = call.id if len(call.id) <= _LONGEST_ID else digest_of(call.id)
         session = call.scope.session
@@ -198,7 +326,7 @@ class Artifacts:
                 raise ArtifactNotFound(id, number, head.version)
             found = rows.find_version(connection, head.birth, number)
             if found is None:
-                # It was deleted in between.
+                # The artifact was deleted between the two reads.
                 raise ArtifactNotFound(id)
             return head, found
 
@@ -222,7 +350,7 @@ class Artifacts:
 
 
 async def _pause(tries: int) -> None:
-    """Let those who are faster finish."""
+    """Let faster writers finish."""
     await asyncio.sleep(min(tries / 1000, _LONGEST_PAUSE))
 
 

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from wieldy.core.errors import PassageNotFound, PassageRepeated
-
 from .alignment import edit_distances
+from .artifact_errors import PassageNotFound, PassageRepeated
 
 # Of ten characters of the passage, how many edits may take part in a near match.
 _EDITS_OF_TEN = 3
