@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent
-from wieldy.agent.output_form import OutputForm
+from wieldy.agent.output.output_form import OutputForm
 from wieldy.core.model_errors import ContextTooLong
 from wieldy.testing import Answer, ScriptedModel
 from wieldy.wire.structured import StructuredError

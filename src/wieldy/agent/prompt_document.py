@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .data_formatter import DataFormatter
-from .output_text import expand_type, split_pair, type_name
-from .type_words import read_type
+from .output.data_formatter import DataFormatter
+from .output.output_text import expand_type, split_pair, type_name
+from .output.type_words import read_type
 
 try:
     import json5

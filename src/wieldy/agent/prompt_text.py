@@ -7,9 +7,9 @@ from typing import Any, get_args
 from wieldy.models.model import Content, Role, Said, Turn
 from wieldy.wire.cost import stable_json
 
-from .data_formatter import DataFormatter
-from .output_form import OutputForm
-from .output_text import structure_text
+from .output.data_formatter import DataFormatter
+from .output.output_form import OutputForm
+from .output.output_text import structure_text
 from .prompt import SLOTS
 
 _ROLES = get_args(Role)

@@ -10,7 +10,7 @@ from wieldy.view import View
 
 from .extension_handlers import ExtensionHandlers
 from .nested_data import PathStyle
-from .output_form import OutputForm
+from .output.output_form import OutputForm
 from .prompt import Prompt
 from .settings import Settings
 from .strategies.strategy import Strategy

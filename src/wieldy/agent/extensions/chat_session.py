@@ -5,8 +5,8 @@ import uuid
 from typing import Any, Literal, Self, get_args
 
 from wieldy.agent.agent import BaseAgent
-from wieldy.agent.data_formatter import DataFormatter
 from wieldy.agent.nested_data import PathStyle, find_values
+from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.response import Response
 from wieldy.agent.settings import Settings
 from wieldy.core.call import check_id

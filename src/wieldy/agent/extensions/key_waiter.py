@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from typing import Any, Self
 
 from wieldy.agent.agent import Asked, BaseAgent
-from wieldy.agent.output_form import OutputForm
+from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.request import PATH_STYLE
 from wieldy.agent.response import Response
 from wieldy.agent.response_stream import blocking_items

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 from wieldy.agent.agent import STRATEGIES, BaseAgent
-from wieldy.agent.kwargs_schema import kwargs_schema
 from wieldy.agent.mcp_transport import declared_tags, transport_source
+from wieldy.agent.output.kwargs_schema import kwargs_schema
 from wieldy.agent.strategies.strategy import Strategy
 from wieldy.core.errors import NameTaken, ToolNotFound
 from wieldy.core.names import find_near_names, listed_names

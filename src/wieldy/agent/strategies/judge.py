@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.agent.data_fence import fence_text, is_outside, short_failure
 from wieldy.agent.outcome_words import tell_outcome, tool_info
-from wieldy.agent.output_form import OutputForm
+from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.prompt_text import make_turns, value_text
 from wieldy.agent.tool_log import show_arguments
 from wieldy.core.call import Outcome

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from wieldy.agent.data_formatter import DataFormatter
+from wieldy.agent.output.data_formatter import DataFormatter
 
 from .main import AgentlyMain
 from .shifter import FunctionShifter

@@ -5,10 +5,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from wieldy.agent.data_formatter import DataFormatter
-from wieldy.agent.kwargs_schema import kwargs_schema
 from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.outcome_words import tell_outcome, tool_info
+from wieldy.agent.output.data_formatter import DataFormatter
+from wieldy.agent.output.kwargs_schema import kwargs_schema
 from wieldy.core.call import Outcome
 from wieldy.core.names import listed_names
 from wieldy.core.schema.signature import bound_keywords, unwrap_partial

@@ -8,11 +8,10 @@ from .artifacts import (
     UpdateArtifactTool,
     create_artifact_tools,
 )
-from .prompt import ToolPromptGenerator
 from .registry import ToolRegistry
 from .tool import BaseTool, ToolParameter, ToolPermission, ToolResult
 from .toolkit import AgentToolkit
-from .xml import ToolCall, XMLToolCallParser, parse_tool_calls
+from .xml import ToolCall, ToolPromptGenerator, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
     "AgentToolkit",

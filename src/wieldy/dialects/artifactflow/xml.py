@@ -7,9 +7,10 @@ from typing import Any
 
 from wieldy.core.call import Call
 from wieldy.core.tool import Tool
+from wieldy.wire.prompt import format_result, tool_instructions
 from wieldy.wire.text.call_parser import TextCallParser
 
-from .tool import BaseTool, engine_tool
+from .tool import BaseTool, ToolResult, engine_tool
 
 
 @dataclass
@@ -82,3 +83,17 @@ def engine_tools(tools: Iterable[BaseTool | Tool]) -> list[Tool]:
 
 def _params(arguments: Any) -> dict[str, Any]:
     return dict(arguments or {})
+
+
+class ToolPromptGenerator:
+    """Prompt text for tools."""
+
+    @staticmethod
+    def generate_tool_instruction(tools: Iterable[BaseTool | Tool]) -> str:
+        """Which tools there are, and how a call is written."""
+        return tool_instructions(engine_tools(tools), "xml")
+
+    @staticmethod
+    def format_tool_result(name: str, result: ToolResult | Mapping[str, Any]) -> str:
+        """A result as `<tool_result>`, which parses back."""
+        return format_result(name, result.to_dict() if isinstance(result, ToolResult) else result)

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
+from wieldy.agent.nested_data import PathStyle, split_path
 from wieldy.core.arguments.argument_errors import plain_message
 from wieldy.wire.structured.json_document import StructuredError
 from wieldy.wire.structured.json_validation import check_model, check_schema, model_schema
 from wieldy.wire.structured.structured_stream import StructuredStream
 
-from .nested_data import PathStyle, split_path
 from .output_model import make_model
 from .output_text import describe_output, describe_schema, expand_type
 from .type_words import read_type
