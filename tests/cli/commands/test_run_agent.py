@@ -34,6 +34,7 @@ async def count(to: int, ctx: Context) -> str:
     for n in range(to):
         await ctx.progress(n + 1, to, "counting")
         await ctx.emit(f"number {n}")
+    await ctx.notice("that was all", "warning")
     return "counted"
 
 
@@ -54,6 +55,7 @@ def test_the_answer_is_on_stdout_and_the_calls_on_stderr(place: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Let me see.\nIt is 3.\n")
     assert "add(a=1, b=2) → 3" in done.stderr
     assert "count: number 1" in done.stderr
+    assert "count (warning): that was all" in done.stderr
 
 
 def test_programs_get_the_whole_run_as_json(place: Path) -> None:
