@@ -10,14 +10,14 @@ from .secrets.secret import is_secret
 
 
 def plain_json(value: Any, name: str) -> Any:
-    """A copy of the value as JSON holds it, or raise what is wrong with it."""
+    """Copy the value as plain JSON, or raise an error that says why that is not possible."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{name} must be JSON ({error})") from None
 
 
-# Modules of values whose `repr` says all there is to say.
+# Modules of types whose `repr` is complete, so that it can stand for the value.
 _TELLING = ("builtins", "datetime", "decimal", "fractions", "ipaddress", "pathlib", "uuid")
 # Python refuses to write longer numbers in decimal.
 _MOST_BITS = 10_000
@@ -32,9 +32,9 @@ def digest_of(value: Any) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys. What JSON does not know stands as its type and what it holds.
+    """JSON with sorted keys. Other values are written as their type and their content.
 
-    An object that does not tell what it holds stands for itself alone.
+    An object whose content is not known is equal only to itself.
     """
     return json.dumps(_tagged(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -68,7 +68,7 @@ def _held(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A key that keeps its type: JSON would make 1 and "1" one key."""
+    """A key with its type, because JSON would merge the keys 1 and "1"."""
     if type(key) is str and not key.startswith("!"):
         return key
     return f"!{type(key).__qualname__}:{key!r}"

@@ -1,7 +1,7 @@
-"""The strings that are one of few, as types: editors offer them, and type checkers know them.
+"""The fixed choices of strings, as types: editors offer them, and type checkers know them.
 
-Wrong strings from elsewhere are still refused where they are used, in words that
-name the right ones.
+A wrong string that no type checker saw is refused where it is used, with a message that
+lists the right ones.
 """
 
 from typing import Literal
@@ -11,7 +11,7 @@ PermissionMode = Literal["ask", "read-only", "bypass"]
 ValidationMode = Literal["repair", "strict", "describe"]
 Isolation = Literal["inline", "thread", "process", "ray"]
 ConflictPolicy = Literal["raise", "override", "skip", "rename"]
-# An MCP server's tools are never a reason to raise: one is named after its server instead.
+# There is no "raise" for MCP servers: a tool whose name is taken gets its server's name as well.
 ServerConflictPolicy = Literal["override", "skip", "rename"]
 ChangePolicy = Literal["block", "quarantine", "warn"]
 Durability = Literal["full", "normal"]

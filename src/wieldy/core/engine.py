@@ -52,7 +52,7 @@ _log = logging.getLogger("wieldy")
 
 
 class Engine:
-    """Runs calls. Whoever calls, and whatever is called, goes through `run`."""
+    """Runs calls. Every call of every tool goes through `run`."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Engine:
         self._recorder = recorder
         self._pause = pause
         self._attended = bool(self._observers) or recorder is not None
-        # Where nobody is told afterwards, to record is all there is to do.
+        # Without observers, recording the end is all that is left to do.
         self._attend = None if recorder is None or self._observers else recorder.end
         self._running: set[Run] = set()
         self._late = _weakly(self)
@@ -79,7 +79,7 @@ class Engine:
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
         self, call: Call, selection: Selection | None = None, extras: Extras | None = None
     ) -> Outcome:
-        """Run a call to its outcome; nothing is raised but the awaiting task's own cancellation."""
+        """Run a call to its outcome; only the cancellation of the awaiting task is raised."""
         started = perf_counter()
         parent = current_run.get()
         while parent is not None and parent.stopped:
@@ -99,7 +99,8 @@ class Engine:
                 if outcome.error is not None:
                     outcome = await self._paused(run, outcome)
             else:
-                # Most calls have nothing around their function. A frame is a tenth of their cost.
+                # Most tools have no middleware. The call is written out here, because another
+                # frame would cost a tenth of it.
                 arguments = call.arguments
                 try:
                     values = (plan.values if type(arguments) is dict else plan.read)(arguments)[1]
@@ -114,7 +115,7 @@ class Engine:
                         run.late, run.tool = self._late, plan.tool
                         value = await settle_value(run, value, plan.executor)
                     outcome = Outcome(call, _OK, value, None, None, None, perf_counter() - started)
-                    # The task's context knows the run: the two would be a ring.
+                    # The task's context refers to the run, so the reference back is cut.
                     run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
@@ -124,7 +125,7 @@ class Engine:
         except asyncio.CancelledError as error:
             outcome = _cancelled(run, error)
         except BaseException:
-            # The process or the loop is ending: say so to whoever listens without waiting.
+            # The process or the loop is ending, so the observers are told without waiting.
             self._tell_now(_interrupted(run), run)
             raise
         finally:
@@ -145,9 +146,9 @@ class Engine:
         live: bool = False,
         check_output: bool = False,
     ) -> AsyncIterator[Block | Progress | Outcome]:
-        """Run a call and give what it shows as it comes, the outcome last.
+        """Run a call and yield what it shows as it comes, and the outcome last.
 
-        Whoever stops reading interrupts the call.
+        The call is interrupted when its reader stops.
         """
 
         def start(channel: Channel) -> Coroutine[Any, Any, Outcome]:
@@ -156,7 +157,7 @@ class Engine:
         return iterate_pushed(start, live)
 
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
-        """The arguments as they would be accepted, their repairs and secrets, or raise why not."""
+        """The arguments as they would be accepted, with repairs and secrets; or raise why not."""
         run = Run(call, None)
         plan = self._find(run, None)
         run.tool = plan.tool
@@ -168,7 +169,7 @@ class Engine:
 
     @property
     def permits(self) -> Permits:
-        """What decides on calls."""
+        """The part that decides which calls may run."""
         return self._planner.permits
 
     @property
@@ -184,11 +185,11 @@ class Engine:
                 if inspect.isawaitable(waiting):
                     await waiting
             except Exception:
-                # Observers are other people's code and can't change what happens.
+                # Observers are other people's code, and their errors must not change what happens.
                 _log.exception("An observer failed on what %s shows", call.tool)
 
     async def report(self, outcome: Outcome) -> None:
-        """Tell the observers of an outcome that no running call has told."""
+        """Tell the observers of an outcome that no running call reports."""
         await self._tell(outcome)
 
     def interrupt(self, call_id: str) -> bool:
@@ -197,7 +198,7 @@ class Engine:
         False means that no such call is running here. Safe from any thread.
         """
         running = tuple(self._running)
-        # Nobody else forgets those whose loop was closed under them.
+        # A call whose loop was closed never ends, so it is removed here.
         self._running.difference_update([run for run in running if run.loop.is_closed()])
         run = next((run for run in running if run.call.id == call_id), None)
         if run is None:
@@ -213,12 +214,12 @@ class Engine:
         try:
             run.loop.call_soon_threadsafe(stop)
         except RuntimeError:
-            # Its loop was closed under it.
+            # The call's loop was closed.
             return False
         return True
 
     async def _wind_up(self, run: Run, outcome: Outcome) -> Outcome:
-        """End a call on whose way something happened: events, an interruption, a cancellation."""
+        """Finish a call that had events, was interrupted or was cancelled."""
         outcome = _wound_up(run, outcome)
         left, run.unwinding = run.unwinding, None
         if run.interruption is not None:
@@ -259,7 +260,7 @@ class Engine:
         return outcome
 
     def _find(self, run: Run, selection: Selection | None) -> Plan:
-        """The plan of the tool that this caller means, or raise why there is none."""
+        """The plan of the tool that the caller means; raises if the caller has no such tool."""
         name = run.call.tool
         if run.depth > _DEEPEST:
             raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
@@ -279,20 +280,20 @@ class Engine:
         return self._plans.get(tool.name) or self._planner.plan(tool)
 
     async def _paused(self, run: Run, outcome: Outcome) -> Outcome:
-        """The receipt of a call whose tool asked for input; any other outcome as it is."""
+        """The receipt of a call whose tool asked for input; any other outcome unchanged."""
         needed = asked_for(outcome)
         if needed is None or self._pause is None:
             return outcome
         return await self._pause(run, needed)
 
     async def _end(self, run: Run, outcome: Outcome) -> Outcome:
-        """Record how the call ended, where that is done, and then tell of it."""
+        """Record how the call ended, if calls are recorded, and then tell the observers."""
         left = None
         if self._recorder is not None:
             try:
                 outcome = await self._recorder.end(run, outcome)
             except asyncio.CancelledError as error:
-                # What was handed to the recorder is written without us.
+                # The recorder writes what it was given even if this task is cancelled.
                 left = error
         await self._tell(outcome)
         if left is not None:
@@ -301,7 +302,7 @@ class Engine:
 
     @property
     def watchers(self) -> list[Watcher]:
-        """How observers that want it hear of what a running call shows."""
+        """The methods of observers that want to hear what running calls show."""
         found = (getattr(observer, "shown", None) for observer in self._observers)
         return [each for each in found if callable(each)]
 
@@ -313,13 +314,13 @@ class Engine:
                 if waiting is not None and inspect.isawaitable(waiting):
                     left = await _heard(waiting) or left
             except (Exception, asyncio.CancelledError):
-                # Observers are other people's code and can't change what happened.
+                # Observers are other people's code, and their errors must not change the outcome.
                 _log.exception("An observer failed on %r", outcome)
         if left is not None:
             raise left
 
     def _tell_now(self, outcome: Outcome, run: Run | None = None) -> None:
-        """Record and tell where nothing can be awaited."""
+        """Record an outcome and tell the observers, without awaiting anything."""
         if run is not None and self._recorder is not None:
             self._recorder.end_soon(run, outcome)
         for observer in self._observers:
@@ -331,8 +332,8 @@ class Engine:
                 _log.exception("An observer failed on %r", outcome)
 
     def _tell_late(self, run: Run, value: Any, error: BaseException | None) -> None:
-        """Tell the observers that a function left behind has ended. Called on its own thread."""
-        # A closed loop can't end it, and then nobody else forgets it.
+        """Tell the observers that an abandoned function has ended. Called on its own thread."""
+        # If the loop was closed, nothing else removes the run.
         self._running.discard(run)
         if not self._attended:
             return
@@ -350,15 +351,15 @@ class Engine:
                 asyncio.run_coroutine_threadsafe(telling, run.loop)
                 return
         except RuntimeError:
-            pass  # It was closed in this moment.
-        # The loop of the call has ended before its function.
+            pass  # The loop was closed at this moment.
+        # The loop of the call ended before its function did.
         blocking_border().submit(telling)
 
 
 def _weakly(engine: Engine) -> Late:
-    """What a function left behind tells its engine, as long as there is one.
+    """A function that reports the end of an abandoned function to the engine, if it still exists.
 
-    A run outlives its call where its thread does, and must not keep a box that was dropped.
+    A run lives as long as its thread, and must not keep a dropped toolbox alive.
     """
     found = weakref.ref(engine)
 
@@ -371,12 +372,12 @@ def _weakly(engine: Engine) -> Late:
 
 
 def _nested(call: Call, around: Call) -> Call:
-    """The call with what it inherits from the one it is made in."""
+    """The call, with what it inherits from the call that it is nested in."""
     return call.replace(scope=call.scope.within(around.scope, around.id))
 
 
 async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
-    """Wait for an observer; gives the cancellation that must wait until the others heard too."""
+    """Wait for an observer; returns a cancellation to raise after the other observers were told."""
     task = current_task()
     before = task.cancelling()
     try:
@@ -389,7 +390,7 @@ async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
 
 
 def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
-    """The outcome of a call whose task was cancelled, or of one that only raised so itself."""
+    """The outcome of a call whose task was cancelled, or whose tool raised the error itself."""
     if not run.cancel_requested():
         return failure_outcome(run, error)
     run.unwinding = error
@@ -398,7 +399,7 @@ def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
 
 
 def _with_events(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with all that was shown and noted on the way, held to what is promised."""
+    """The outcome with everything that was shown and noted, checked against the output schema."""
     if run.checks_result:
         outcome = checked_outcome(run, outcome)
     if run.blocks is not None:
@@ -409,13 +410,13 @@ def _with_events(run: Run, outcome: Outcome) -> Outcome:
 
 
 def _wound_up(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome with its events, or with the error of whatever can't be shown."""
+    """The outcome with its events, or an error if they can't be shown."""
     try:
         return _with_events(run, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # Other people's blocks, which may raise anything when they are looked at.
+        # The blocks are other people's code, and may raise anything when they are read.
         broken = failure_outcome(run, error)
         broken.metadata.update(redact_data(run.metadata or {}, run.secrets))
         broken.seconds = outcome.seconds
@@ -436,7 +437,7 @@ def _interrupted(run: Run) -> Outcome:
 
 
 def _note_covered(run: Run, value: Any) -> None:
-    """Say where a value holds what is covered in the content: it is not to be shown."""
+    """Note that the value has secrets that are covered in the content, so it must not be shown."""
     if value is not None:
         whole = to_text(value)
         if redact_text(whole, run.secrets) != whole:
@@ -462,7 +463,7 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
 
 
 def _refused(run: Run, error: Exception) -> Outcome:
-    """What kept the call from reaching its function, as an outcome."""
+    """The outcome of a call that was stopped before it reached its function."""
     if not isinstance(error, CallError):
         return outcome_of_exception(run, error)
     if isinstance(error, InvalidArguments):
@@ -472,7 +473,7 @@ def _refused(run: Run, error: Exception) -> Outcome:
 
 
 def _discreet(run: Run, error: InvalidArguments) -> InvalidArguments:
-    """The error with every secret covered, also those that were sent and not yet accepted."""
+    """The error with every secret covered, including those in arguments that were not accepted."""
     tool: Tool | None = getattr(run, "tool", None)
     sent = () if tool is None else sent_secrets(run.accepted, tool.input_schema)
     secrets = (*run.secrets, *sent)

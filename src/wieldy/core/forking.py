@@ -1,4 +1,4 @@
-"""What happens to our objects when the process forks: a child has none of its parent's threads."""
+"""Prepare our objects for a fork of the process: a child has none of its parent's threads."""
 
 import os
 import weakref

@@ -1,4 +1,4 @@
-"""What a toolbox holds beside memory, and how it is given back when nobody else does it."""
+"""The threads, files and connections that a toolbox holds, and how they are released."""
 
 import _thread
 import asyncio
@@ -18,41 +18,42 @@ class Holding(Protocol):
 
     @property
     def kind(self) -> str | None:
-        """What they are; None for what nobody need care about, such as idle threads."""
+        """What it is, for the warning; None if it needs no warning, as idle threads don't."""
 
     @property
     def held(self) -> bool:
-        """Whether it has any now. It is asked under any lock, and takes none."""
+        """Whether it holds anything now. It is asked under any lock, and must take none."""
 
     def close(self) -> Awaitable[None] | None:
-        """Give it back."""
+        """Release it."""
 
 
 class Holdings:
-    """The holdings of one toolbox, in the order in which they came.
+    """The holdings of one toolbox, in the order in which they were added.
 
-    They are known apart from the toolbox, so that they can still be given back when it is
-    gone: nothing that is added may lead to the toolbox, its tools or its registry. `made_at`
-    is the file and line that made the toolbox; without one, nobody is warned.
+    This object is separate from the toolbox, so that it can release the holdings when the
+    toolbox is gone. A holding must therefore not refer to the toolbox, its tools or its
+    registry. `made_at` is the file and line that made the toolbox; without it there is no
+    warning.
     """
 
     def __init__(self, made_at: tuple[str, int] | None) -> None:
         self.made_at = made_at
-        # Whether whatever would have closed it is gone.
+        # Whether the toolbox was dropped without being closed.
         self.dropped = False
         self._each: list[Holding] = []
 
     def add(self, holding: Holding) -> None:
-        """Give this back too."""
+        """Release this too when the toolbox is closed."""
         self._each.append(holding)
 
     def give_back_after(self, owner: object) -> None:
-        """Close what is held when an object is gone, and warn that somebody forgot to."""
-        # At the end of the process the system takes everything back.
+        """Close everything when an object is gone, and warn that the toolbox was not closed."""
+        # At the end of the process the operating system releases everything.
         weakref.finalize(owner, self._give_back).atexit = False
 
     async def close(self) -> None:
-        """Close all, what came last first."""
+        """Close everything, the last holding first."""
         for each in reversed(self._each):
             closing = each.close()
             if inspect.isawaitable(closing):
@@ -83,7 +84,7 @@ class Holdings:
 
 
 def calling_place() -> tuple[str, int]:
-    """The file and line of the code outside this package that is calling."""
+    """The file and line of the calling code outside this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("wieldy."):
         frame = frame.f_back

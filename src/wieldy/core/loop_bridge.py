@@ -1,4 +1,4 @@
-"""The way from a caller's loop to the loop of a connection, and back with the answer."""
+"""Run work on the loop of a connection, and bring the answer back to the caller's loop."""
 
 import asyncio
 import logging
@@ -13,9 +13,9 @@ _log = logging.getLogger("wieldy")
 
 
 async def run_on_loop(thread: LoopThread, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do work on another loop, with this caller's context variables, and give its answer here.
+    """Run work on another loop, with the caller's context variables, and return its answer.
 
-    A caller that is cancelled leaves at once; the work is cancelled behind it.
+    A caller that is cancelled does not wait; the work is cancelled after it.
     """
     here = asyncio.get_running_loop()
     answer: asyncio.Future[T] = here.create_future()
@@ -29,7 +29,7 @@ async def run_on_loop(thread: LoopThread, work: Callable[[], Coroutine[Any, Any,
 
 
 class _Trip:
-    """One piece of work on its way there and back."""
+    """One piece of work that another loop does for a caller."""
 
     __slots__ = ("_answer", "_home", "_task", "_work")
 
@@ -45,17 +45,17 @@ class _Trip:
         self._task: asyncio.Task[Any] | None = None
 
     def start(self) -> None:
-        """Begin, over there."""
+        """Begin the work, on the other loop."""
         self._task = asyncio.get_running_loop().create_task(self._work())
         self._task.add_done_callback(self._return)
 
     def stop(self) -> None:
-        """Give up, over there."""
+        """Cancel the work, on the other loop."""
         if self._task is not None:
             self._task.cancel()
 
     def _return(self, done: "asyncio.Task[Any]") -> None:
-        # The home loop may be closed by now, and then nobody waits.
+        # If the caller's loop is closed by now, nobody waits for the answer.
         with suppress(RuntimeError):
             self._home.call_soon_threadsafe(self._settle, done)
 
@@ -72,9 +72,9 @@ class _Trip:
 
 
 async def wind_down(thread: LoopThread, seconds: float) -> None:
-    """End whatever still runs on a loop, and then the loop and its thread.
+    """End the tasks on a loop, and then the loop and its thread.
 
-    Other people's code may block the loop. Then it is left alone; its thread keeps no
+    If other people's code blocks the loop, it is left behind. Its thread does not keep the
     program from ending.
     """
     if not thread.running:
@@ -83,7 +83,7 @@ async def wind_down(thread: LoopThread, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             await run_on_loop(thread, _end_all)
     except TimeoutError:
-        _log.warning("Something blocks the thread %s, which is left behind", thread.name)
+        _log.warning("The thread %s is blocked, and is left behind", thread.name)
         return
     thread.stop()
 

@@ -1,4 +1,4 @@
-"""Lists of names, names that providers accept, and names that are near a wrong one."""
+"""Lists of names, names that providers accept, and names similar to a wrong one."""
 
 import re
 from collections.abc import Iterable
@@ -6,24 +6,24 @@ from collections.abc import Iterable
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 _HASH_LENGTH = 8
-# Nobody mistypes a longer name, and comparing costs by the length of both.
+# Longer names are not compared: they are hardly mistyped, and the cost grows with both lengths.
 _LONGEST_NEAR = 200
 _SEPARATORS = bytes(mark for mark in range(128) if not chr(mark).isalnum())
 
 
 def listed_names(names: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Names that may be given as one text, as several, or not at all."""
+    """Names as a tuple, from one text, several texts or None."""
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 def provider_name(name: str) -> str:
-    """The name itself where it is legal everywhere, else a readable form with a hash.
+    """The name itself if every provider accepts it, else a readable form with a hash.
 
-    The result depends on the name alone, never on which other tools there are.
+    The result depends on the name alone, never on the other tools.
     """
     if _LEGAL.match(name):
         return name
-    # Loaded when a name first needs it, to keep `import wieldy` light.
+    # Imported when a name first needs it, to keep `import wieldy` light.
     import hashlib  # noqa: PLC0415
 
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
@@ -32,7 +32,7 @@ def provider_name(name: str) -> str:
 
 
 def find_near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Known names that the caller may have meant, the best first."""
+    """The known names that the caller may have meant, the best first."""
     if not isinstance(name, str) or len(name) > _LONGEST_NEAR:
         return []
     by_plain: dict[str, list[str]] = {}
@@ -48,7 +48,7 @@ def find_near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str
 
 def close_names(name: str, known: Iterable[str], limit: int, cutoff: float) -> list[str]:
     """The known names that share at least this part with a name, the best first."""
-    # Loaded at the first wrong name, to keep `import wieldy` light.
+    # Imported at the first wrong name, to keep `import wieldy` light.
     from rapidfuzz.distance import Indel  # noqa: PLC0415
     from rapidfuzz.process import extract  # noqa: PLC0415
 
@@ -58,8 +58,8 @@ def close_names(name: str, known: Iterable[str], limit: int, cutoff: float) -> l
 
 
 def plain_name(name: str) -> str:
-    """A name without case and separators, so that `userName` and `user_name` are one."""
+    """A name without case and separators, so that `userName` and `user_name` are equal."""
     if name.isascii():
-        # Bytes are quicker by far, and thousands of names are made plain at a time.
+        # Thousands of names are converted at a time, and bytes are far quicker than text.
         return name.encode().translate(None, _SEPARATORS).decode().lower()
     return re.sub(r"[\W_]+", "", name).casefold()

@@ -1,4 +1,4 @@
-"""What can be said about a tool when it is added, as keywords."""
+"""The keyword options of a tool that is added."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -33,7 +33,7 @@ class LimitOptions(TypedDict, total=False):
 
 
 class ToolOptions(LimitOptions, total=False):
-    """What can be said about a tool when it is added."""
+    """The options of a tool that is added."""
 
     group: str
     tags: Iterable[str]
@@ -75,16 +75,28 @@ def tool(
     description: str | None = None,
     **options: Unpack[ToolOptions],
 ) -> F | Callable[[F], F]:
-    """Note on a function how it should be registered; the function itself is unchanged.
+    """Mark a function with the options by which it is registered later.
 
-    The options are those of `Toolbox.add` and of `Limits`. They count when the
-    function is added to a toolbox, also as a method through `add_object`.
+    The options take effect when the function is added to a toolbox, also as a method through
+    `add_object`. The function itself is unchanged.
+
+    Args:
+        function: The function, where the decorator is used without parentheses.
+        name: The tool's name; by default the function's.
+        description: The text for the model; by default from the docstring.
+        **options: The options of `Toolbox.add`.
+
+    Returns:
+        The function itself, or the decorator.
+
+    Example:
+        `@tool(read_only=True)` above `def weather(city: str) -> str:`
     """
     check_options(tool, options, TOOL_OPTIONS)
     noted = with_names(options, name, description)
 
     def mark(marked: F) -> F:
-        # A static or class method is looked up as the function inside.
+        # The mark of a static or class method is put on the function inside it.
         setattr(getattr(marked, "__func__", marked), _MARK, noted)
         return marked
 
@@ -92,12 +104,12 @@ def tool(
 
 
 def marked_options(function: Any) -> dict[str, Any]:
-    """What `@tool` noted on a function, its method or what a partial wraps."""
+    """The options that `@tool` put on a function, on a method, or on what a partial wraps."""
     return dict(getattr(unwrap_partial(function)[0], _MARK, {}))
 
 
 def with_names(options: ToolOptions, name: str | None, description: str | None) -> dict[str, Any]:
-    """The options with the name and the description, where these are given."""
+    """The options with the name and the description, if they are given."""
     given: dict[str, Any] = {**options}
     if name is not None:
         given["name"] = name

@@ -1,4 +1,4 @@
-"""What a record of calls is asked to do; the store keeps one."""
+"""The interface of a record of calls, which the store implements."""
 
 from typing import Protocol
 
@@ -7,23 +7,23 @@ from .run import Handler, Run
 
 
 class Keeper(Protocol):
-    """The layers of a record."""
+    """The middleware of a record."""
 
     def once(self, proceed: Handler) -> Handler:
-        """Outermost: give the first outcome of a call that was made before."""
+        """The outermost layer: return the first outcome of a call that was made before."""
 
     def start(self, proceed: Handler) -> Handler:
-        """After every wait: make it durable that the function is about to be entered."""
+        """The innermost layer: record durably that the function is about to be entered."""
 
 
 class Recorder(Protocol):
-    """Who is told how calls end, before anybody else is."""
+    """Records how calls end, before anybody else is told."""
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
-        """Make the outcome durable and give it, or the outcome that says why it is not."""
+        """Record the outcome durably and return it, or an outcome that says why that failed."""
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
-        """The same where nothing can be awaited."""
+        """Record the outcome without awaiting anything."""
 
     def late(self, run: Run, outcome: Outcome) -> None:
-        """Note how a function ended that its call had left behind. Called on any thread."""
+        """Record how an abandoned function ended. Called on any thread."""

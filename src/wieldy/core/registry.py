@@ -1,4 +1,4 @@
-"""The tools and groups of one toolbox, in the order they came."""
+"""The tools and groups of one toolbox, in the order in which they were added."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,23 +18,23 @@ CONFLICTS = get_args(ConflictPolicy)
 class Group:
     """A named set of tools that is switched on and off together.
 
-    What is changed on the group of a toolbox takes effect at once, and whoever watches
-    the toolbox is told. A copy is a plain record.
+    A change of a toolbox's group takes effect at once, and the watchers of the toolbox are
+    told. A copy is a plain record.
     """
 
     name: str
     active: bool
     description: str
     notes: str | None = None
-    # What is called after each change; a class variable of a function type would be a method.
+    # Called after each change. It is typed as Any, because a function would become a method.
     _changed: ClassVar[Any] = None
 
     def keep(self, changed: Callable[[], None] | None) -> None:
-        """Belong to a registry, which is told of each change, or with None to none any more."""
+        """Have a function called after each change; None ends that."""
         self.__dict__["_changed"] = changed
 
     def switch(self, active: bool) -> None:
-        """Switch on or off without telling; the registry tells of several at once."""
+        """Switch the group on or off without telling the watchers."""
         self.__dict__["active"] = active
 
     def __setattr__(self, fact: str, value: Any) -> None:
@@ -52,9 +52,9 @@ class Group:
 
 
 class Registry:
-    """Names to tools. Readers see a consistent order; writers take turns.
+    """The tools by name. Readers see a consistent order; writers take turns.
 
-    A review, where there is one, sees each tool before anybody else does, whenever it comes.
+    A review, if there is one, sees each tool before anybody else does.
     """
 
     def __init__(self, review: Review | None = None) -> None:
@@ -67,19 +67,19 @@ class Registry:
         self._watchers: list[Callable[[str | None], None]] = []
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Tell somebody of each change: of one tool by its name, of many by None.
+        """Have a function called after each change, with the tool's name or, for more, with None.
 
-        Gives what ends it.
+        Returns a function that ends the watch.
         """
         self._watchers.append(told)
         return lambda: self._watchers.remove(told)
 
     def announce(self) -> None:
-        """Tell of a change beside the tools and groups, such as another rule."""
+        """Tell the watchers of another change, such as a new rule."""
         self._tell(None)
 
     def add(self, tool: Tool, on_conflict: str = "raise") -> Tool:
-        """Register a tool; gives the one that now holds the name."""
+        """Register a tool; returns the tool that now has the name."""
         if on_conflict not in CONFLICTS:
             raise DefinitionError(tool.name, f"on_conflict must be one of {', '.join(CONFLICTS)}")
         with self._lock:
@@ -108,7 +108,7 @@ class Registry:
         return tool
 
     def add_all(self, tools: Iterable[Tool], on_conflict: str = "raise") -> list[Tool]:
-        """Register all of these, or none if one can't be."""
+        """Register all of these tools, or none if one can't be registered."""
         added: list[Tool] = []
         with self._lock:
             try:
@@ -222,7 +222,7 @@ class Registry:
         return self._shown.get(provider_name(name)) or self._shown.get(name)
 
     def _renamed(self, tool: Tool) -> Tool:
-        """The tool under a free name; a rule against the name that it came with still holds."""
+        """The tool under a free name; rules against its original name still hold."""
         known = (*tool.original_names, tool.name)
         return tool.replace(name=self._free_name(tool.name), original_names=known)
 
@@ -253,7 +253,23 @@ class Groups:
     def create(
         self, name: str, description: str = "", *, active: bool = False, notes: str | None = None
     ) -> Group:
-        """Make a group. `notes` tell a model how to use its tools."""
+        """Make a group.
+
+        Args:
+            name: The group's name.
+            description: What its tools are for.
+            active: Whether its tools can be called from the start.
+            notes: Text that tells a model how to use the tools.
+
+        Returns:
+            The group.
+
+        Raises:
+            ValueError: The name is empty, or another group has it.
+
+        Example:
+            `box.groups.create("files", "Read and write files.", active=True)`
+        """
         if not isinstance(name, str) or not name:
             raise ValueError("A group needs a name.")
         group = Group(name, active, description, notes)
@@ -291,7 +307,7 @@ class Groups:
 
 
 class Selection:
-    """A filter. Within one criterion any match will do; each further criterion narrows."""
+    """A filter. Within one criterion one match is enough; each further criterion narrows."""
 
     __slots__ = ("_above", "groups", "names", "tags")
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Where emitted items go while the call runs."""
+    """Receives the items that a running call emits."""
 
     @property
     def live(self) -> bool:
-        """Whether it wants only what is shown while the call runs."""
+        """Whether it wants only items that are emitted while the call runs."""
 
     def push(self, item: Block | Progress) -> None:
         """Take an item, on the loop's thread."""
@@ -34,10 +34,10 @@ class Sink(Protocol):
 
 
 class CallChannel(Protocol):
-    """What a running function has of its call, wherever it runs.
+    """The call of a running function, wherever the function runs.
 
-    `Run` is this where the engine is; a worker in another process has one of its own,
-    which sends everything there.
+    In the engine's process it is the `Run`. A worker in another process has a channel of its
+    own, which sends everything to the engine.
     """
 
     @property
@@ -50,7 +50,7 @@ class CallChannel(Protocol):
 
     @property
     def deps(self) -> Any:
-        """What the caller passed for this call alone."""
+        """The object that the caller passed for this call alone."""
 
     @property
     def attempts(self) -> int:
@@ -64,10 +64,10 @@ class CallChannel(Protocol):
         """Whether somebody asked the call to stop."""
 
     def on_loop(self) -> bool:
-        """Whether this code may not block."""
+        """Whether this code runs on the event loop and must not block."""
 
     def begin_stream(self) -> None:
-        """From now on what is emitted is the content."""
+        """From now on the emitted items are the content."""
 
     def show(self, item: Any) -> Awaitable[None] | None:
         """Emit without waiting; gives something to wait for when the reader is behind."""
@@ -79,7 +79,7 @@ class CallChannel(Protocol):
         """Emit from blocking code, and wait while the reader is behind."""
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
-        """Keep what the tool says about this call."""
+        """Keep the cost and the facts that the tool reports."""
 
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Cover these strings too in all that the call shows."""
@@ -88,15 +88,15 @@ class CallChannel(Protocol):
 class Executor(Protocol):
     """A place where tools' functions run.
 
-    It gets a function, its values and the call's channel, and nothing of the engine
-    beyond these, so that the place can be another process.
+    It gets a function, its values and the call's channel, and nothing else of the engine,
+    so that the place can be another process.
     """
 
     async def execute(self, work: "Work", values: dict[str, Any], channel: "Run") -> Any:
-        """Perform the work there, give what it gives and raise what it raises."""
+        """Perform the work there; returns its value, or raises its exception."""
 
     def close(self) -> Awaitable[None] | None:
-        """Let go of the workers."""
+        """Close the workers."""
 
 
 @runtime_checkable
@@ -104,51 +104,51 @@ class RemoteExecutor(Executor, Protocol):
     """A place outside this process; coroutine functions run there too."""
 
     def hold_worker(self, work: "Work") -> "Middleware":
-        """A middleware that gets a worker ready for calls of this work, before their time runs."""
+        """A middleware that waits for a worker before the call's timeout begins."""
 
 
 class WorkerPlace(Protocol):
-    """A worker that a call holds, and may lend while a call nested in it stands in a queue."""
+    """A worker that a call holds, and may lend while a call nested in it waits in a queue."""
 
     @property
     def held(self) -> bool:
-        """Whether the call still works there."""
+        """Whether the call still uses the worker."""
 
     def lend(self) -> None:
-        """Somebody else may work here until it is taken back."""
+        """Let another call use the worker until it is taken back."""
 
     def take_back(self) -> None:
-        """Go on here; this does not wait."""
+        """Use the worker again, without waiting."""
 
 
 class RunStopped(BaseException):
-    """Raised inside a blocking function that emits after its call has ended without it."""
+    """Raised in a blocking function that emits something after its call has ended without it."""
 
 
 class Run:
-    """The state of one running call. Made by the engine, dropped when the call ends.
+    """The state of one running call. The engine makes it, and drops it when the call ends.
 
-    Middleware may read everything here; `call` and `tool` say what was asked,
-    `arguments` are the plain arguments as accepted, `values` what the function gets.
+    Middleware may read everything here: `call` and `tool` are what was asked for,
+    `arguments` the plain arguments as accepted, `values` what the function gets.
     """
 
-    # What every call sets has a slot; what most never set stays on the class.
+    # Fields that every call sets have a slot; the others have a default on the class.
     __slots__ = ("__dict__", "call", "cancels_before", "eventful", "parent", "stopped", "task")
     tool: Tool
     late: "Late"
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
     permission: Permission = Permission.AUTO
-    # The edition of the rules under which the approver said yes.
+    # The edition of the rules when the approver agreed.
     agreed: int | None = None
-    # The edition of the rules by which the values were judged.
+    # The edition of the rules when the values were judged.
     judged: int | None = None
     deps: Any = None
     sink: Sink | None = None
-    # What the reader behind the sink does not see yet.
+    # The text that is held back from the sink's reader.
     held: HeldText
     home: Executor | None = None
-    # What the call has shown, in which secrets are not covered yet.
+    # The blocks that the call has shown, before secrets are covered.
     blocks: list[Block] | None = None
     metadata: dict[str, Any] | None = None
     interruption: Cancellation | None = None
@@ -160,7 +160,7 @@ class Run:
     # Whether the caller wants the result held to the tool's output schema.
     checks_result: bool = False
     slots: object = None
-    # What the recorder keeps about this call between its start and its end.
+    # The recorder's own data about this call, between its start and its end.
     record: Any = None
 
     def __init__(self, call: Call, parent: "Run | None") -> None:
@@ -169,20 +169,20 @@ class Run:
         self.stopped = False
         task: asyncio.Task[Any]
         try:
-            # One entry is this thread's own: something is running here.
+            # If there is just one running task, it is this one.
             (task,) = running_tasks
         except ValueError:
             task = current_task()
         self.task = task
         self.cancels_before = task.cancelling()
-        # Whether anything happened that the outcome must tell beyond its value.
+        # Whether the outcome must contain anything beyond its value.
         self.eventful = False
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The plain arguments as accepted: parsed, and repaired where that was needed."""
+        """The plain arguments as accepted: parsed and, if needed, repaired."""
         if self.accepted is None:
-            # JSON text that fits is hydrated as it is read; the plain form is made when asked for.
+            # JSON text that fits is converted while it is parsed; its plain form is made here.
             sent = self.call.arguments
             parsed = from_json(sent) if isinstance(sent, str) else sent
             self.accepted = accepted = parsed if isinstance(parsed, _MAPPINGS) else {}
@@ -212,7 +212,7 @@ class Run:
         return self.task.get_loop()
 
     def interrupt(self) -> None:
-        """Stop this call, and nothing around it. Call it on the call's own loop."""
+        """Stop this call, but not the task around it. Call it on the call's own loop."""
         if self.interruption is None:
             self.eventful = True
             self.interruption = Cancellation(self.task, self.cancels_before)
@@ -230,7 +230,7 @@ class Run:
         return self.task.cancelling() > self.cancels_before
 
     def send_to(self, sink: Sink) -> None:
-        """Show to this reader what the call emits."""
+        """Send what the call emits to this sink."""
         self.sink = sink
         self.held = HeldText()
         self.blocks = []
@@ -243,7 +243,7 @@ class Run:
         self.eventful = True
 
     def note(self, key: str, value: Any) -> None:
-        """Put a fact into the metadata of the outcome to come."""
+        """Add a fact to the metadata of the outcome."""
         self.eventful = True
         if self.metadata is None:
             self.metadata = {}
@@ -254,7 +254,7 @@ class Run:
         return default if self.metadata is None else self.metadata.get(key, default)
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
-        """Keep what the tool says about this call, unless the call has ended without it."""
+        """Keep what the tool reports, unless the call has ended without it."""
         if self.stopped:
             return
         if cost:
@@ -270,7 +270,7 @@ class Run:
     def show(self, item: Any) -> Awaitable[None] | None:
         """Emit without waiting; gives something to wait for when the reader is behind.
 
-        Text that may be the beginning of a secret reaches the reader with what follows it.
+        Text that may be the beginning of a secret is held back until more text comes.
         """
         if self.stopped:
             return None
@@ -300,7 +300,7 @@ class Run:
         self.sink = sink
 
     def end_stream(self, returned: Iterable[Block] = ()) -> None:
-        """Give the reader what was held back, and what the call gave in the end."""
+        """Send the reader what was held back, and then the result."""
         if self.sink is None:
             return
         rest = () if self.sink.live else returned
@@ -330,9 +330,9 @@ class Run:
 
 
 async def stand_in_queue(turn: Awaitable[None]) -> None:
-    """Wait for a turn, and lend out the workers that the calls around this one hold.
+    """Wait for a turn, and meanwhile lend the workers that the calls around this one hold.
 
-    Who is before us in the queue may need just such a worker.
+    A call ahead in the queue may need one of these workers.
     """
     places = held_places.get()
     for place in places:
@@ -345,7 +345,7 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 
 
 def wake_in_queue(turn: "asyncio.Future[None]") -> bool:
-    """Let a caller that stands in a queue go on; false if its loop was closed meanwhile."""
+    """Wake a caller that waits in a queue; False if its loop was closed meanwhile."""
     try:
         turn.get_loop().call_soon_threadsafe(_give_turn, turn)
     except RuntimeError:
@@ -370,7 +370,7 @@ def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[
 
 
 class Extras:
-    """What most calls come without: things for the tool, a reader, a thread that waits, a check."""
+    """What few calls need: `deps`, a sink, a waiting thread, a check of the result."""
 
     __slots__ = ("check_output", "deps", "home", "run", "sink")
 
@@ -393,7 +393,7 @@ class Extras:
         return getattr(self.run, "tool", None)
 
     def equip(self, run: Run) -> None:
-        """Give a run what its call came with."""
+        """Give a run these extras."""
         self.run = run
         if self.deps is not None:
             run.deps = self.deps
@@ -407,26 +407,26 @@ class Extras:
             run.checks_result = run.eventful = True
 
 
-# What most mappings are is looked at first: it is the quicker question.
+# `dict` comes first: most mappings are dicts, and that check is the quicker one.
 _MAPPINGS = (dict, Mapping)
 
 Handler = Callable[[Run], Awaitable[Outcome]]
 Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
-# What a middleware is once it is folded: a handler around another.
+# A middleware that is bound: it makes a handler from the handler inside it.
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
 # The method `shown` of an observer that has one.
 Watcher = Callable[[Call, Block | Progress], Any]
-# Why a call that has waited may not go on, or None; `Objection` is the same without waiting.
+# Returns why a call that has waited may not go on, or None. `Objection` does so without waiting.
 Veto = Callable[[Run], Awaitable[str | None]]
 Objection = Callable[[Run], str | None]
 Late = Callable[[Run, Any, BaseException | None], None]
 
 
 class _EndedTask:
-    """In the place of the task of a call that has ended, of which nothing more can be asked.
+    """Stands for the task of a call that has ended.
 
-    It is its own loop, which is closed.
+    It also stands for that task's loop, which counts as closed.
     """
 
     def get_loop(self) -> "_EndedTask":
@@ -447,7 +447,7 @@ class _EndedTask:
 
 ENDED_TASK: Any = _EndedTask()
 
-# The call that this code runs in. Not every call sets it back when it ends, and what a tool
-# starts beside itself may outlive it: whoever reads it passes over calls that have stopped.
+# The call that this code runs in. A call may end without resetting it, and a task that a tool
+# started may outlive its call, so a reader must skip calls that have stopped.
 current_run: ContextVar[Run | None] = ContextVar("wieldy_run", default=None)
 held_places: ContextVar[tuple[WorkerPlace, ...]] = ContextVar("wieldy_places", default=())

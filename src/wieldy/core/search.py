@@ -13,7 +13,7 @@ from .tool import Tool
 _WORD = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAME_WEIGHT = 3.0
-# A word in more tools than this, and in a fifth of all, tells little about any.
+# A word that is in more tools than this, and in a fifth of all tools, distinguishes few of them.
 _COMMON = 500
 _SMALL = frozenset(
     {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on"}
@@ -22,7 +22,7 @@ _SMALL = frozenset(
 
 
 class Index:
-    """Words to tools. It follows the registry one tool at a time and is never rebuilt."""
+    """Maps words to tools. It follows the registry one tool at a time and is never rebuilt."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -40,20 +40,20 @@ class Index:
             scores = self._scores(query)
             place = {name: number for number, name in enumerate(self._registry.names())}
         ranked = [(-score, place.get(name, len(place)), name) for name, score in scores.items()]
-        # A heap, because few of many are asked for.
+        # A heap is used, because only a few of many results are read.
         heapify(ranked)
         while ranked:
             yield heappop(ranked)[2]
 
     def _scores(self, query: str) -> dict[str, float]:
-        """How well each tool fits, looking at the rarest words first."""
+        """How well each tool fits; the rarest words are counted first."""
         total = len(self._known) + 1
         common = max(_COMMON, total / 5)
         scores: dict[str, float] = {}
         for found in sorted((self._weights.get(word, {}) for word in set(_words(query))), key=len):
             rarity = math.log(1 + total / (1 + len(found)))
             if scores and len(found) > common:
-                # A word that is nearly everywhere only ranks what rarer ones have found.
+                # A word that is nearly everywhere only ranks the tools that rarer words have found.
                 for name in scores:
                     scores[name] += found.get(name, 0.0) * rarity
             else:

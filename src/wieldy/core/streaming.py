@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _log = logging.getLogger("wieldy")
-# A writer waits when its reader is behind by more than either.
+# A writer waits when its reader is behind by more than either limit.
 _AHEAD = 64
 _AHEAD_BYTES = 4 * 1024 * 1024
 
@@ -37,7 +37,7 @@ class Channel:
             self._wake_reader()
 
     def room(self) -> Awaitable[None] | None:
-        """Something to wait for when the reader is behind."""
+        """An awaitable if the reader is behind, else None."""
         if self._closed or self._has_room():
             return None
         future = asyncio.get_running_loop().create_future()
@@ -45,7 +45,7 @@ class Channel:
         return future
 
     def close(self) -> None:
-        """No more items; the reader ends after those that are left."""
+        """Take no more items; the reader still gets those that are left."""
         self._closed = True
         self._wake_reader()
         self._wake_writers()
@@ -78,7 +78,7 @@ class Channel:
 
 
 def _length(item: Any) -> int:
-    """About how many bytes an item holds: the text or data of a block, what progress says."""
+    """About how many bytes an item holds: the text or data of a block, or a progress message."""
     for name in ("text", "data", "message"):
         held = getattr(item, name, None)
         if isinstance(held, str | bytes):
@@ -89,11 +89,11 @@ def _length(item: Any) -> int:
 class TellingSink:
     """Tells a listener what a call shows, in the call's own task.
 
-    Where nothing is shown nothing is made: no task and no queue, as a reader would need.
-    A listener that fails, such as a client that has gone, does not fail the call.
+    A call that shows nothing needs no task and no queue. A listener that fails, such as a
+    client that has disconnected, does not fail the call.
     """
 
-    # What the call gives in the end comes with its outcome.
+    # The result of the call comes with its outcome.
     live = True
 
     def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
@@ -101,11 +101,11 @@ class TellingSink:
         self._items: deque[Any] = deque()
 
     def push(self, item: Any) -> None:
-        """Take an item, to be told when the call next waits, or at its end."""
+        """Take an item, which the listener gets when the call next waits, or at its end."""
         self._items.append(item)
 
     def room(self) -> Awaitable[None] | None:
-        """Something to wait for while there are items that nobody was told of."""
+        """An awaitable if there are items that the listener has not got yet, else None."""
         return self if self._items else None
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -123,9 +123,9 @@ class TellingSink:
 async def iterate_pushed(
     start: Callable[[Channel], Coroutine[Any, Any, T]], live: bool = False
 ) -> AsyncIterator[Any | T]:
-    """What a coroutine pushes as it comes, and last what it gives.
+    """Iterate over the items that a coroutine pushes, and last over its result.
 
-    Whoever stops reading stops the coroutine.
+    The coroutine is cancelled when its reader stops.
     """
     channel = Channel(live)
     task = asyncio.create_task(start(channel))

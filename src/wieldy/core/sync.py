@@ -26,8 +26,8 @@ T = TypeVar("T")
 class BlockingJob:
     """A blocking function that one thread runs while a coroutine waits for its answer.
 
-    A coroutine that is cancelled leaves the function behind, and the engine hears
-    when it ends. A function that has not begun by then never runs.
+    If the coroutine is cancelled, the function is abandoned, and the engine is told when it
+    ends. A function that has not begun by then never runs.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class BlockingJob:
         self._lock = threading.Lock()
 
     async def answer(self) -> Any:
-        """What the function gives; raises what it raises."""
+        """The function's return value; raises its exception."""
         try:
             value, error = await self._future
         except asyncio.CancelledError:
@@ -73,7 +73,7 @@ class BlockingJob:
                 return
             self.started = True
         value, error = _attempt(self.context, self._work, self._values, self.run)
-        # The context may know this job, as a place that is held: the two would be a ring.
+        # The context may refer to this job as a place that is held, so the reference is cut.
         del self.context
         with self._lock:
             self.ended = True
@@ -83,7 +83,7 @@ class BlockingJob:
                 self._loop.call_soon_threadsafe(_settle, self._future, (value, error))
                 return
             except RuntimeError:
-                self.run.stopped = True  # Its loop was closed under it.
+                self.run.stopped = True  # The loop was closed.
         self.run.late(self.run, value, error)
 
     def _leave(self) -> None:
@@ -123,7 +123,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # Whether something on it waits for another loop, so that nothing else moves there.
+        # Whether a task on this loop blocks it while it waits for another loop.
         self.blocked = False
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -131,7 +131,7 @@ class LoopThread:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """Whether it is started and not stopped."""
         return self._thread is not None
 
     def is_current(self) -> bool:
@@ -145,7 +145,7 @@ class LoopThread:
         loop.call_soon_threadsafe(_start, loop, coroutine, answer, context)
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call a function there, soon."""
+        """Call a function on the loop, soon."""
         self._started().call_soon_threadsafe(function, *arguments)
 
     def stop(self) -> None:
@@ -171,7 +171,7 @@ class LoopThread:
 
 
 class Border:
-    """The loops that serve blocking callers: one, and spares for calls nested in it."""
+    """The loops that serve blocking callers: one, and more for calls nested in it."""
 
     def __init__(self) -> None:
         self._main = LoopThread("wieldy-border")
@@ -185,10 +185,10 @@ class Border:
     def wait(self, start: Callable[[Home | None], Coroutine[Any, Any, T]]) -> T:
         """Run the coroutine that `start` makes and give its result, blocking this thread.
 
-        `start` is given this thread as a place to run blocking functions, unless an
-        event loop runs here: they never run inside one. A tool that blocks inside
-        a coroutine may block a border loop; it and what is nested in it use another
-        one meanwhile, because waiting for itself would be forever.
+        `start` gets this thread as a place to run blocking functions, unless an event loop runs
+        here, inside which they never run. A tool that blocks inside a coroutine may block a
+        border loop. It and the calls nested in it then use another loop, because the blocked
+        loop would wait for itself forever.
         """
         here = self._here()
         if here is not None:
@@ -233,7 +233,7 @@ class Border:
 
 
 class Standstill:
-    """An event loop that a blocking call on it stops until a task elsewhere has ended."""
+    """An event loop that a blocking call stops until a task on another loop has ended."""
 
     __slots__ = ("loop", "outer", "stopped", "task")
 
@@ -244,7 +244,7 @@ class Standstill:
         self.task: asyncio.Task[Any] | None = None
 
     async def until(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do the work in this task, for whose end the loop stands still."""
+        """Do the work in this task, whose end the stopped loop waits for."""
         self.task = asyncio.current_task()
         return await work
 
@@ -254,7 +254,7 @@ def loops_stopped_for(task: "asyncio.Task[Any]") -> set[asyncio.AbstractEventLoo
     found: set[asyncio.AbstractEventLoop] = set()
     standstill = _standstill.get()
     waited_for: asyncio.Task[Any] | None = task
-    # A task that was started on the side has the same context, and nothing waits for it.
+    # A task started on the side has the same context, but no loop waits for it.
     while standstill is not None and waited_for is not None and standstill.task is waited_for:
         found.add(standstill.loop)
         waited_for = standstill.stopped
@@ -263,11 +263,11 @@ def loops_stopped_for(task: "asyncio.Task[Any]") -> set[asyncio.AbstractEventLoo
 
 
 class Holder(Protocol):
-    """Who holds or waits for something: a call under way, or a task before its call begins."""
+    """A holder of something that others wait for: a running call, or a task before its call."""
 
     @property
     def task(self) -> "asyncio.Task[Any]":
-        """The task that it is done in."""
+        """The holder's task."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -275,7 +275,7 @@ class Holder(Protocol):
 
 
 def refuse_standstill(waiting: Holder, holders: Collection[Holder], what: str) -> None:
-    """Raise if a call is about to wait for what only calls on such loops could give back."""
+    """Raise if a call would wait for something that only calls on stopped loops can release."""
     stopped = loops_stopped_for(waiting.task)
     if stopped and holders and all(holder.loop in stopped for holder in holders):
         raise RuntimeError(
@@ -301,7 +301,7 @@ def _in_loop() -> bool:
 def _attempt(
     context: contextvars.Context, work: "Work", values: dict[str, Any], run: Run
 ) -> tuple[Any, BaseException | None]:
-    """What a blocking function gave, or what it raised."""
+    """Run a blocking function; returns its value or its exception."""
     try:
         return context.run(work.perform, values, run), None
     except BaseException as error:
@@ -309,7 +309,7 @@ def _attempt(
 
 
 def _settle(future: "asyncio.Future[T]", answer: T) -> None:
-    """Answer a future that may have been given up."""
+    """Set the result of a future whose waiter may have given up."""
     if not future.done():
         future.set_result(answer)
 
@@ -321,7 +321,7 @@ def blocking_border() -> Border:
     return _borders[0]
 
 
-# A list, not a variable, so that a forked child can drop its parent's dead threads.
+# A list, so that a forked child can clear it: the parent's threads don't run there.
 _borders: list[Border] = []
 at_fork(_borders.clear)
 
@@ -329,7 +329,7 @@ at_fork(_borders.clear)
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     while True:
-        # A call may end in a KeyboardInterrupt. That is for its caller; this loop serves others.
+        # A KeyboardInterrupt in a call is raised in its caller; this loop goes on for others.
         with suppress(KeyboardInterrupt, SystemExit):
             loop.run_forever()
             return
@@ -346,7 +346,7 @@ def _start(
     def passed_on(done: "asyncio.Task[T]") -> None:
         error = None if done.cancelled() else done.exception()
         with suppress(InvalidStateError):
-            # The caller may have given up in this very moment.
+            # The caller may have given up at this very moment.
             if done.cancelled():
                 answer.cancel()
             elif error is not None:

@@ -21,7 +21,7 @@ class Cancellation:
         self.fired = False
 
     def fire(self) -> None:
-        """Cancel the task, once. Call it on the task's own loop."""
+        """Cancel the task, only once. Call it on the task's own loop."""
         if not self.fired and not self.task.done():
             self.fired = True
             self.task.cancel()
@@ -31,9 +31,9 @@ class Cancellation:
         return self.fired and self.task.uncancel() <= self.before
 
     async def settle(self) -> asyncio.CancelledError | None:
-        """Absorb a cancellation that was fired while its frame was ending by itself.
+        """Absorb a cancellation that was fired while its frame was already ending.
 
-        Gives the `CancelledError` that has to go on, if somebody else cancelled too.
+        Returns the `CancelledError` to raise if somebody else cancelled the task too.
         """
         try:
             await asyncio.sleep(0)
@@ -57,8 +57,8 @@ class _Current:
         yield current_task()
 
 
-# Before 3.12 asking for the running loop makes a system call, which costs as much as a whole
-# tool call. That asyncio is final, so its own table of running tasks can be read.
+# Before 3.12, asking for the running loop makes a system call, which costs as much as a whole
+# tool call. The asyncio of those versions no longer changes, so its table of tasks can be read.
 running_tasks: Any = _Current()
 if sys.version_info < (3, 12):
     running_tasks = vars(asyncio.tasks)["_current_tasks"].values()

@@ -32,9 +32,9 @@ from .secrets.credential import preset_secrets
 
 
 class Hold:
-    """A tool is held back: it is not offered at all, or with `asks` only a person lets it run.
+    """Why a tool is held back: it is not offered or, with `asks`, each call needs a person.
 
-    No rule and no mode lifts it.
+    No rule and no mode lifts a hold.
     """
 
     __slots__ = ("asks", "reason")
@@ -50,11 +50,11 @@ class Hold:
 Review = Callable[["Tool"], Hold | None]
 
 
-# A schema, or a function that works it out when it is first needed.
+# A schema, or a function that computes it when it is first needed.
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
 VALIDATIONS = get_args(ValidationMode)
-# What is said of a tool beside its definition: nothing that is worked out once depends on it.
+# The fields beside the definition: nothing in the cache depends on them.
 _ASIDE = frozenset(
     ("group", "hold", "limits", "permission", "postprocess", "source", "tags", "validation")
 )
@@ -75,8 +75,8 @@ class Tool:
     ones. What is read from the function (description, schemas, fingerprint) is
     read when it is first asked for.
 
-    A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None where nobody
-    said. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
+    A trait (`read_only`, `idempotent`, `destructive`, `open_world`) is None if nobody stated
+    it. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
     tools have that are described elsewhere, as the worse. `trusted` says whether whoever
     describes the tool is trusted. `simulate` is a function that answers in its place in the
     mode `dry-run`.
@@ -196,7 +196,7 @@ class Tool:
         return other
 
     def know_like(self, other: "Tool") -> None:
-        """Share what was worked out for another tool, if the two have one definition."""
+        """Share the cache of another tool, if both have the same definition."""
         facts = [each for each in self.__slots__ if each not in _ASIDE and each != "_cache"]
         if all(_same(getattr(self, each), getattr(other, each)) for each in facts):
             object.__setattr__(self, "_cache", other._cache)
@@ -243,13 +243,13 @@ class Tool:
 
     @property
     def own_names(self) -> dict[str, str]:
-        """The function's own name for each argument that is shown under another."""
+        """The function's own name of each argument that is shown under another name."""
         names: dict[str, str] = self.once("own_names", _read_own_names)
         return names
 
     @property
     def argument_names(self) -> ArgumentNames:
-        """The names under which rules may speak of the arguments."""
+        """The names by which rules may refer to the arguments."""
         names: ArgumentNames = self.once("argument_names", _read_argument_names)
         return names
 
@@ -261,7 +261,7 @@ class Tool:
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """What the value is, as JSON Schema 2020-12, where the tool says so."""
+        """The schema of the value, as JSON Schema 2020-12, if the tool has one."""
         schema: dict[str, Any] | None = self.once("output_schema", _build_output_schema)
         return schema
 
@@ -278,7 +278,7 @@ class Tool:
 
     @property
     def traits(self) -> dict[str, bool | None]:
-        """What running the tool does to the world; None where nobody said."""
+        """The traits by name; None for a trait that nobody stated."""
         return {
             "read_only": self.read_only,
             "idempotent": self.idempotent,
@@ -288,22 +288,22 @@ class Tool:
 
     @property
     def is_destructive(self) -> bool:
-        """Whether it counts as one that may destroy something, said or not."""
+        """Whether it counts as destructive, stated or not."""
         if self.destructive is None:
             return self.cautious and not self.read_only
         return self.destructive
 
     @property
     def is_open_world(self) -> bool:
-        """Whether it counts as one that reaches beyond a closed domain, said or not."""
+        """Whether it counts as reaching beyond a closed domain, stated or not."""
         return self.cautious if self.open_world is None else self.open_world
 
     @property
     def locked_traits(self) -> dict[str, bool]:
-        """The traits as fingerprints and locks have them; one that nobody spoke of is denied.
+        """The traits as fingerprints and locks have them; one that nobody stated counts as False.
 
-        Earlier fingerprints have no word on the open world. So there is one only for a function
-        that declares it, and none for a tool described elsewhere, of which it is assumed.
+        Earlier fingerprints don't contain `open_world`. So it is included only for a function that
+        declares it, and not for a tool described elsewhere, for which it is assumed.
         """
         held = {trait: bool(holds) for trait, holds in self.traits.items()}
         if self.cautious or not self.open_world:
@@ -324,7 +324,7 @@ class Tool:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Hidden strings that must appear nowhere."""
+        """The hidden strings that must not appear anywhere."""
         secrets: tuple[str, ...] = self.once("secrets", _read_secrets)
         return secrets
 
@@ -337,8 +337,8 @@ class Tool:
         return self.own_names.get(argument, argument)
 
     def once(self, fact: Hashable, read: "Callable[[Tool], Any]") -> Any:
-        """A fact that follows from the tool alone, worked out when it is first asked for."""
-        # Two threads may both read; they read the same.
+        """A fact that depends on the tool alone, computed when it is first asked for."""
+        # Two threads may both compute it; they get the same value.
         if fact not in self._cache:
             self._cache[fact] = read(self)
         return self._cache[fact]
@@ -348,7 +348,7 @@ class Tool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two facts are the same; objects of other people are not asked if they are equal."""
+    """Whether two facts are the same; `==` of other people's objects is not called."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
@@ -359,7 +359,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def own_name(function: Any) -> str:
-    """What a function is called; an object is called after its class."""
+    """The name of a function; an object is named after its class."""
     inner = unwrap_partial(function)[0]
     name = getattr(inner, "__name__", None)
     return name if isinstance(name, str) else type(inner).__name__
@@ -442,7 +442,7 @@ def _read_own_names(tool: Tool) -> dict[str, str]:
 
 def _read_argument_names(tool: Tool) -> ArgumentNames:
     def read_aliases() -> Aliases:
-        # What comes by a schema from outside reaches the function as it was sent.
+        # With a schema from outside, the function gets the arguments as they were sent.
         return {} if tool.own_schema else schema_of.field_aliases(tool.name, tool.signature)
 
     return ArgumentNames(tool.own_names, read_aliases)
@@ -453,7 +453,7 @@ def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
 
 
 def _documented(function: Any) -> Any:
-    """What carries the docstring: the inner function, or for an object its `__call__` or class."""
+    """The object with the docstring: the inner function, or an object's `__call__` or class."""
     function = unwrap_partial(function)[0]
     if inspect.isroutine(function) or inspect.isclass(function):
         return function

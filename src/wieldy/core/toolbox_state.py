@@ -30,9 +30,9 @@ def export_state(registry: Registry, rules: Rules) -> dict[str, Any]:
 
 
 def restore_state(registry: Registry, rules: Rules, state: Any, strict: bool) -> None:
-    """Make groups and rules what a state says; `ValueError` names what is wrong with it.
+    """Replace groups and rules with those of a state; `ValueError` names what is wrong.
 
-    Not `strict`, it passes over keys and groups that are not known here.
+    Unless `strict`, unknown keys and groups are ignored.
     """
     _check_keys(state, strict)
     active = _texts(state.get("active_groups", []), "active_groups")
@@ -49,7 +49,7 @@ def restore_state(registry: Registry, rules: Rules, state: Any, strict: bool) ->
 
 
 def export_rule(rule: Rule) -> dict[str, Any]:
-    """A rule as JSON; `ValueError` if it asks a function."""
+    """A rule as JSON; `ValueError` if it has a function as a condition."""
     try:
         where = export_where(rule.where)
     except ValueError as error:
@@ -61,14 +61,14 @@ def export_rule(rule: Rule) -> dict[str, Any]:
         "reason": rule.reason,
         "agent": rule.agent,
         "session": rule.session,
-        # What an earlier version does not know is there only where it is said.
+        # Keys that an earlier version does not know are written only if they are set.
         **({} if rule.caller is None else {"caller": rule.caller}),
         **rule.criteria.to_dict(),
     }
 
 
 def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
-    """The rule that JSON says; `ValueError` names the place where it does not."""
+    """Read a rule from JSON; `ValueError` names the place that is wrong."""
     if not isinstance(data, Mapping):
         raise ValueError(f"{place} must be an object")
     unknown = [key for key in data if key not in _RULE_KEYS]
@@ -93,7 +93,7 @@ def import_rule(data: Any, place: str, strict: bool = True) -> Rule:
 
 
 def export_where(where: Mapping[str, Matcher]) -> dict[str, Any]:
-    """The conditions of a rule as JSON; a regular expression stands as `{"regex": …}`."""
+    """The conditions of a rule as JSON; a regular expression becomes `{"regex": …}`."""
     for name in where:
         if not isinstance(name, str):
             raise ValueError(f"the argument {name!r} is not named by text")
@@ -101,7 +101,7 @@ def export_where(where: Mapping[str, Matcher]) -> dict[str, Any]:
 
 
 def import_where(where: Any) -> dict[str, Matcher]:
-    """The conditions that JSON says."""
+    """Read the conditions of a rule from JSON."""
     if not isinstance(where, Mapping):
         raise ValueError("it must be an object")
     return {name: _import_matcher(matcher, name) for name, matcher in where.items()}

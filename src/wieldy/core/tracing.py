@@ -1,4 +1,4 @@
-"""One OpenTelemetry span per call, where OpenTelemetry is configured."""
+"""Make one OpenTelemetry span per call, if OpenTelemetry is configured."""
 
 import os
 from contextlib import AbstractContextManager
@@ -14,18 +14,18 @@ from .secrets.secret import redact_text
 _SPANLESS = (Status.OK, Status.PENDING)
 OTEL_API = "opentelemetry.trace"
 VARIABLE: Any = "OTEL_PYTHON_TRACER_PROVIDER"
-# The dict behind `os.environ`, which itself decodes a name each time one is looked up.
+# The dict behind `os.environ` is read directly: `os.environ` encodes the name on each lookup.
 variables: Any = getattr(os.environ, "_data", os.environ)
 if variables is not os.environ:
     VARIABLE = os.environ.encodekey(VARIABLE)
 
 
 class TracingProbe:
-    """Where the API keeps the provider that it was configured with.
+    """Reads the configured provider where the OpenTelemetry API keeps it.
 
-    Reading it there costs a call nothing; asking the API costs a quarter of a call. Until
-    the API was seen whole, and with a version of it that keeps the provider elsewhere,
-    this says that there may be one, and the API is asked.
+    Reading it there costs nothing, while asking the API costs a quarter of a call. As long
+    as the API is not fully imported, and with a version that keeps the provider elsewhere,
+    this reports that there may be a provider, and the API is asked.
     """
 
     _TRACER_PROVIDER: Any = True
@@ -34,9 +34,9 @@ class TracingProbe:
         self.api: Any = self
 
     def look(self) -> Any:
-        """The API, where it is loaded as a whole."""
+        """The API, if it is fully imported."""
         api = modules.get(OTEL_API)
-        # One that another thread is still loading has nothing configured yet.
+        # An API that another thread is still importing is not configured yet.
         if not hasattr(api, "get_tracer_provider") or not hasattr(api, "get_current_span"):
             return None
         self.api = api if hasattr(api, "_TRACER_PROVIDER") else self
@@ -47,10 +47,10 @@ probe = TracingProbe()
 
 
 def is_tracing() -> bool:
-    """Whether somebody has configured OpenTelemetry, in code or by its variable.
+    """Whether OpenTelemetry is configured, in code or by its environment variable.
 
-    An application that traces has loaded the API itself, so it is looked for and
-    not imported. `Engine.run` asks the first two questions without a frame.
+    An application that traces has imported the API itself, so it is looked up and not
+    imported. `Engine.run` repeats the first two checks, to save a function call.
     """
     if OTEL_API not in modules:
         return False
@@ -61,7 +61,7 @@ def is_tracing() -> bool:
 
 
 def open_span(run: Run) -> AbstractContextManager[Any]:
-    """A span around one call, under the names that GenAI tracing has agreed on."""
+    """A span around one call, with the names of the GenAI conventions."""
     from opentelemetry.trace import get_tracer  # noqa: PLC0415 - loaded by the application
 
     attributes = {
@@ -84,7 +84,7 @@ def open_span(run: Run) -> AbstractContextManager[Any]:
 
 
 def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> None:
-    """Put how the call ended on its span; arguments and results only when asked for."""
+    """Put the outcome on the span; arguments and results only if that is asked for."""
     from opentelemetry.trace import Status as SpanStatus  # noqa: PLC0415 - loaded by the application
     from opentelemetry.trace import StatusCode  # noqa: PLC0415 - the same
 
@@ -94,7 +94,7 @@ def close_span(span: Any, run: Run, outcome: Outcome, capture_content: bool) -> 
         span.set_status(SpanStatus(StatusCode.ERROR, str(outcome.error or outcome.status.value)))
     if capture_content:
         if "values" in vars(run):
-            # What was not accepted can't be read, or has secrets that nobody has found yet.
+            # Arguments that were not accepted may have secrets that were not found.
             arguments = redact_text(to_text(dict(run.arguments)), run.secrets)
             span.set_attribute("gen_ai.tool.call.arguments", arguments)
         span.set_attribute("gen_ai.tool.call.result", redact_text(outcome.text, run.secrets))

@@ -1,4 +1,4 @@
-"""Text from outside, written so that a person sees all of it and a terminal obeys none of it."""
+"""Escape text from outside, so that a person sees all of it and a terminal obeys none of it."""
 
 import json
 import re
@@ -7,27 +7,27 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-# Letters and symbols that are printable and yet show nothing; selectors of variants are like them.
+# Printable characters that show nothing, including variation selectors.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4"
     "\U0001d159\U000e0100-\U000e01ef]"
 )
-# Strokes and frames that are drawn over what stands before them.
+# Combining strokes and frames that are drawn over the character before them.
 _OVERLAY = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d2-\u20ea]")
 _PLAIN = re.compile(r"[ -~\n]*\Z")
-# How long what stands for the middle of a text may be.
+# The most characters of the marker that replaces the middle of a text.
 _CUT = 45
 _SIMPLE_NAME = re.compile(r"[\w.$/@:-]+\Z")
 
 
 def is_hidden(character: str) -> bool:
     """Whether a reader would not see the character, or a terminal would act on it."""
-    # A space of another width is seen as a gap.
+    # A space of any width is visible as a gap.
     return _is_unseen(character) and unicodedata.category(character) != "Zs"
 
 
 def visible_line(text: str, limit: int | None = None) -> str:
-    """The text on one line, in which whatever a reader could not tell is written as an escape."""
+    """The text on one line, with everything that a reader can't recognise escaped."""
     if limit is not None and len(text) > limit:
         text = text[:limit] + "…"
     return "".join(
@@ -36,19 +36,19 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """The same for text of several lines, which stay."""
+    """Text of several lines, escaped like `visible_line`; the lines stay."""
     return "\n".join(map(visible_line, text.replace("\r\n", "\n").split("\n")))
 
 
 def visible_json(value: Any) -> str:
-    """The same for data: JSON with sorted keys, one fact to a line."""
+    """Data as escaped JSON with sorted keys, one fact to a line."""
     return _escape_all(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False))
 
 
 def visible_value(value: Any) -> str:
-    """The same for one value, on one line: JSON, whatever the value is.
+    """A value as escaped JSON on one line.
 
-    `ValueError` means that it can't be shown, such as what is nested too deeply.
+    `ValueError` if it can't be shown, for example because it is nested too deeply.
     """
     try:
         return _escape_all(json.dumps(value, ensure_ascii=False, default=_plain))
@@ -57,15 +57,15 @@ def visible_value(value: Any) -> str:
 
 
 def visible_name(name: str) -> str:
-    """A name as it is; in quotes, as JSON, if it has anything but letters, digits and marks."""
+    """A name as it is, or as quoted JSON if it has unusual characters."""
     simple = _SIMPLE_NAME.match(name) is not None and not any(map(_is_unclear, name))
     return name if simple else visible_value(name)
 
 
 def cut_middle(text: str, limit: int, quote: str = "") -> str:
-    """The text, or its beginning and its end around how much there is between them.
+    """The text, or its beginning and its end with the number of characters left out.
 
-    Each part of a quoted text gets its own quotes, so that no text can pretend to be cut.
+    Each part of a quoted text gets quotes of its own, so that no text can imitate a cut.
     """
     if len(text) <= limit:
         return text
@@ -77,7 +77,7 @@ def cut_middle(text: str, limit: int, quote: str = "") -> str:
 def _escape_all(text: str) -> str:
     if _PLAIN.match(text):
         return text
-    # Line ends stand between facts; inside strings they are escapes already.
+    # Line ends separate facts; inside strings they are escaped already.
     return "".join(_escaped(each) if each != "\n" and _is_unclear(each) else each for each in text)
 
 
@@ -90,7 +90,7 @@ def _is_unclear(character: str) -> bool:
 
 
 def _escaped(character: str) -> str:
-    # To JSON, DEL is a character like any other.
+    # JSON does not escape DEL.
     return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 

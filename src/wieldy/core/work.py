@@ -1,4 +1,4 @@
-"""What runs wherever a tool runs: its function, how it is called, and what it makes of streams."""
+"""Call a tool's function where it runs, and drain the streams that it returns."""
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
@@ -14,9 +14,9 @@ Enter = Callable[[Mapping[str, Any], CallChannel], Any]
 class Work:
     """A tool's function and how it is called, apart from any call of it.
 
-    `context` names the parameter that gets the `Context`; those in `positional` are
-    passed by place. `objection` says why a call may not begin after all that had to
-    wait for its worker; it is asked where the engine is.
+    `context` names the parameter that gets the `Context`; those in `positional` are passed by
+    position. `objection` returns why a call that waited for a worker may no longer begin; it
+    is asked in the engine's process.
     """
 
     __slots__ = ("context", "enter", "function", "objection", "positional")
@@ -37,7 +37,7 @@ class Work:
     def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
         """Call the function on this thread and drain what it yields, unless there is an objection.
 
-        A coroutine, or a stream of one, is given back as it is.
+        A coroutine or an async generator is returned as it is.
         """
         why_not = None if self.objection is None else self.objection(channel)
         if why_not is not None:
@@ -46,12 +46,12 @@ class Work:
             value = self.enter(values, channel)
             return drain_blocking(channel, value) if isinstance(value, GeneratorType) else value
         except StopIteration as error:
-            # No coroutine can raise it, so it does not come back as it left.
+            # A coroutine can't raise `StopIteration`, so it is wrapped.
             return Stopped(error)
 
 
 class Drainage(Work):
-    """A generator that a function on the loop gave, drained where blocking code runs."""
+    """Drains a generator, returned by a function on the loop, where blocking code may run."""
 
     __slots__ = ("_stream",)
 
@@ -83,7 +83,7 @@ class Forbidden:
 def _entrance(
     function: Callable[..., Any], context: str | None, positional: Sequence[str]
 ) -> Enter:
-    """How the function is called, with what it asks for besides the model's arguments."""
+    """A function that enters the tool's function, with the `Context` if it wants one."""
 
     def enter(values: Mapping[str, Any], channel: CallChannel) -> Any:
         if context is not None:
@@ -99,7 +99,7 @@ def call_by_place(
     names: Sequence[str],
     rest: Sequence[Any] = (),
 ) -> Any:
-    """Call a function with some of the values by place, and with whatever else goes after them."""
+    """Call a function with some values by position, and with further arguments after them."""
     given = [name in values for name in names]
     last = len(names) - given[::-1].index(True) if True in given else 0
     if rest:
@@ -111,7 +111,7 @@ def call_by_place(
 
 
 async def drain(channel: CallChannel, stream: AsyncIterator[Any]) -> list[Any]:
-    """Emit what an async stream gives, and give it all."""
+    """Emit the items of an async generator, and return all of them."""
     channel.begin_stream()
     items = []
     try:
@@ -125,7 +125,7 @@ async def drain(channel: CallChannel, stream: AsyncIterator[Any]) -> list[Any]:
 
 
 def drain_blocking(channel: CallChannel, stream: Generator[Any, None, Any]) -> Any:
-    """Emit what a generator yields, and give what it returns, or all that it yielded."""
+    """Emit what a generator yields; returns its return value, or all that it yielded."""
     channel.begin_stream()
     items = []
     try:

@@ -1,4 +1,4 @@
-"""Say in one short line what is wrong with an argument: where, what was expected, what came."""
+"""Describe what is wrong with an argument in one line: where, what was expected, what came."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def from_misfits(
     schema: Mapping[str, Any],
     outer: Mapping[str, str],
 ) -> list[str]:
-    """Problems from what does not fit a schema from outside: path, kind and message of each."""
+    """Describe each misfit with a schema from outside, given as path, kind and message."""
     problems: dict[str, str] = {}
     for place, kind, message in misfits:
         path: list[Any] = [*(outer.get(str(step), step) for step in place[:1]), *place[1:]]
@@ -81,7 +81,7 @@ def from_misfits(
 
 
 def plain_message(message: str) -> str:
-    """A message of pydantic, worded as the messages of this library are."""
+    """A message of pydantic in the wording of this library's messages."""
     for prefix in _PREFIXES:
         if message.startswith(prefix):
             return message.removeprefix(prefix)
@@ -144,7 +144,7 @@ def describe_schema(
 
 
 def at(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
-    """The schema that speaks about a place in the arguments."""
+    """The schema of a place in the arguments."""
     here: Any = schema
     for step in path:
         here = _step(resolve_reference(here, schema), step, schema)
@@ -168,27 +168,27 @@ def resolve_reference(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def item_schemas(schema: Mapping[str, Any], count: int) -> list[Any]:
-    """The schema of each of so many items; `None` where nothing is said."""
+    """The schema of each of `count` items; `None` for an item without one."""
     first, rest = item_parts(schema)
     return [*first[:count], *[rest] * (count - len(first))]
 
 
 def item_parts(schema: Mapping[str, Any]) -> tuple[Sequence[Any], Any]:
-    """The schemas of the first items, and of all that follow."""
+    """The schemas of the first items, and the schema of all later items."""
     items = schema.get("items")
     if isinstance(items, list):
-        # Before draft 2020-12 the first items stood here.
+        # Before draft 2020-12 `items` held the schemas of the first items.
         return items, schema.get("additionalItems")
     return schema.get("prefixItems", ()), items
 
 
 def speaks_of_secret(part: Mapping[str, Any]) -> bool:
-    """Whether a part of a schema says itself that its value is a secret."""
+    """Whether a part of a schema marks its own value as a secret."""
     return part.get("writeOnly") is True or part.get("format") == "password"
 
 
 def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
-    """Whether a part of a schema speaks of a secret, itself or further in."""
+    """Whether a part of a schema marks its value, or anything inside it, as a secret."""
     seen: set[int] = set()
     waiting = [part]
     while waiting:
@@ -216,7 +216,7 @@ def _step(
     for key in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(key, ()) if depth < _DEEPEST else ():
             member = resolve_reference(part, root)
-            # Several choices may lead to the same part, or back to the first.
+            # Several choices may lead to the same part, and a part may lead back to itself.
             found = id(member) not in seen and _step(member, step, root, (seen, depth + 1))
             if found:
                 return found
@@ -227,9 +227,9 @@ def _step(
 
 
 def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
-    """The part of a validator's location that exists in the data, and what stands there.
+    """The part of a validator's location that exists in the data, and the value at that place.
 
-    pydantic also puts names of union members into a location; they are left out.
+    pydantic also puts the names of union members into a location; those are left out.
     """
     path: list[Any] = []
     here = arguments
@@ -250,7 +250,7 @@ def _mismatch(
     opinion: bool = False,
     masked: bool = False,
 ) -> str:
-    """What was expected and what came, or the validator's message where that says more."""
+    """What was expected and what came, or the validator's message if it says more."""
     expected, kind = describe_schema(wanted, root), kind_of(value)
     secret = mentions_secret(wanted, root) or is_secret(value)
     got = kind if secret else _got(value)

@@ -1,8 +1,8 @@
-"""Put right what models often get wrong, as far as the schema says how, with a receipt.
+"""Repair mistakes that models often make, where the schema shows how, and note each repair.
 
 A value whose schema accepts it is never touched, and neither is text where text
 is declared. Each change leaves a receipt: the path, the kind of repair, and for
-short scalars what stood there before and after.
+short scalars the value before and after.
 """
 
 from collections import Counter
@@ -20,18 +20,18 @@ Path = tuple[Any, ...]
 _LONGEST_NAME = 100
 _MOST_UNKNOWN = 50
 _MOST_HOPELESS = 1000
-# The event loop stands still meanwhile, so this is a fraction of a second.
+# A repair blocks the event loop, so this much work takes a fraction of a second.
 _MOST_STEPS = 50_000
 
 
 class _GiveUp(Exception):
-    """So much is wrong that putting the rest right is of no use."""
+    """Raised when so much is wrong that repairing the rest is pointless."""
 
 
 def repair_arguments(
     arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> tuple[Any, list[Receipt]]:
-    """The arguments with what could be put right, and the receipts; the input is not changed."""
+    """Repair what can be repaired in a copy of the arguments; also returns the receipts."""
     fixer = _Repair(schema)
     try:
         fixed = fixer.value(arguments, schema, ())
@@ -49,13 +49,13 @@ class _Repair:
         self.secret: dict[int, bool] = {}
 
     def spend(self, steps: int) -> None:
-        """Count work, and give up when there was enough of it."""
+        """Count work, and give up when the limit is reached."""
         self.steps += steps
         if self.steps > _MOST_STEPS:
             raise _GiveUp
 
     def is_secret(self, schema: Mapping[str, Any]) -> bool:
-        """Whether a part of the schema speaks of a secret, looked up once."""
+        """Whether a part of the schema describes a secret; each part is looked up once."""
         if id(schema) not in self.secret:
             self.secret[id(schema)] = mentions_secret(schema, self.root)
         return self.secret[id(schema)]
@@ -81,12 +81,12 @@ class _Repair:
         return value
 
     def choice(self, value: Any, choices: Sequence[Any], path: Path) -> Any:
-        """The value for the one member that it is meant for, as far as that can be told."""
+        """The value repaired for the one union member that it is meant for, if that is clear."""
         self.spend(len(choices))
         members = [resolve_reference(choice, self.root) for choice in choices]
         fitting = [member for member in members if self.meant_for(value, member)]
         if len(fitting) > 1:
-            # Which one is meant can't be told from the value alone.
+            # The value alone does not show which member is meant.
             return value
         if not fitting and isinstance(value, str):
             for kind in {kind for member in members for kind in _types(member)}:
@@ -96,7 +96,7 @@ class _Repair:
         return self.least_changed(value, fitting or members, path)
 
     def least_changed(self, value: Any, members: Sequence[Mapping[str, Any]], path: Path) -> Any:
-        """The value made to fit one of these, whichever takes the fewest changes."""
+        """The value repaired for whichever of these schemas needs the fewest changes."""
         before, hopeless = len(self.receipts), self.hopeless
         found: list[tuple[list[Receipt], Any]] = []
         for member in members:
@@ -112,7 +112,7 @@ class _Repair:
         return best
 
     def meant_for(self, value: Any, member: Mapping[str, Any]) -> bool:
-        """Whether the kind of value, and what marks an object, are those of this member."""
+        """Whether the value's type, and an object's marker fields, fit this member."""
         kinds = _types(member)
         if kinds and not any(_fits(value, kind) for kind in kinds):
             return False
@@ -155,9 +155,9 @@ class _Repair:
     def renames(
         self, value: Mapping[str, Any], schema: Mapping[str, Any], path: Path
     ) -> dict[str, str]:
-        """Unknown names that can only mean one of those still missing.
+        """Unknown names, each with the one missing name that it can mean.
 
-        Where other names are allowed too, only a missing name that is required counts.
+        If the schema allows other names too, only a missing name that is required counts.
         """
         properties = schema.get("properties", {})
         closed = schema.get("additionalProperties") is False
@@ -189,7 +189,7 @@ class _Repair:
         return UNCHANGED
 
     def parsed(self, text: str, kind: str, path: Path) -> Any:
-        """The list or object that stands in a text as JSON."""
+        """The list or object that a text holds as JSON."""
         if kind not in ("object", "array"):
             return UNCHANGED
         for parse in (parse_json, parse_loose_json):
@@ -204,7 +204,7 @@ class _Repair:
         return UNCHANGED
 
     def wrapped(self, value: Any, schema: Mapping[str, Any], path: Path) -> Any:
-        """One item where a list is wanted, if the item fits or can be made to."""
+        """A single item in a list, if a list is wanted and the item fits or can be repaired."""
         first = item_schemas(schema, 1)[0]
         items = resolve_reference({} if first is None else first, self.root)
         before = len(self.receipts)
@@ -245,7 +245,7 @@ def _fits(value: Any, kind: str) -> bool:
         case "array":
             return isinstance(value, list | tuple | set | frozenset)
         case "object":
-            # Anything that is not JSON's own may be the declared model itself.
+            # A value that is not a JSON type may be an instance of the declared model.
             return isinstance(value, Mapping) or not _is_json(value)
     return True
 
@@ -255,7 +255,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _looks_like_list(value: Any) -> bool:
-    """Whether this is text that was to be a list and can't be read; it is no item then."""
+    """Whether the text is a list that can't be parsed, which must not be wrapped as an item."""
     return isinstance(value, str) and value.lstrip()[:1] == "["
 
 
@@ -264,7 +264,7 @@ def _origin(value: Any) -> str:
 
 
 def _meant(name: str, free: Sequence[str]) -> str | None:
-    """The one free name that this one must stand for, or None."""
+    """The one unused name that this name must mean, or None."""
     if len(name) > _LONGEST_NAME:
         return None
     same = [candidate for candidate in free if plain_name(candidate) == plain_name(name)]

@@ -1,4 +1,4 @@
-"""Values out of text: JSON, JSON with a comma too many, and scalars that came as strings."""
+"""Read values from text: JSON, JSON with trailing commas, and scalars sent as strings."""
 
 import json
 import math
@@ -12,26 +12,26 @@ from pydantic_core import from_json
 UNCHANGED: Any = object()
 _LONGEST_SCALAR = 400
 _MOST_EXACT = 2**53
-# A string, closed or not, is passed over whole, so that the time stays linear in the text.
+# A string, closed or not, is skipped as a whole, so that the time stays linear in the text.
 _STRING_OR_COMMA = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse_json(text: str) -> Any:
-    """JSON text as a value; `ValueError` if it is none."""
+    """Parse JSON text; `ValueError` if it is not JSON."""
     try:
         return from_json(text)
     except (TypeError, ValueError):
-        # Lone surrogates are JSON, but no text that Rust could hold.
+        # Lone surrogates are valid JSON, but Rust strings can't hold them.
         return json.loads(text)
 
 
 def parse_loose_json(text: str) -> Any:
-    """JSON text that may end lists and objects with a comma; `ValueError` otherwise."""
+    """Parse JSON text that may have trailing commas; `ValueError` if it is not that."""
     return parse_json(_STRING_OR_COMMA.sub(_without_comma, text))
 
 
 def convert_value(value: Any, kind: str) -> Any:
-    """The value as this JSON type if it says the same, else `UNCHANGED`."""
+    """The value as this JSON type if that loses nothing, else `UNCHANGED`."""
     conversion = _CONVERSIONS.get(kind)
     if conversion is None or (isinstance(value, str) and len(value) > _LONGEST_SCALAR):
         return UNCHANGED

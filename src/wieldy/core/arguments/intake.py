@@ -1,4 +1,4 @@
-"""Take arguments in: parse, validate, repair, and give the function what it declared."""
+"""Accept arguments: parse, validate, repair and convert them for the function."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,20 +21,20 @@ from . import argument_errors as problem
 from .argument_repair import Receipt, repair_arguments
 from .conversion import parse_json, parse_loose_json
 
-# From plain arguments to (nothing, what the function gets by keyword), as pydantic gives it.
+# A validator maps plain arguments to pydantic's pair: nothing, and the keyword arguments.
 Validate = Callable[[Any], tuple[Any, dict[str, Any]]]
 Read = Callable[[Any], tuple[Any, dict[str, Any]]]
 Accept = Callable[[Run], dict[str, Any]]
 
-# Tries of a validator that take a few hundredths of a second where something is wrong, because it
-# keeps an error for each, and where all is right.
+# How many attempts of a validator take a few hundredths of a second: few if the value is wrong,
+# because each attempt then keeps an error, and many if it is right.
 _FEW_WAYS, _MOST_WAYS = 5_000, 500_000
 
 
 class _Refused(ValueError):
-    """What a validator could not accept; it knows how to say why.
+    """Raised when a validator refuses the arguments; it can describe why.
 
-    `problems` takes the arguments as sent, and the model's name for each that was renamed.
+    `problems` gets the arguments as they were sent, and the original name of each renamed one.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class _Refused(ValueError):
 
 
 class Intake:
-    """The way into one tool. Made once per tool, at its first call."""
+    """Accepts the arguments of one tool. It is made once per tool, at its first call."""
 
     def __init__(self, tool: Tool, default_validation: str = "repair") -> None:
         self._tool = tool
@@ -57,8 +57,8 @@ class Intake:
         self.read: Read = self._read if direct else _no_text
 
     def accept(self, run: Run) -> dict[str, Any]:
-        """What the function gets, from what was sent, or raise `InvalidArguments`."""
-        # The short ways, for a dict and for JSON text that fit; all else is looked at twice.
+        """Convert what was sent to what the function gets, or raise `InvalidArguments`."""
+        # A dict or JSON text that fits takes the short way; the rest is examined again below.
         sent = run.call.arguments
         try:
             return (self.values if type(sent) is dict else self.read)(sent)[1]
@@ -107,13 +107,13 @@ class Intake:
         return validated
 
     def _values_unless_hidden(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The short way, which is not for somebody who names what is hidden."""
+        """The short way, unless the caller names a hidden argument."""
         if not self._hidden.isdisjoint(arguments):
             raise ValueError
         return self._values(arguments)
 
     def _without_hidden(self, sent: dict[str, Any]) -> tuple[dict[str, Any], list[Receipt]]:
-        """What was sent less what is not the sender's to set."""
+        """What was sent without hidden arguments, and a receipt for each one dropped."""
         named = [name for name in sent if name in self._hidden]
         kept = {name: value for name, value in sent.items() if name not in named}
         return (kept if named else sent), [{"path": name, "kind": "dropped"} for name in named]
@@ -167,7 +167,7 @@ class Intake:
 
 
 def _validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
-    """What checks a dict, and what reads and checks JSON text."""
+    """The function that checks a dict, and the one that reads and checks JSON text."""
     if mode == "describe":
         return _as_sent, _no_text
     found: tuple[Validate, Read] = tool.once("validators", _make_validators)
@@ -179,7 +179,7 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
         return _foreign_validator(tool), _no_text
     validator = arguments_validator(tool.name, tool.signature)
     if "$defs" in tool.input_schema:
-        # The function's own arguments, which those of a derived tool are made into.
+        # A derived tool's arguments are converted first, so the function's own schema is counted.
         own = (
             tool.input_schema if tool.shape is None else input_schema(tool.name, tool.signature, {})
         )
@@ -189,13 +189,13 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
 
 
 def _no_text(text: str) -> tuple[Any, dict[str, Any]]:
-    """There is no short way for text here."""
+    """Refuse: this tool has no short way for JSON text."""
     raise ValueError
 
 
 def _foreign_validator(tool: Tool) -> Validate:
     """A validator for a schema that came from outside; the function gets plain data."""
-    # The tool keeps its validator, which therefore does not keep the tool.
+    # The tool refers to its validator, so the validator must not refer to the tool.
     check, shown = _schema_check(tool), tool.input_schema
 
     def validate(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -216,10 +216,10 @@ def _foreign_validator(tool: Tool) -> Validate:
 
 
 def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
-    """A validator of models that contain themselves, which ends.
+    """A validator for recursive models whose work is bounded.
 
-    Where it would have to try too much, the schema is asked first: it remembers what it
-    tried, and says what is wrong without trying everything.
+    If pydantic would have to try too much, the schema is checked first. That check remembers
+    what it tried, and finds the mistake without trying everything.
     """
     check = SchemaCheck(schema)
 
@@ -243,7 +243,7 @@ def _fits(check: SchemaCheck, arguments: Any) -> bool:
     try:
         return check.fits(arguments)
     except ValueError as error:
-        # What is not JSON may be the declared model itself.
+        # A value that is not JSON may be an instance of the declared model.
         return not isinstance(error, TooComplex)
 
 
@@ -261,9 +261,9 @@ def _as_sent(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def _ready_presets(tool: Tool) -> dict[str, Any]:
-    """Presets as the function wants them: a secret as text, unless a secret was declared.
+    """The presets as the function wants them: a secret becomes text unless a secret is declared.
 
-    What a partial holds by keyword counts too: a call could override it otherwise.
+    Keywords bound by a partial are presets too; otherwise a call could override them.
     """
     ready = bound_keywords(tool.function)
     declared = tool.signature.secret_presets

@@ -1,4 +1,4 @@
-"""Copies that nobody else holds: what was judged must be what the function gets."""
+"""Private copies of arguments: the function must get exactly what was judged."""
 
 import copy
 from collections import deque
@@ -10,7 +10,7 @@ _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def private_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments apart from the caller, who may go on changing what it sent."""
+    """A private copy of the arguments; the caller may go on changing what it sent."""
     copied = dict(arguments)
     for name, value in arguments.items():
         if type(value) not in _SCALARS:
@@ -19,14 +19,14 @@ def private_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def private_copy(value: Any) -> Any:
-    """A copy of containers, models and dataclasses, and of all such things in them.
+    """A deep copy of containers, models and dataclasses.
 
-    Other objects stay themselves: they are the program's own, and so is what can't be copied.
+    Other objects belong to the program and are shared, and so are those that can't be copied.
     """
     try:
         return _copied(value)
     except Exception:
-        # Other people's classes, or data that holds itself, or is nested very deeply.
+        # The value has classes of other people, contains itself, or is nested very deeply.
         try:
             return copy.deepcopy(value)
         except Exception:
@@ -60,12 +60,12 @@ def _copied_container(value: Any) -> Any:
         other.clear()
         other.extend(_copied(item) for item in value)
         return other
-    # What is in a set can be looked up, so it does not change.
+    # The items of a set are hashable and don't change, so copying the set is enough.
     return copy.copy(value) if isinstance(value, set | bytearray) else value
 
 
 def _copied_fields(value: Any) -> Any:
-    """A model or a dataclass, also one that is frozen or has slots."""
+    """A copy of a model or a dataclass, which may be frozen or have slots."""
     other = copy.copy(value)
     declared = getattr(type(value), "model_fields", None)
     for name in type(value).__dataclass_fields__ if declared is None else declared:

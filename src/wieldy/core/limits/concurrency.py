@@ -1,4 +1,4 @@
-"""Let only so many calls run at once, from whichever event loop they come."""
+"""Limit how many calls run at once, across event loops."""
 
 import asyncio
 import queue
@@ -18,7 +18,7 @@ from .limits import LimitKey, takes_scope
 class Slots:
     """A first-come-first-served semaphore that callers on different loops can share.
 
-    `longest` is how many may wait; to the next one `queue.Full` is raised.
+    `longest` is how many may wait; the next one gets `queue.Full`.
     """
 
     __slots__ = ("_free", "_holders", "_lock", "_longest", "_waiting")
@@ -36,7 +36,7 @@ class Slots:
             return self._take_free(holder)
 
     async def take(self, holder: Holder, what: str) -> None:
-        """Wait for a slot, or raise if that would be forever; `what` it is a slot of."""
+        """Wait for a slot, or raise if that would be forever; `what` names it in the message."""
         with self._lock:
             self._drop_dead()
             if self._take_free(holder):
@@ -58,7 +58,7 @@ class Slots:
             raise
 
     def give(self, holder: Holder) -> None:
-        """Give a slot back, to the one who has waited longest."""
+        """Release a slot, to the caller that has waited longest."""
         with self._lock:
             if holder in self._holders:
                 self._holders.discard(holder)
@@ -73,7 +73,7 @@ class Slots:
         return False
 
     def _drop_dead(self) -> None:
-        """Take back the slots of calls whose loop was closed under them: they never end."""
+        """Take back the slots of calls whose loop was closed, because those calls never end."""
         for holder in [each for each in self._holders if each.loop.is_closed()]:
             self._holders.discard(holder)
             self._free += 1
@@ -87,7 +87,7 @@ class Slots:
 
 
 class _Pool:
-    """The slots of one tool, by key. A key that nobody uses is forgotten."""
+    """The slots of one tool, by key. A key that is not in use is removed."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -95,7 +95,7 @@ class _Pool:
         _pools.add(self)
 
     def renew(self) -> None:
-        """Start anew; in a forked child nobody gives back what its parent's calls hold."""
+        """Start empty in a forked child, where the parent's calls never release their slots."""
         self._lock = threading.Lock()
         self._kept: dict[Hashable, tuple[Slots, int]] = {(None, None): (Slots(self._count), 1)}
 
@@ -109,7 +109,7 @@ class _Pool:
         with self._lock:
             kept, users = self._kept.get(name, (None, 0))
             if kept is not slots:
-                return  # They are from before a fork.
+                return  # These slots are from before a fork.
             del self._kept[name]
             if users > 1:
                 self._kept[name] = (slots, users - 1)
@@ -118,8 +118,8 @@ class _Pool:
 def limit_concurrency(count: int, key: LimitKey | None, gate: Gate) -> Middleware:
     """A middleware with `count` slots, or `count` for each key.
 
-    Calls nested in an exclusive call have slots of their own: while that runs,
-    nobody else does, and who holds the others may be waiting for it to end.
+    Calls nested in an exclusive call have slots of their own. Nothing else runs meanwhile,
+    and the holders of the other slots may be waiting for the exclusive call to end.
     """
     pool, key_of = _Pool(count), _key_reader(key)
 
@@ -148,7 +148,7 @@ def limit_concurrency(count: int, key: LimitKey | None, gate: Gate) -> Middlewar
 
 
 def _key_reader(key: LimitKey | None) -> Callable[[Run], Hashable]:
-    """What gives the key of a call."""
+    """The function that computes the key of a call."""
     if key is None:
         return lambda run: None
     made: Callable[..., Hashable] = key
@@ -163,7 +163,7 @@ def _alone_above(run: Run) -> Run | None:
 
 
 def _held_above(run: Run, slots: Slots) -> bool:
-    """Whether a call that this one is nested in holds a slot; to wait for it would be forever."""
+    """Whether a call around this one holds a slot, for which this one would wait forever."""
     return any(above.slots is slots for above in run.ancestors())
 
 

@@ -9,16 +9,16 @@ from wieldy.core.errors import CallTimeout
 from wieldy.core.run import Handler, Middleware, Run
 from wieldy.core.task import Cancellation
 
-# A timer would otherwise keep the call that armed it, and its arguments, until it rings.
+# The timer gets an empty context: its own would keep the call and its arguments alive.
 _NO_CONTEXT = Context()
 
 
 def limit_time(seconds: float) -> Middleware:
     """A middleware that gives each attempt this many seconds.
 
-    It cancels the caller's own task and takes that back, which is far cheaper
-    than a task or a timeout context per call. A coroutine that swallows its
-    cancellation can't be ended from here.
+    It cancels the caller's own task and then revokes the cancellation, which is far cheaper
+    than a task or a timeout context per call. A coroutine that swallows its cancellation
+    can't be ended this way.
     """
     clocks: dict[asyncio.AbstractEventLoop, _Clock] = {}
 
@@ -26,7 +26,7 @@ def limit_time(seconds: float) -> Middleware:
         loop = run.task.get_loop()
         clock = clocks.get(loop)
         if clock is None:
-            # Other threads start clocks for their loops meanwhile, hence the copy.
+            # The dict is copied, because other threads may add clocks for their loops meanwhile.
             for known in list(clocks):
                 if known.is_closed():
                     clocks.pop(known, None)
@@ -54,8 +54,8 @@ def limit_time(seconds: float) -> Middleware:
 class _Clock:
     """All deadlines of one tool on one loop.
 
-    They are equally long, so they come due in the order they began, and one timer
-    serves them all.
+    All have the same length, so they come due in the order in which they began, and one
+    timer is enough.
     """
 
     __slots__ = ("_armed", "_loop", "_running", "_seconds")

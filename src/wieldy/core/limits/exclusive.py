@@ -14,11 +14,10 @@ from wieldy.core.sync import refuse_standstill
 class Gate:
     """Many ordinary calls, or one exclusive call, never both.
 
-    Calls nested inside others don't wait for those they are nested in: an
-    ancestor that waits for its nested call is not running. New ordinary calls
-    queue behind a waiting exclusive one, so that it gets its turn. A call that
-    has to wait for something else steps out meanwhile, and comes back ahead of
-    that queue: somebody inside may wait for what it holds by then.
+    A nested call does not wait for its ancestors: an ancestor that waits for its nested call
+    is not running. New ordinary calls queue behind a waiting exclusive call, so that it gets
+    its turn. A call that has to wait for something else steps out meanwhile, and comes back
+    ahead of that queue, because a call inside may wait for what it holds by then.
     """
 
     def __init__(self) -> None:
@@ -26,7 +25,7 @@ class Gate:
         _gates.add(self)
 
     def renew(self) -> None:
-        """Start anew; in a forked child the calls of its parent never leave."""
+        """Start empty in a forked child, where the parent's calls never leave."""
         self._lock = threading.Lock()
         self._inside: set[Run] = set()
         self._outside: set[Run] = set()
@@ -49,7 +48,7 @@ class Gate:
             self._leave(run)
 
     def step_out(self, run: Run) -> bool:
-        """Let others pass while an ordinary call waits; true if it has to come back."""
+        """Let others pass while an ordinary call waits; returns whether it has to step in again."""
         with self._lock:
             if run not in self._inside or run.exclusive:
                 return False
@@ -59,7 +58,7 @@ class Gate:
             return True
 
     async def step_in(self, run: Run) -> None:
-        """Come back; only an exclusive call that runs now is waited for."""
+        """Come back, after waiting only for an exclusive call that is running."""
         await self._enter(_Waiter(run, alone=False, ahead=True))
 
     async def _enter(self, waiter: "_Waiter") -> None:
@@ -75,7 +74,7 @@ class Gate:
                 refuse_standstill(waiter.run, [run], "the gate of exclusive tools")
             waiter.turn = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
-            # The ancestors of this one stand still now, which may let another in.
+            # The ancestors of this call now stand still, which may let another call in.
             self._open()
         try:
             await stand_in_queue(waiter.turn)
@@ -99,7 +98,7 @@ class Gate:
         return self._admits(waiter) and (waiter.ahead or not self._waiting)
 
     def _drop_dead(self) -> None:
-        """Forget calls whose loop was closed under them: they never leave."""
+        """Remove calls whose loop was closed, because those calls never leave."""
         for run in [run for run in (*self._inside, *self._outside) if run.loop.is_closed()]:
             self._inside.discard(run)
             self._outside.discard(run)
@@ -108,18 +107,18 @@ class Gate:
         self._open()
 
     def _in_the_way(self, waiter: "_Waiter") -> list[Run]:
-        """Calls each of which must leave before this one may enter, as far as that is certain."""
+        """The calls that must certainly leave before this one may enter."""
         alone = self._alone
         if alone is not None and alone not in waiter.run.ancestors():
             return [alone]
         if not waiter.alone:
             return []
         standing = self._standing(waiter)
-        # A blocking function may yet come to a queue on another loop, and stand still there.
+        # Blocking functions are left out: one may still stand in a queue on another loop.
         return [run for run in self._inside - standing if is_async(run.tool.function)]
 
     def _admits(self, waiter: "_Waiter") -> bool:
-        """Whether everything that runs now stands above this run, or may run beside it."""
+        """Whether every running call is an ancestor of this one, or may run beside it."""
         above = list(waiter.run.ancestors())
         if self._alone is not None and self._alone not in above:
             return False
@@ -128,7 +127,7 @@ class Gate:
         return self._inside <= self._standing(waiter)
 
     def _standing(self, waiter: "_Waiter") -> set[Run]:
-        """The calls that stand still: a call nested in them is this one, or waits."""
+        """The calls that stand still, because this call or a waiting one is nested in them."""
         standing = set(waiter.run.ancestors())
         for still in (*self._outside, *(other.run for other in self._waiting)):
             standing.update(still.ancestors())
@@ -142,7 +141,7 @@ class Gate:
             self._alone = waiter.run
 
     def _open(self) -> None:
-        """Let in whoever may go now, in order."""
+        """Let in the waiting calls that may enter now, in order."""
         behind = False
         for waiter in list(self._waiting):
             if (behind and not waiter.ahead) or not self._admits(waiter):
@@ -154,7 +153,7 @@ class Gate:
 
 
 class _Waiter:
-    """A call at the gate. Those ahead don't queue behind an exclusive call that waits."""
+    """A call at the gate. With `ahead` it does not queue behind a waiting exclusive call."""
 
     __slots__ = ("ahead", "alone", "run", "turn")
     turn: asyncio.Future[None]

@@ -1,18 +1,18 @@
-"""How much memory a value holds, so that what is remembered is bounded by that."""
+"""Estimate how much memory a value holds, to bound what is kept."""
 
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# What is counted for a value that raises when it is looked at.
+# The size that is assumed for a value that raises when it is read.
 _UNKNOWN = sys.maxsize
 
 
 def held_bytes(value: Any, most: int) -> int:
-    """About how many bytes a value holds; counting ends as soon as it is more than `most`.
+    """Estimate the bytes that a value holds; counting stops at more than `most`.
 
-    Data is looked into: containers, dataclasses, models, blocks and errors. Any other
-    object counts as what it says of itself.
+    Containers, dataclasses, models, blocks and errors are counted with their content. Any
+    other object counts with its own size.
     """
     total, seen = 0, set[int]()
     rest = [value]
@@ -27,7 +27,7 @@ def held_bytes(value: Any, most: int) -> int:
                 break
             rest.extend(_parts(each))
     except Exception:
-        # Other people's values, which may raise anything when they are looked at.
+        # The value is other people's code, and may raise anything when it is read.
         return _UNKNOWN
     return total
 

@@ -1,4 +1,4 @@
-"""Give the result of a read-only tool again, for a while."""
+"""Keep the results of a read-only tool for a while and reuse them."""
 
 import copy
 import threading
@@ -19,7 +19,7 @@ _OBJECT = '{"!":'
 
 
 class _Kept(NamedTuple):
-    """A result, until when it is given again, and about how many bytes it holds."""
+    """A result, until when it is reused, and about how many bytes it holds."""
 
     until: float
     value: Any
@@ -27,11 +27,11 @@ class _Kept(NamedTuple):
 
 
 def keep_results(seconds: float) -> Middleware:
-    """A middleware that reuses an ok outcome of the same arguments for so many seconds.
+    """A middleware that reuses a successful outcome of the same arguments for some seconds.
 
     A tool that takes a `Context` may depend on who calls: its results are kept
     per agent, session and caller, and not at all for a call with `deps`. A tool that reads
-    context variables must take what they hold as arguments: they are not looked at.
+    context variables must take their values as arguments, because they are not compared.
     """
     kept: OrderedDict[str, _Kept] = OrderedDict()
     lock = threading.Lock()
@@ -64,7 +64,7 @@ def keep_results(seconds: float) -> Middleware:
         outcome = await proceed(run)
         if outcome.status is Status.OK and not run.blocks and not run.streamed:
             size = held_bytes(outcome.value, _MOST_BYTES)
-            # Other people's values: what can't be copied is not kept.
+            # The value is other people's code; if it can't be copied, it is not kept.
             with suppress(Exception):
                 if size <= _MOST_BYTES:
                     keep(key, copy.deepcopy(outcome.value), size)
@@ -74,9 +74,9 @@ def keep_results(seconds: float) -> Middleware:
 
 
 def _key(run: Run) -> str | None:
-    """What the result depends on; None where the arguments can't be told apart for certain."""
+    """What the result depends on; None if the arguments can't be compared reliably."""
     scope = run.call.scope
     caller = (scope.agent, scope.session, scope.caller) if run.tool.signature.context else ()
     text = canonical_json([run.arguments, caller])
-    # Objects stand there as their `repr`, which hides secrets and shortens tables.
+    # An object is written as its `repr`, which may hide differences: secrets, long tables.
     return None if _OBJECT in text else digest_of(text)

@@ -1,4 +1,4 @@
-"""Cut a result that is too large to show, and hand the whole to whoever keeps it."""
+"""Cut a result that is too large to show, and hand the whole result over to be kept."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,8 +14,8 @@ Spill = Callable[[Call, str], Awaitable[str]]
 def limit_size(most: int, spill: Spill | None) -> Middleware:
     """A middleware that leaves a preview of `most` characters and a marker.
 
-    `spill` is given the call and the whole text, and answers with a handle that
-    goes into the marker and into `metadata["spilled"]`.
+    `spill` gets the call and the whole text, and returns a handle that goes into
+    the marker and into `metadata["spilled"]`.
     """
 
     async def cut(run: Run, proceed: Handler) -> Outcome:
@@ -31,7 +31,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         try:
             handle = None if spill is None else await spill(run.call, whole)
         except Exception as error:
-            # What can't be kept elsewhere is not thrown away here.
+            # A result that could not be kept elsewhere is not cut, so that nothing is lost.
             run.note("spill_error", describe_exception(error))
             return outcome
         where = "the rest was not kept" if handle is None else f"the whole is at {handle}"
@@ -42,7 +42,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
         shown = whole[:most] + marker
         others = [_without_text(block) for block in blocks if not isinstance(block, Text)]
         if run.blocks:
-            # A reader has seen them; the preview is for the outcome.
+            # A reader has seen these blocks already; the preview is for the outcome.
             run.end_stream()
             run.blocks, run.streamed, run.sink = [], False, None
         value = shown if len(to_text(outcome.value)) > most else outcome.value
@@ -54,7 +54,7 @@ def limit_size(most: int, spill: Spill | None) -> Middleware:
 
 
 def _cut_shown(run: Run, most: int) -> None:
-    """Leave a preview of what a call has shown that then failed."""
+    """Cut what a call showed before it failed."""
     blocks = run.blocks or []
     whole = join_text(blocks)
     if len(whole) <= most:
@@ -66,7 +66,7 @@ def _cut_shown(run: Run, most: int) -> None:
 
 
 def _without_text(block: Block) -> Block:
-    """A resource without the text that the preview has; its address stays."""
+    """A resource without its text, which the preview has; its address stays."""
     if not isinstance(block, Resource) or block.text is None:
         return block
     return Resource(block.uri, data=block.data, mime_type=block.mime_type, name=block.name)

@@ -1,4 +1,4 @@
-"""Try again, with growing pauses, where running twice does no harm."""
+"""Repeat failed attempts, with growing pauses, of tools that may safely run twice."""
 
 import asyncio
 from copy import copy
@@ -15,7 +15,7 @@ _LONGEST_PAUSE = 10.0
 def retry_failures(retries: int, forbids: Veto) -> Middleware:
     """A middleware that repeats a failed attempt, never after something was shown.
 
-    `forbids` says why not, if a rule was made meanwhile.
+    `forbids` returns the reason if a rule made meanwhile forbids the call.
     """
     # Loaded with the first tool that retries, to keep `import wieldy` light.
     from random import uniform  # noqa: PLC0415
@@ -31,7 +31,7 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
             if attempt > retries or not _worth_another(run, trial, outcome):
                 break
             trial.stopped = True
-            # What an attempt has cost is spent, however it ended.
+            # The cost of a failed attempt counts too.
             if trial.noted("cost"):
                 run.note("cost", trial.noted("cost"))
             pause = min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE)
@@ -47,7 +47,7 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
 
 
 def _trial(run: Run, attempt: int) -> Run:
-    """The run as one attempt sees it: what is left of an attempt must not reach the next one."""
+    """A run for one attempt, so that an attempt left behind can't affect the next one."""
     trial = copy(run)
     trial.values = private_arguments(run.values)
     trial.metadata = dict(run.metadata or {})
@@ -63,7 +63,7 @@ def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
 
 
 def _may_pass(outcome: Outcome) -> bool:
-    """Whether asking again may help, where the one who was asked says so."""
+    """Whether repeating the attempt may help; a service says so itself."""
     original = getattr(outcome.error, "original", None)
     if not isinstance(original, ServiceError):
         # A tool that asks for input has not failed.
@@ -77,7 +77,7 @@ def _asked_pause(outcome: Outcome) -> float:
 
 
 def _adopt(run: Run, trial: Run) -> None:
-    """Take what the attempt that counts has shown and noted."""
+    """Take over what the final attempt has shown and noted."""
     run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
     run.metadata = trial.metadata or None
     if trial.secrets != run.secrets:

@@ -1,4 +1,4 @@
-"""Start calls no faster than a rate."""
+"""Limit how many calls start per time."""
 
 import asyncio
 import threading
@@ -15,13 +15,13 @@ from wieldy.core.run import Handler, Middleware, Run, Veto
 def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
     """A middleware that lets `count` calls start in any span of `seconds`; others wait.
 
-    `forbids` says why a call that has waited may not start, if a rule was made meanwhile.
+    `forbids` returns the reason if a rule made meanwhile forbids a call that has waited.
     """
     starts: deque[float] = deque()
     lock = threading.Lock()
 
     def reserve(now: float) -> float:
-        """Book the next start, and give when that is."""
+        """Reserve the next start, and return its time."""
         with lock:
             while starts and starts[0] <= now - seconds:
                 starts.popleft()
@@ -40,7 +40,7 @@ def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
             try:
                 await asyncio.sleep(start - now)
             except asyncio.CancelledError:
-                # Who gives up waiting must not make the next one wait longer.
+                # A call that gives up waiting must not make the next one wait longer.
                 cancel(start)
                 raise
             why_not = await forbids(run)
