@@ -52,7 +52,7 @@ def test_several_sources_are_one_box(command: Command, other: str) -> None:
     done = command("call", "add_2", "tools.py", other, "--arg", "a=1")
     assert (done.exit_code, done.stdout) == (0, "other 1\n")
     assert "other.py: add is add_2 here" in done.stderr
-    assert "its tools run in the first toolbox" in done.stderr
+    assert "these tools run in the first toolbox" in done.stderr
 
 
 def test_the_tools_of_another_box_keep_its_rules_and_bring_no_others(

@@ -41,7 +41,7 @@ def test_approve_and_recover_take_their_source_as_an_option_too(
     assert (done.exit_code, done.stdout) == (0, "wiped a 1\n")
     again = command("recover", "--source", "mine.py")
     assert again.exit_code == 0
-    assert "No call was left open that may run again by itself, in sqlite:///kept.db." in (
+    assert "No interrupted call in sqlite:///kept.db can run again without your consent." in (
         again.stderr
     )
 
@@ -59,7 +59,7 @@ def test_a_call_that_waits_says_where_and_how_it_is_approved(
     done = command("call", "wipe", "mine.py", "--arg", "path=b")
     call_id = done.stdout.strip()
     assert "The call waits in sqlite:///kept.db" in done.stderr
-    assert f"`wieldy approve {call_id} mine.py` lets it run." in done.stderr
+    assert f"`wieldy approve {call_id} mine.py`." in done.stderr
     assert command("approve", call_id, "mine.py").stdout == "wiped b 1\n"
 
 

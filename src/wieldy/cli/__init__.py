@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command."""
     try:
-        # Its packages are an extra; without them there is one line to say.
+        # The command's packages are an extra; without them the user gets one line of advice.
         from .app import app  # noqa: PLC0415
         from .closed_pipe import make_streams_quiet  # noqa: PLC0415
         from .screen import obey_no_color  # noqa: PLC0415

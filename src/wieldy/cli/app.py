@@ -1,4 +1,4 @@
-"""The commands and their options; each does its work in a module of its own."""
+"""The commands and their options. The work of each command is in a module in `commands`."""
 
 from importlib.metadata import version
 from typing import Annotated
@@ -51,11 +51,14 @@ from .store_choice import StoreChoice
 
 Guard = Annotated[
     str | None,
-    typer.Option("--lock", help="Hold tools to this lock file.", show_default=False),
+    typer.Option("--lock", help="Check the tools against this lock file.", show_default=False),
 ]
 OnChange = Annotated[
     ChangePolicy | None,
-    typer.Option(help="What the lock does; block if not said.", show_default=False),
+    typer.Option(
+        help="What happens to a tool that differs from the lock. Default: block.",
+        show_default=False,
+    ),
 ]
 LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
 app = typer.Typer(
@@ -79,16 +82,18 @@ def wieldy(
 
 @app.command()
 def demo() -> None:
-    """A guided run: tools, schemas, streaming, repair, approval, rules, a timeout, an agent.
+    """Take a guided tour: tools, schemas, streaming, repair, approval, rules,
+    timeouts, an agent.
 
-    On a terminal it waits for you between the steps. Elsewhere it answers for itself.
+    On a terminal the demo waits for you between the steps. Without one it answers
+    its own questions.
     """
     raise typer.Exit(run_demo())
 
 
 @app.command("docs")
 def show_docs(page: PageName = None, as_json: AsJson = False) -> None:
-    """List the pages of the documentation, or show one of them."""
+    """List the documentation pages, or show one."""
     raise typer.Exit(run_docs(page, as_json))
 
 
@@ -96,7 +101,8 @@ def show_docs(page: PageName = None, as_json: AsJson = False) -> None:
 def list_tools(sources: Sources = None, as_json: AsJson = False) -> None:
     """List the tools of the sources.
 
-    Exits with 4 if a source, or a server in one, can't be read, and with 2 if none can.
+    Exits with 4 if a source, or a server in a source, can't be read, and with 2
+    if no source can be read.
     """
     raise typer.Exit(run_list(sources, as_json))
 
@@ -106,10 +112,12 @@ def describe(
     name: Name,
     sources: Sources = None,
     provider: Provider = None,
-    strict: Annotated[bool, typer.Option(help="The strict form for --provider.")] = False,
+    strict: Annotated[
+        bool, typer.Option(help="With --provider, print the definition in strict form.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say all about one tool: its description, its arguments, its schema."""
+    """Show everything about one tool: its description, arguments and schema."""
     raise typer.Exit(run_describe(name, sources, provider, strict, as_json))
 
 
@@ -122,7 +130,7 @@ def call(
     session: Session = None,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds after which the call is stopped.", show_default=False),
+        typer.Option(help="Stop the call after this many seconds.", show_default=False),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve without asking.")] = False,
     by: By = None,
@@ -132,11 +140,16 @@ def call(
     traceback: Traceback = False,
     output: Output = Form.TEXT,
 ) -> None:
-    """Call a tool: text as it comes, progress, and a question where it needs approval.
+    """Call a tool.
 
-    --json gives the arguments here; --output json prints the outcome for programs.
+    Prints the output as it arrives and shows progress. If the call needs
+    approval, asks you on a terminal.
 
-    Exits with 1 if the call fails or is denied, 3 if it waits for approval.
+    For this command --json passes the arguments; --output json prints the outcome
+    as JSON.
+
+    Exits with 1 if the call fails or is denied, and with 3 if it waits for
+    approval.
     """
     as_json = output is Form.JSON
     wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback)
@@ -149,20 +162,23 @@ def run(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A Python file that has `agent`, or file.py:name.",
+            help="A Python file with an Agent named `agent`, or FILE:NAME.",
             show_default=False,
             autocompletion=completion.source_files,
         ),
     ],
     question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="What to ask.", show_default=False)
+        str, typer.Argument(metavar="QUESTION", help="The question to ask.", show_default=False)
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Ask an agent: its answer as it comes, a line for each call, and a question for approvals.
+    """Ask an agent a question.
 
-    Exits with 1 if the model gives no answer that can be used, 3 if a call waits for approval
-    and nobody is there to decide.
+    Prints the answer as it arrives, and a line for each tool call. If a call
+    needs approval, asks you on a terminal.
+
+    Exits with 1 if the model gives no usable answer, and with 3 if a call waits
+    for approval and there is no terminal to ask on.
     """
     raise typer.Exit(run_agent(source, question, as_json))
 
@@ -174,9 +190,11 @@ def check(
     strict: Annotated[bool, typer.Option(help="Check the strict form of the schemas.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what each provider would not get as the tools say it, before any request is made.
+    """Report what each provider's schema rules would drop or change. Sends no
+    request.
 
-    Exits with 1 if something is lost, 2 if the tools can't be read.
+    Exits with 1 if something would be lost, and with 2 if the tools can't be
+    read.
     """
     raise typer.Exit(run_check(sources, provider or [], strict, as_json))
 
@@ -184,28 +202,30 @@ def check(
 @app.command()
 def serve(
     sources: Sources = None,
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8000,
     stdio: Annotated[
-        bool, typer.Option("--stdio", help="Speak over stdin and stdout instead.")
+        bool, typer.Option("--stdio", help="Use stdin and stdout instead of HTTP.")
     ] = False,
     token: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=TOKEN",
-            help="A caller and its bearer token. Default: WIELDY_TOKENS.",
+            help="A caller's name and bearer token. Default: WIELDY_TOKENS.",
             show_default=False,
         ),
     ] = None,
     max_sessions: Annotated[
         int,
-        typer.Option(help="The most open sessions of clients of the older protocol.", min=1),
+        typer.Option(help="How many sessions clients of the older protocol may have open.", min=1),
     ] = 1000,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
 ) -> None:
-    """Serve the tools to MCP clients, at /mcp."""
+    """Serve the tools to MCP clients, over HTTP at /mcp or over stdio."""
     place = None if stdio else ListenAddress(host, port, tuple(token or ()), max_sessions)
     raise typer.Exit(run_serve(sources, Own(store, lock, on_change), place))
 
@@ -216,7 +236,7 @@ def log(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="One call, whole; the beginning of its id is enough.",
+            help="Show this call in full. The beginning of its id is enough.",
             show_default=False,
             autocompletion=completion.recorded_calls,
         ),
@@ -224,27 +244,36 @@ def log(
     tool: Annotated[
         str | None,
         typer.Option(
-            help="Only this tool.", show_default=False, autocompletion=completion.recorded_tools
+            help="Show only calls of this tool.",
+            show_default=False,
+            autocompletion=completion.recorded_tools,
         ),
     ] = None,
     status: Status = None,
     session: Session = None,
     since: Annotated[
-        str | None, typer.Option(help="2h, or 2026-11-01T10:00.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Show calls made after this time, such as 2h (ago) or 2026-11-01T10:00.",
+            show_default=False,
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="The same.", show_default=False)] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(help="Show calls made before this time.", show_default=False),
+    ] = None,
     limit: Limit = 50,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new calls until Ctrl-C.")
     ] = False,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the calls that were made, the newest first.
+    """Show the recorded calls, newest first.
 
-    With --follow, the newest are followed by each call as it comes and changes; with
-    --json as well, each is one line.
+    With --follow, the command prints each call when it is made and whenever it
+    changes. With --follow and --json, it prints one JSON object per line.
     """
     choice = StoreChoice(store, tuple(source or ()))
     asked = Filter(tool, status, session, since, until, limit)
@@ -261,7 +290,7 @@ def pending(
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the calls that wait for a decision."""
+    """Show the calls that wait for approval."""
     choice = StoreChoice(store, tuple(source or ()))
     raise typer.Exit(run_pending(choice, as_json, agent, session))
 
@@ -278,10 +307,10 @@ def approve(
     traceback: Traceback = False,
     output: Output = Form.TEXT,
 ) -> None:
-    """Approve a call. With a SOURCE that has its tool it runs here, and its outcome is shown.
+    """Approve a waiting call, and run it if you name a SOURCE that has its tool.
 
-    Without one the decision is recorded, and a process that has the tool runs the call.
-    --arg changes an argument, --json replaces them all.
+    Without such a SOURCE the approval is recorded, and a process that has the
+    tool runs the call. --arg changes one argument; --json replaces all of them.
     """
     verdict = PersonVerdict(call_id, by, tuple(arg or ()), arguments)
     choice = StoreChoice(store, (*(sources or ()), *(source or ())))
@@ -292,14 +321,15 @@ def approve(
 def deny(
     call_id: CallId,
     reason: Annotated[
-        str | None, typer.Option(help="Why; the model is told.", show_default=False)
+        str | None,
+        typer.Option(help="Why you deny it. The model sees this text.", show_default=False),
     ] = None,
     by: By = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse a call; it never runs."""
+    """Deny a waiting call. It will not run."""
     choice = StoreChoice(store, tuple(source or ()))
     raise typer.Exit(run_deny(PersonVerdict(call_id, by), reason, choice, as_json))
 
@@ -313,9 +343,9 @@ def recover(
     source: MoreSources = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run again what a crash left open, where the tool is read-only or idempotent.
+    """Run interrupted calls again if their tool is read-only or idempotent.
 
-    Approved calls that no process has started run too.
+    Approved calls that no process has started are run as well.
     """
     named = [*(sources or ()), *(source or ())]
     raise typer.Exit(run_recover(named, store, chosen or (), by, as_json))
@@ -325,20 +355,22 @@ def recover(
 def settle(
     call_id: UnknownCall,
     end: Annotated[
-        SettledEnd, typer.Argument(metavar="ok|error", help="How it ended.", show_default=False)
+        SettledEnd,
+        typer.Argument(metavar="ok|error", help="How the call ended.", show_default=False),
     ],
     value: Annotated[
-        str | None, typer.Option(help="What it gave: JSON, or text.", show_default=False)
+        str | None, typer.Option(help="The call's result, as JSON or text.", show_default=False)
     ] = None,
     reason: Annotated[
-        str | None, typer.Option(help="How you know, or why it failed.", show_default=False)
+        str | None,
+        typer.Option(help="How you know the result, or why the call failed.", show_default=False),
     ] = None,
     by: By = None,
     store: Store = None,
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how a call did end whose process died; it does not run again."""
+    """Record how an interrupted call ended. The call does not run again."""
     choice = StoreChoice(store, tuple(source or ()))
     raise typer.Exit(run_settle(call_id, end, value, reason, by, choice, as_json))
 
@@ -349,19 +381,23 @@ def artifacts(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="One artifact, its text; or a handle artifact://ID@VERSION.",
+            help="Print this artifact: an id, or a handle artifact://ID@VERSION.",
             show_default=False,
         ),
     ] = None,
     session: Session = None,
     number: Annotated[
-        int | None, typer.Option("--version", help="An older version.", show_default=False)
+        int | None,
+        typer.Option("--version", help="Print this version of it.", show_default=False),
     ] = None,
-    history: Annotated[bool, typer.Option("--versions", help="Its versions.")] = False,
+    history: Annotated[bool, typer.Option("--versions", help="List its versions.")] = False,
     difference: Annotated[
         str | None,
         typer.Option(
-            "--diff", metavar="OLD[..NEW]", help="What changed since.", show_default=False
+            "--diff",
+            metavar="OLD[..NEW]",
+            help="Show what changed between two versions, or since one.",
+            show_default=False,
         ),
     ] = None,
     limit: Limit = 50,
@@ -369,7 +405,7 @@ def artifacts(
     source: StoreSource = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the artifacts of all sessions or of one, the newest first, or one of them whole."""
+    """List artifacts, newest first, or print one."""
     choice = StoreChoice(store, tuple(source or ()))
     raise typer.Exit(
         run_artifacts(choice, id, session, number, history, difference, limit, as_json)
@@ -382,32 +418,38 @@ def lock(
     path: LockPath = LOCK_FILE,
     partial: Annotated[
         bool,
-        typer.Option("--partial", help="Lock what can be read, and leave the entries of the rest."),
+        typer.Option(
+            "--partial",
+            help="Lock the tools that can be read, and keep the old entries of the others.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write down the definitions of the tools as they are now, and report suspicious text.
+    """Record the current definitions of the tools, and report suspicious text in
+    them.
 
-    What changed since the last time is listed. Exits with 2, and writes nothing, if a source, a
-    server in one, or the lock can't be read; with 4 if --partial locked the rest.
+    Lists what changed since the last lock. Exits with 2 and writes nothing if a
+    source, a server in a source, or the lock file can't be read. Exits with 4 if
+    --partial skipped something.
     """
     raise typer.Exit(run_lock(sources, path, as_json, partial))
 
 
 @app.command()
 def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
-    """Say whether the tools are as they were locked, and report suspicious text.
+    """Check that the tools match the lock, and report suspicious text in them.
 
-    Exits with 1 if a tool is new, gone or different, 2 if a source, a server in one, or the lock
-    can't be read.
+    Exits with 1 if a tool is new, missing or different, and with 2 if a source, a
+    server in a source, or the lock file can't be read.
     """
     raise typer.Exit(run_verify(sources, path, as_json))
 
 
 @app.command()
 def diff(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
-    """Show line by line how the tools differ from the lock.
+    """Show, line by line, how the tools differ from the lock.
 
-    Exits with 1 if they differ, 2 if a source, a server in one, or the lock can't be read.
+    Exits with 1 if they differ, and with 2 if a source, a server in a source, or
+    the lock file can't be read.
     """
     raise typer.Exit(run_diff(sources, path, as_json))

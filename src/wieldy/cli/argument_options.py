@@ -1,4 +1,4 @@
-"""Arguments from the command line: `--arg name=value` and JSON text, read by the tool's schema."""
+"""Read arguments from the command line according to the tool's schema: `--arg` and JSON text."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,11 @@ class ArgumentError(WieldyError):
 def read_arguments(
     schema: Mapping[str, Any], pairs: Iterable[str], text: str | None = None
 ) -> dict[str, Any]:
-    """The arguments that JSON text and `name=value` pairs give; a pair counts more.
+    """The arguments from JSON text and `name=value` pairs; a pair overrides the JSON text.
 
-    A string parameter keeps the text as it is. For others the text is JSON where it
-    can be, and what it then means is for the tool to say. `@file` is what a file
-    holds, `@@` is a plain @. A list may be given element by element.
+    A string parameter keeps the text unchanged. For other parameters the text is parsed as
+    JSON if possible, and the tool checks the result. `@file` reads a file, `@@` stands for a
+    literal @. A list may be given element by element.
     """
     arguments = _object(text)
     fresh: set[str] = set()
@@ -48,14 +48,14 @@ def _object(text: str | None) -> dict[str, Any]:
     try:
         arguments = json.loads(_text(text))
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"--json takes a JSON object, and this is no JSON: {error}") from error
+        raise ArgumentError(f"--json takes a JSON object, and this is not JSON: {error}") from error
     if not isinstance(arguments, dict):
         raise ArgumentError(f"--json takes a JSON object, not {type(arguments).__name__}.")
     return arguments
 
 
 def _text(value: str) -> str:
-    """The text that is meant: itself, or what a file holds."""
+    """The text itself, or the content of the file that it names."""
     if value.startswith("@@"):
         return value[1:]
     if not value.startswith("@"):
@@ -72,7 +72,7 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = known[name] if isinstance(known[name], Mapping) else {}
         return found
     others = schema.get("additionalProperties")
-    # A renamed argument may still be repaired by the tool, but not by guessing its type.
+    # The tool may repair a misspelt name, but without a schema the value's type is unknown here.
     if others:
         return others if isinstance(others, Mapping) else {}
     hint = find_near_names(name, known)
@@ -81,7 +81,7 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _listing(known: Mapping[str, Any]) -> str:
-    return f"There are: {', '.join(known)}." if known else "The tool takes none."
+    return f"The arguments are: {', '.join(known)}." if known else "The tool takes no arguments."
 
 
 def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:

@@ -1,4 +1,4 @@
-"""Which call is meant by an id on the command line, or by how one begins."""
+"""Find the call that an id on the command line names, in full or by its beginning."""
 
 import re
 from typing import TYPE_CHECKING
@@ -10,21 +10,21 @@ from wieldy.store.ledger_entry import Entry
 if TYPE_CHECKING:
     from wieldy.store.store import Store
 
-# Ids of today are all of one length. Those of before had a counter without zeros before it,
-# so that one could be the beginning of another.
+# Current ids all have the same length. Earlier ids had a counter without leading zeros, so one
+# id could be the beginning of another.
 _OWN = re.compile("call_[0-9a-f]{12}_[0-9]{12}")
 _BEFORE = re.compile("call_[0-9a-f]{12}_[1-9][0-9]*")
 _NEAR_AMONG = 1000
 
 
 class CallIdError(WieldyError):
-    """An id that names no call, or the beginning of several."""
+    """The id names no call, or is the beginning of several ids."""
 
 
 async def find_entry(store: "Store", given: str, listing: str) -> Entry:
-    """The call of this id, or of the only id in the ledger that begins so.
+    """The call with this id, or with the only id in the ledger that begins with it.
 
-    `listing` is the command that shows the ids that may be meant.
+    `listing` is the command that lists the possible ids, for the error message.
     """
     ledger = store.ledger
     if not given:
@@ -47,10 +47,10 @@ async def find_entry(store: "Store", given: str, listing: str) -> Entry:
 
 
 def _is_abbreviation(given: str, call_id: str) -> bool:
-    """Whether the text stands for this id, and can't be another whole one."""
+    """Whether the text abbreviates this id and can't be a complete id of another call."""
     if _BEFORE.fullmatch(given):
         return False
     if _OWN.fullmatch(call_id) or _BEFORE.fullmatch(call_id):
         return True
-    # A program that numbers its calls has an order-1 and an order-12.
+    # A program that numbers its calls may have both order-1 and order-12.
     return not (given[-1].isnumeric() and call_id[len(given)].isnumeric())

@@ -26,7 +26,7 @@ class QuietStream(io.TextIOWrapper):
         try:
             yield
         except BrokenPipeError:
-            # What is still in the buffer goes nowhere, so that closing the stream can't fail.
+            # The rest of the buffer is written to nowhere, so that closing the stream can't fail.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
@@ -47,7 +47,7 @@ def quiet_stream(number: int, like: TextIO, *, owned: bool) -> QuietStream:
 
 
 def make_streams_quiet() -> None:
-    """Let the command end without a word when the reader of its output leaves."""
+    """Make the command end silently when the reader of its output leaves."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         # A stream that was closed when the command began is None.

@@ -9,7 +9,7 @@ from . import completion
 
 
 class Form(StrEnum):
-    """How a result is written."""
+    """The form in which a command prints its result."""
 
     TEXT = "text"
     JSON = "json"
@@ -29,7 +29,7 @@ ToolSources = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="Where the call's tool is, such as tools.py; without one the call does not run here.",
+        help="The source of the call's tool, such as tools.py. The call runs here only with it.",
         show_default=False,
         autocompletion=completion.source_files,
     ),
@@ -46,14 +46,17 @@ PageName = Annotated[
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The tool.", show_default=False, autocompletion=completion.tools
+        metavar="NAME",
+        help="The name of the tool.",
+        show_default=False,
+        autocompletion=completion.tools,
     ),
 ]
 CallId = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="The call's id, or how it begins.",
+        help="The call's id, or the beginning of it.",
         show_default=False,
         autocompletion=completion.waiting_calls,
     ),
@@ -62,7 +65,7 @@ UnknownCall = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="The call's id, or how it begins.",
+        help="The call's id, or the beginning of it.",
         show_default=False,
         autocompletion=completion.unknown_calls,
     ),
@@ -72,21 +75,21 @@ UnknownCalls = Annotated[
     typer.Option(
         "--call",
         metavar="ID",
-        help="Run this call again, whatever its tool is; you have looked it up.",
+        help="Run this call again, whatever its tool is. Make sure first that this is safe.",
         show_default=False,
         autocompletion=completion.unknown_calls,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Output = Annotated[
     Form,
-    typer.Option("--output", "-o", help="json prints the outcome for programs."),
+    typer.Option("--output", "-o", help="Print the result as text, or the outcome as JSON."),
 ]
 Store = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="sqlite:///FILE or postgresql://… Default: WIELDY_STORE, then wieldy.db.",
+        help="The store: sqlite:///FILE or postgresql://… Default: WIELDY_STORE, then wieldy.db.",
         show_default=False,
     ),
 ]
@@ -105,20 +108,20 @@ MoreSources = Annotated[
     typer.Option(
         "--source",
         metavar="SOURCE",
-        help="The same as SOURCE after the command.",
+        help="Another way to give SOURCE.",
         show_default=False,
         autocompletion=completion.source_files,
     ),
 ]
 Traceback = Annotated[
-    bool, typer.Option("--traceback", help="Show where the tool raised, if it does.")
+    bool, typer.Option("--traceback", help="If the tool raises, show the traceback.")
 ]
 Arguments = Annotated[
     list[str] | None,
     typer.Option(
         "--arg",
         metavar="NAME=VALUE",
-        help="An argument, read by the tool's schema; @FILE is what a file holds.",
+        help="An argument, read according to the tool's schema. @FILE reads it from a file.",
         show_default=False,
     ),
 ]
@@ -133,14 +136,18 @@ ArgumentText = Annotated[
 ]
 By = Annotated[
     str | None,
-    typer.Option(help="Who decides. Default: your login name.", show_default=False),
+    typer.Option(
+        help="The name to record for the decision. Default: your login name.", show_default=False
+    ),
 ]
 Agent = Annotated[str | None, typer.Option(help="The agent of the calls.", show_default=False)]
-Session = Annotated[str | None, typer.Option(help="The session of the calls.", show_default=False)]
+Session = Annotated[
+    str | None, typer.Option(help="The session of the calls or artifacts.", show_default=False)
+]
 Providers = Annotated[
     list[str] | None,
     typer.Option(
-        help="A provider to check for; all when not given.",
+        help="Check for this provider. Default: all providers.",
         show_default=False,
         autocompletion=completion.providers,
     ),
@@ -148,7 +155,7 @@ Providers = Annotated[
 Provider = Annotated[
     str | None,
     typer.Option(
-        help="Print the definition that this provider is sent.",
+        help="Print the definition as it is sent to this provider.",
         show_default=False,
         autocompletion=completion.providers,
     ),
@@ -156,9 +163,9 @@ Provider = Annotated[
 Status = Annotated[
     str | None,
     typer.Option(
-        help="Only calls in this state.",
+        help="Show only calls with this status.",
         show_default=False,
         autocompletion=completion.statuses,
     ),
 ]
-Limit = Annotated[int, typer.Option(help="The most to show; 0 is all.")]
+Limit = Annotated[int, typer.Option(help="How many to show at most; 0 shows all.")]

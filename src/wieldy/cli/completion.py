@@ -1,6 +1,6 @@
-"""What the shell offers after Tab: statuses, providers, tools, calls and sources.
+"""Complete words in the shell: statuses, providers, tools, calls and sources.
 
-A completion that can't be worked out is none; it must not write nor fail.
+If something goes wrong, there are no completions. A completion must neither print nor fail.
 """
 
 import asyncio
@@ -48,12 +48,12 @@ def doc_pages(incomplete: str) -> list[str]:
 
 
 def tools(context: typer.Context, incomplete: str) -> list[str]:
-    """The tools of the sources given so far, or of those that count by themselves."""
+    """The tools of the sources given so far, or of the default sources."""
 
     async def names() -> list[str]:
         given = [*(context.params.get("sources") or ())]
         here = [each for each in environment.sources(given) if ".py" in each or ":" in each]
-        # Nothing is started and nobody is asked over a network for a completion.
+        # A completion starts no server and makes no network request.
         local = [each for each in here if "://" not in each]
         return (await load_sources(local, Own())).box.names
 
@@ -71,7 +71,7 @@ def waiting_calls(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def unknown_calls(context: typer.Context, incomplete: str) -> list[str]:
-    """The calls whose end nobody knows."""
+    """The interrupted calls whose result is unknown."""
 
     async def ids() -> list[str]:
         async with _store(context) as box:
@@ -81,7 +81,7 @@ def unknown_calls(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def recorded_calls(context: typer.Context, incomplete: str) -> list[str]:
-    """The newest recorded calls that begin so."""
+    """The newest recorded calls whose id begins with the text."""
 
     async def ids() -> list[str]:
         async with _store(context) as box:
@@ -91,7 +91,7 @@ def recorded_calls(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def recorded_tools(context: typer.Context, incomplete: str) -> list[str]:
-    """The tools that were called lately."""
+    """The tools of the most recent calls."""
 
     async def names() -> list[str]:
         async with _store(context) as box:
@@ -101,7 +101,7 @@ def recorded_tools(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def source_files(incomplete: str) -> list[str]:
-    """Files that may be sources, and folders on the way to them."""
+    """Files that may be sources, and folders that may contain some."""
     folder, start = os.path.split(incomplete)
     try:
         found = sorted(Path(folder or ".").iterdir())
@@ -124,7 +124,7 @@ def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:
     async def bounded() -> T:
         return await asyncio.wait_for(work(), _SECONDS)
 
-    # The shell reads what is written, and other people's modules write as well.
+    # The shell reads the output, and modules that are imported may print.
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         try:
             return asyncio.run(bounded())

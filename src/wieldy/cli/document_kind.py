@@ -1,4 +1,4 @@
-"""Tell by what is in it whether something is an OpenAPI document or an `mcpServers` file."""
+"""Tell OpenAPI documents from `mcpServers` files and MCP endpoints by their content."""
 
 import json
 import re
@@ -35,9 +35,9 @@ def kind_of_file(path: Path) -> str:
 
 
 async def kind_of_address(url: str) -> str:
-    """`openapi` if the answer is such a document, else `mcp`: such an endpoint answers calls."""
+    """`openapi` if the URL answers with an OpenAPI document, else `mcp`."""
     try:
-        # It comes with the extra that OpenAPI documents need.
+        # httpx2 is part of the extra `openapi`. Without it no document could be used anyway.
         import httpx2  # noqa: PLC0415
 
         from wieldy.core.network.guarded_transport import GuardedTransport  # noqa: PLC0415
@@ -63,7 +63,7 @@ async def kind_of_address(url: str) -> str:
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > _LARGEST:
-                    raise SourceError(f"What is at {url} is larger than {_LARGEST:,} bytes.")
+                    raise SourceError(f"The document at {url} is larger than {_LARGEST:,} bytes.")
     except (httpx2.HTTPError, httpx2.InvalidURL, ServiceError) as error:
         raise SourceError(f"{url} can't be reached: {error or type(error).__name__}") from error
     return "openapi" if _is_openapi(body.decode("utf-8", "replace")) else "mcp"

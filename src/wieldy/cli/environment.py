@@ -1,4 +1,4 @@
-"""What the command reads from its environment, all of it here.
+"""Read the environment variables of the command. No other module of it reads any.
 
 docs/command-line.md lists the variables.
 """
@@ -17,35 +17,35 @@ _DEFAULT_SOURCE = Path("tools.py")
 
 
 class SettingMissing(WieldyError):
-    """Something has to be named that is neither given nor in the environment."""
+    """A required setting is neither given nor in the environment."""
 
 
 def store_url(given: str | None) -> str:
-    """The address of the store: as given, from the environment, or the file that is here."""
+    """The address of the store: as given, from the environment, or `wieldy.db` if it exists."""
     url = given or default_store()
     if url is None:
         raise SettingMissing(
             "No store is named, and there is no wieldy.db in this folder. Name one with "
-            "--store sqlite:///FILE, with the variable WIELDY_STORE, or with --source by a "
-            "Python file whose toolbox has one."
+            "--store sqlite:///FILE or the variable WIELDY_STORE, or name a Python file whose "
+            "toolbox has a store with --source."
         )
     check_file(url)
     return url
 
 
 def store_box(store: str | None) -> Toolbox:
-    """A toolbox over a store that others keep: it has no tools, and forgets nothing for them."""
+    """A toolbox without tools over a store; it prunes nothing, because others own the data."""
     return Toolbox(store=store_url(store), retention=Retention.unbounded())
 
 
 def default_store() -> str | None:
-    """The store that counts where none is given, if there is one."""
+    """The store to use if none is given, or None."""
     named = os.environ.get("WIELDY_STORE")
     return named or (f"sqlite:///{_DEFAULT_STORE}" if _DEFAULT_STORE.is_file() else None)
 
 
 def sources(given: list[str] | None) -> list[str]:
-    """The sources to read: as given, from the environment, or the file that is here."""
+    """The sources to read: as given, from the environment, or `tools.py` if it exists."""
     named = given or shlex.split(os.environ.get("WIELDY_SOURCE", ""))
     if not named and _DEFAULT_SOURCE.is_file():
         named = [str(_DEFAULT_SOURCE)]
@@ -65,19 +65,19 @@ def tokens(given: list[str] | None) -> dict[str, str]:
     for pair in pairs:
         name, _, token = pair.partition("=")
         if not name or not token:
-            # What was given is not repeated: it may be the token itself.
+            # The message does not repeat the text, because it may be the token itself.
             raise SettingMissing("A token is given as NAME=TOKEN, with --token or WIELDY_TOKENS.")
         found[name] = token
     return found
 
 
 def wants_color() -> bool:
-    """Whether output may be styled where it goes to a terminal; see no-color.org."""
+    """Whether output on a terminal may have colours and styles; see no-color.org."""
     return not os.environ.get("NO_COLOR")
 
 
 def user() -> str:
-    """Who decides, where no name is given: the login name."""
+    """The login name, recorded for a decision if no name is given."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -86,7 +86,7 @@ def user() -> str:
 
 
 def check_file(url: str) -> None:
-    """Refuse a SQLite file that is not there: opening it would make an empty one."""
+    """Refuse a SQLite file that does not exist, because opening it would create an empty one."""
     from sqlalchemy.engine import make_url  # noqa: PLC0415 - only where a store is used
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
@@ -95,10 +95,13 @@ def check_file(url: str) -> None:
         path = Path((address.get_backend_name() == "sqlite" and address.database) or ":memory:")
         there = str(path) == ":memory:" or path.is_file()
     except (ArgumentError, PermissionError):
-        # What is wrong with it is said when it is opened.
+        # Opening the store reports what is wrong with the address.
         return
     if not there:
         said = f"There is no store at {path}."
         if not path.is_absolute():
-            said += f" That is {path.absolute()}; from the root it has four slashes, sqlite:////…"
+            said += (
+                f" The path is relative, so this is {path.absolute()}. "
+                "An absolute path needs four slashes: sqlite:////…"
+            )
         raise SettingMissing(said)

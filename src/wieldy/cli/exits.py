@@ -1,4 +1,4 @@
-"""How the command ends: its exit codes, and what is said of what stopped it.
+"""The exit codes of the command, and the message for an error that stopped it.
 
 docs/command-line.md lists the codes.
 """
@@ -19,9 +19,9 @@ STOPPED = 130
 
 
 def guarded(work: Callable[[asyncio.Runner], int]) -> int:
-    """Do the work of a command over one event loop; gives the exit code.
+    """Do the work of a command with one event loop; returns the exit code.
 
-    Between two runs of the loop it stands still, so that Ctrl-C reaches a question.
+    The loop does not run while the command asks a question, so Ctrl-C can end the question.
     """
     screen.ready()
     try:

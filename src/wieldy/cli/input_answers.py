@@ -1,4 +1,4 @@
-"""Answers to what a tool asks before it goes on: from the command line, or from a person."""
+"""Collect answers to a tool's questions from the command line or from a person."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,19 +13,22 @@ from .terminal_questions import ask_line
 def given_answers(
     requests: Mapping[str, Any], pairs: tuple[str, ...], text: str | None
 ) -> dict[str, Any]:
-    """The answers that were given: to one form by its fields, to anything else as they are sent."""
+    """The answers from the options: by field for a single form, else as one JSON object."""
     forms = {name: schema_of(request) for name, request in requests.items()}
     if len(forms) == 1:
         [(name, schema)] = forms.items()
         if schema is not None:
             return {name: _accepted(_content(requests[name], schema, pairs, text))}
     if pairs or text is None:
-        raise ArgumentError(f"The tool asks for {', '.join(requests)}: give --json by these names.")
+        raise ArgumentError(
+            f"The tool asks for {', '.join(requests)}. Answer with --json, an object with these "
+            "names as keys."
+        )
     return read_arguments({"additionalProperties": True}, (), text)
 
 
 def asked_answers(requests: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answers of the person on the terminal; None if a request is not a form."""
+    """The answers of the person at the terminal; None if a request is not a form."""
     answers = {}
     for name, request in requests.items():
         schema = schema_of(request)
@@ -55,7 +58,8 @@ def _content(
     missing = [name for name in schema.get("required", ()) if name not in content]
     if missing or (not content and schema.get("properties")):
         fields = " ".join(f"--arg {name}=…" for name in missing or schema["properties"])
-        raise ArgumentError(f"The tool asks: {request['params'].get('message')} Answer: {fields}")
+        message = request["params"].get("message")
+        raise ArgumentError(f"The tool asks: {message} Answer with {fields}")
     return content
 
 

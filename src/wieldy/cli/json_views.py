@@ -1,4 +1,4 @@
-"""Outcomes, entries of the ledger and parked calls as plain data for programs."""
+"""Convert outcomes, ledger entries and parked calls to plain data for JSON output."""
 
 import json
 from typing import Any
@@ -11,12 +11,12 @@ from .screen import iso_time
 
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
-    """How a call stands. The value is as its text has it, where secrets are covered."""
+    """An outcome as data. The value is read from the text, in which secrets are masked."""
     return {**outcome.to_dict(), "value": _value(outcome), "decision": _decision(outcome.call)}
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:
-    """A recorded call, all that the ledger knows of it."""
+    """A recorded call as data, with everything that the ledger has about it."""
     call = entry.call
     return {
         "call_id": call.id,
@@ -43,7 +43,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
 
 
 def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
-    """A call that waits: for a decision, or once approved for somebody who has the tool."""
+    """A waiting call as data: pending, or approved and waiting for a process with the tool."""
     return {**parked.to_dict(), "status": "approved" if approved else "pending"}
 
 

@@ -1,4 +1,4 @@
-"""What a running call shows: text on stdout as it comes, progress on stderr, the outcome last."""
+"""Show a running call: text on stdout as it arrives, progress on stderr, the outcome last."""
 
 import contextlib
 import os
@@ -22,13 +22,13 @@ _SHORT = 40
 
 @contextlib.contextmanager
 def own_stdout() -> Iterator[TextIO]:
-    """Standard output for us alone: what tools, and their programs, print goes to stderr."""
+    """Reserve stdout for the result; output of tools and their subprocesses goes to stderr."""
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
         try:
             number, other = out.fileno(), sys.stderr.fileno()
         except OSError:
-            # It is no file, so that no program can write to it.
+            # This stdout has no file descriptor, so no subprocess can write to it.
             yield out
             return
         out.flush()
@@ -42,7 +42,7 @@ def own_stdout() -> Iterator[TextIO]:
 
 
 class Outlet:
-    """Where one call is shown; for a program only its outcome is."""
+    """Shows one call. With JSON output, only the outcome is shown."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -52,7 +52,7 @@ class Outlet:
         self._meter = Meter()
 
     async def follow(self, items: AsyncIterator[Block | Progress | Outcome]) -> Outcome:
-        """Show what comes until the outcome does, and give that."""
+        """Show each item as it arrives, and return the outcome."""
         usual = self._out
         try:
             with own_stdout() as self._out, contextlib.closing(self._meter):
@@ -66,7 +66,7 @@ class Outlet:
         raise AssertionError("a stream ends with its outcome")
 
     def finish(self, outcome: Outcome) -> int:
-        """Show what is left to show of an outcome; gives the exit code."""
+        """Show the part of an outcome that was not streamed; returns the exit code."""
         if self._as_json:
             screen.put(outcome_data(outcome))
         elif outcome.ok and not self._shown:
@@ -82,7 +82,7 @@ class Outlet:
     def _show(self, item: Block | Progress) -> None:
         if isinstance(item, Progress):
             if self._open_line and self._meter.visible:
-                # Only on the terminal: the text itself has no such line break.
+                # The line break goes to the terminal only, because it is not part of the text.
                 sys.stderr.write("\n")
                 self._open_line = False
             self._meter.show(item)
@@ -103,7 +103,7 @@ class Outlet:
 
 
 class Meter:
-    """A bar on the terminal, there only while nothing else is written."""
+    """A progress bar on the terminal that disappears when text is written."""
 
     def __init__(self) -> None:
         self._console = screen.console(stderr=True)
@@ -135,7 +135,7 @@ class Meter:
 
 
 def _text(block: Block) -> str:
-    """A block as text; what is not text is named."""
+    """A block as text; a block of another kind becomes its name in brackets."""
     if isinstance(block, Text):
         return block.text
     if isinstance(block, Resource) and block.text is not None:

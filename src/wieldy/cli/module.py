@@ -1,4 +1,4 @@
-"""Find a toolbox: in a Python file, or in a module by name."""
+"""Load a toolbox or an agent from a Python file, or from a module by name."""
 
 import contextlib
 import importlib
@@ -23,12 +23,12 @@ class SourceError(WieldyError):
 
 
 def load_box(source: str) -> View:
-    """The toolbox, or view, that a source has: under the name given, or as `box`."""
+    """The toolbox or view of a source, under the name given after a colon or as `box`."""
     return load_named(source, "box", View, "Toolbox")
 
 
 def load_named(source: str, default: str, kind: type[T], title: str) -> T:
-    """What a source has of a kind: under the name given after a colon, or under the default."""
+    """The object of a kind in a source, under the name given after a colon or the default name."""
     path, _, name = source.rpartition(":") if _is_named(source) else (source, "", default)
     module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
     found = getattr(module, name, None)
@@ -46,7 +46,11 @@ def _is_named(source: str) -> bool:
 
 
 class _Uncached(SourceFileLoader):
-    """Reads the file itself: what was compiled before may be older, and looks new for a second."""
+    """Compiles the source file each time.
+
+    A cached bytecode file counts as current if it has the same timestamp to the second, so an
+    edit within that second would be missed.
+    """
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -63,7 +67,7 @@ def _from_file(path: Path) -> ModuleType:
         raise SourceError(f"{path} can't be read as Python.")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
-    # Annotations written as text are looked up in the module by its name.
+    # Python resolves annotations that are strings in `sys.modules`, by the module's name.
     sys.modules[spec.name] = module
     _run(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
     return module
@@ -78,17 +82,17 @@ def _from_name(name: str) -> ModuleType:
 
 def _run(load: Callable[[], object], source: str) -> None:
     try:
-        # What the file prints is no part of what the command writes.
+        # Output that the file prints must not mix with the command's result on stdout.
         with contextlib.redirect_stdout(sys.stderr):
             load()
     except (Exception, SystemExit) as error:
-        # Other people's code: what it raises is shown, without our frames around it.
+        # The file is the user's code. Its error is shown without the frames of this package.
         hint = _place(error) or _hint(error, source)
         raise SourceError(f"{source} can't be loaded: {describe_exception(error)}{hint}") from error
 
 
 def _hint(error: BaseException, source: str) -> str:
-    """What else may have been meant by a name that is no module."""
+    """Advice for a name that is not a module: what the user may have meant."""
     if not isinstance(error, ModuleNotFoundError):
         return ""
     if "=" in source:
@@ -97,7 +101,7 @@ def _hint(error: BaseException, source: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Where in other people's code it was raised, as far as that is known."""
+    """The file and line in the user's code that raised, if known."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename][1:]
     own = [frame for frame in own if frame.filename != __file__]

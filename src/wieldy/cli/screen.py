@@ -1,7 +1,7 @@
-"""What is written: for people in words and tables, for programs as JSON.
+"""Write results to the terminal: text and tables for people, JSON for programs.
 
-Whatever comes from tools, rows and servers is untrusted. For people it is shown
-without the characters that a terminal obeys, and never read as markup.
+Text from tools, stored rows and servers is untrusted. It is shown to people without
+control characters, and it is never interpreted as markup.
 """
 
 import json
@@ -34,39 +34,39 @@ STYLES = {
 }
 _GAP = "  "
 _ROWS_AT_ONCE = 1000
-# Control characters, what turns the direction of text or hides in it, and halves of pairs.
+# Control characters, characters that hide or change the direction of text, and lone surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 
-class _Said(logging.Handler):
-    """Says what is logged, where nobody has set up anything else."""
+class _LogLines(logging.Handler):
+    """Shows log records on stderr if the application has configured no handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
 
 
 def ready() -> None:
-    """Let the streams show a question mark instead of failing on what they can't encode.
+    """Make the streams print a question mark for characters that they can't encode.
 
-    What is logged may hold a server's words, and is shown like them.
+    Log records may contain text from servers, so they are cleaned before they are shown.
     """
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
-    logging.lastResort = _Said(logging.WARNING)
+    logging.lastResort = _LogLines(logging.WARNING)
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where something is written for people: without any style where `NO_COLOR` is set."""
+    """A console for text that people read; it has no styles if `NO_COLOR` is set."""
     if environment.wants_color():
         return Console(stderr=stderr, highlight=False)
     return Console(stderr=stderr, highlight=False, color_system=None)
 
 
 def obey_no_color() -> None:
-    """Write help and usage errors without any style where `NO_COLOR` is set."""
+    """Print help and usage errors without styles if `NO_COLOR` is set."""
     if not environment.wants_color():
         from typer import rich_utils  # noqa: PLC0415 - loaded where help is written, else not
 
@@ -74,23 +74,23 @@ def obey_no_color() -> None:
 
 
 def clean(text: object) -> str:
-    """Text that a terminal only shows; what it would obey is written out."""
+    """The text with control characters escaped, so that a terminal only displays it."""
     return _UNSAFE.sub(_escaped, str(text).replace("\r\n", "\n"))
 
 
 def line(text: object, limit: int | None = None) -> str:
-    """The same on one line, and not longer than the limit."""
+    """The cleaned text on one line, cut to the limit."""
     plain = clean(text).replace("\n", "\\n").replace("\t", "\\t")
     return plain if limit is None or len(plain) <= limit else plain[: limit - 1] + "…"
 
 
 def compact(data: Any) -> str:
-    """Data on one line, as a person reads it: JSON in its own letters."""
+    """Data as JSON on one line for people; non-ASCII letters are kept."""
     return json.dumps(_plain(data), ensure_ascii=False)
 
 
 def exact(data: Any) -> str:
-    """The same for a person who decides on it: whatever could not be told apart is an escape."""
+    """Data for a person who decides on it; characters that could be confused are escaped."""
     try:
         return visible_value(_plain(data))
     except ValueError:
@@ -98,12 +98,12 @@ def exact(data: Any) -> str:
 
 
 def say(text: str, style: str = "") -> None:
-    """Tell the person something beside the result: on stderr."""
+    """Print a message for the person on stderr; stdout is for the result."""
     console(stderr=True).print(Text(clean(text), style=style), soft_wrap=True)
 
 
 def fail(error: object) -> None:
-    """Say what went wrong."""
+    """Print an error message on stderr."""
     say(str(error), "red")
 
 
@@ -119,9 +119,9 @@ def put(data: Any, *, indent: int | None = 2) -> None:
 
 @contextmanager
 def array() -> Iterator[Callable[[Any], None]]:
-    """Write an array for a program, item by item, as `put` would write the whole.
+    """Write a JSON array item by item, in the form that `put` gives a whole array.
 
-    It is whole also where what gives the items fails or is stopped.
+    The array is closed even if the items end early because of an error or Ctrl-C.
     """
     begun = False
 
@@ -140,7 +140,7 @@ def array() -> Iterator[Callable[[Any], None]]:
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], wide: int | None = -1) -> None:
     """Write rows under their headings, each row one line.
 
-    On a terminal the column `wide` gives way, so that a row fits; elsewhere nothing is cut.
+    On a terminal the column `wide` is cut so that a row fits. In a pipe nothing is cut.
     """
     _Table(headings, wide).write(rows)
 
@@ -151,7 +151,7 @@ def growing_table(
 ) -> Iterator[Callable[[Sequence[object]], None]]:
     """Write a table of any length, row by row; without rows nothing is written.
 
-    A column grows where a later row needs it: not all rows are looked at before the first.
+    The first rows are written before the last are known, so a column may become wider later.
     """
     whole, rows = _Table(headings, wide), list[Sequence[object]]()
 
@@ -169,7 +169,7 @@ def growing_table(
 
 
 class _Table:
-    """Rows under their headings, and how wide the columns have become."""
+    """A table in progress: its headings and the current widths of its columns."""
 
     def __init__(self, headings: Sequence[str], wide: int | None) -> None:
         self._headings = headings
@@ -201,7 +201,7 @@ class _Table:
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> None:
-    """Write names and what they are; what is None is left out."""
+    """Write pairs of a name and a value, one to a line; None values are left out."""
     known = [(name, fact) for name, fact in pairs if fact is not None]
     width = max((len(name) for name, _ in known), default=0)
     out = console()
@@ -231,7 +231,7 @@ def age(seconds: float) -> str:
 
 
 def attended() -> bool:
-    """Whether a person is there who can be asked."""
+    """Whether a person at a terminal can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -247,14 +247,14 @@ def _fitted(cell: str, width: int) -> str:
 
 
 def _plain(data: Any) -> Any:
-    """Data in terms that JSON has, also what other people's objects are."""
+    """Data as JSON values; objects of unknown types become their `repr`."""
     try:
         plain = to_jsonable_python(data, fallback=repr, bytes_mode="base64")
     except (ValueError, RecursionError):
-        # It goes deeper than that does, which JSON by itself may still do.
+        # The data is nested too deeply for pydantic; the json module may still manage.
         plain = data
     try:
-        # JSON has no number that is none: the words stand for it.
+        # JSON has no NaN and no infinity; their names are written as strings.
         return json.loads(json.dumps(plain, default=repr), parse_constant=str)
     except (TypeError, ValueError, RecursionError):
         return repr(data)
@@ -265,7 +265,7 @@ def _json(data: Any, indent: int | None) -> str:
     try:
         return json.dumps(plain, indent=indent)
     except RecursionError:
-        # Without an indent it is written by another code, which goes deeper.
+        # Without an indent the C encoder is used, which can go deeper.
         return json.dumps(plain)
 
 

@@ -25,7 +25,7 @@ _DOCUMENTS = (".json", ".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A source, one of its servers, or a tool of one, that could not be read."""
+    """A source that could not be read, or a server or a tool in it."""
 
     source: str
     error: str
@@ -53,24 +53,26 @@ class NothingLoaded(SourceError):
 
 
 class LoadedSources:
-    """Tools from one or more sources, where each came from, and what could not be read."""
+    """The tools of one or more sources, the origin of each, and what could not be read."""
 
     def __init__(self, box: View) -> None:
         self.box = box
         self.made = False
-        # All that were given: one without tools may bring rules, a store or a lock.
+        # Every source that was given. One without tools may still bring rules, a store or a lock.
         self.sources: list[str] = []
         self.origins: dict[str, str] = {}
         self.failed: list[Failure] = []
-        # Tools that their servers list and that can't be offered.
+        # Tools that a server lists but that can't be offered.
         self.refused: list[Failure] = []
 
     @property
     def toolbox(self) -> Toolbox:
-        """The box, where calls are decided on; a view of one is not that."""
+        """The toolbox, which holds the waiting calls; `SourceError` if the source is a view."""
         if isinstance(self.box, Toolbox):
             return self.box
-        raise SourceError("Calls are approved in a toolbox, and this source is a view of one.")
+        raise SourceError(
+            "Calls are approved in a toolbox, and this source is a view. Name the toolbox."
+        )
 
     @property
     def kept(self) -> bool:
@@ -78,16 +80,16 @@ class LoadedSources:
         return has_store(self.box)
 
     def note(self, source: str, before: set[str]) -> None:
-        """Remember where the tools came from that were not there before."""
+        """Record this source as the origin of the tools that are new in the box."""
         self.origins.update({name: source for name in self.box.names if name not in before})
 
     def exit_code(self, code: int) -> int:
-        """The code of a command that did its work over what could be loaded."""
+        """The exit code of a command, given that some sources may have failed."""
         return exits.PARTLY if self.failed and code == exits.OK else code
 
 
 def has_store(box: View) -> bool:
-    """Whether it is a toolbox with a store, where calls are kept."""
+    """Whether this is a toolbox that keeps its calls in a store."""
     return isinstance(box, Toolbox) and box.recorded
 
 
@@ -98,7 +100,7 @@ def is_python(source: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a toolbox is made with where no source makes one."""
+    """The options for a toolbox that the command creates because no source has one."""
 
     store: str | None = None
     lock: str | None = None
@@ -108,7 +110,7 @@ class Own:
         """The toolbox."""
         store = self.store or environment.default_store()
         if self.lock is None and self.on_change is not None:
-            raise SourceError("--on-change says what a lock does: name it with --lock.")
+            raise SourceError("--on-change needs a lock. Name the lock file with --lock.")
         return Toolbox(store=store, lock=self.lock, on_change=self.on_change or "block")
 
 
@@ -116,7 +118,10 @@ class Own:
 def loaded_tools(
     runner: asyncio.Runner, given: list[str] | None, own: "Own | None" = None
 ) -> Iterator[LoadedSources]:
-    """The tools of the sources while inside. What fails is said; if all fail, raise."""
+    """Load the tools of the sources, and close them on exit.
+
+    Sources that can't be read are reported; if none can be read, `NothingLoaded` is raised.
+    """
     found = runner.run(load_sources(environment.sources(given), own or Own()))
     try:
         yield found
@@ -128,8 +133,8 @@ def loaded_tools(
 async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
     """Read the sources, in order, into one box.
 
-    A lone Python source is its own box. Of several, the first toolbox takes in the
-    tools of the others.
+    If the only source is a Python file, its toolbox is used as it is. Otherwise the first
+    toolbox takes in the tools of the others.
     """
     failed: list[Failure] = []
     views: dict[str, View] = {}
@@ -165,7 +170,7 @@ async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
 
 
 def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
-    """The box that takes in all others: one of the sources, or a new one."""
+    """The box that takes in the other tools: that of a source, or a new one."""
     if alone and views:
         [box] = views.values()
     else:
@@ -176,11 +181,15 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set())
     if own.store is not None and box in views.values():
-        said = "has a store of its own" if found.kept else 'has none: Toolbox(store="…") gives one'
-        raise SourceError(f"--store is not for a toolbox that a Python source makes; this {said}.")
+        said = "has one" if found.kept else 'has none, so write Toolbox(store="…")'
+        raise SourceError(
+            f"--store can't change the store of a toolbox in a Python source. The toolbox {said}."
+        )
     if own.lock is not None and box in views.values():
-        said = 'Toolbox(lock="…") gives it one'
-        raise SourceError(f"--lock is not for a toolbox that a Python source makes: {said}.")
+        raise SourceError(
+            "--lock can't change the lock of a toolbox in a Python source. "
+            'Write Toolbox(lock="…") there.'
+        )
     return found
 
 
@@ -198,22 +207,25 @@ async def _take_in(found: LoadedSources, source: str, kind: str, view: View | No
     except (ImportError, WieldyError) as error:
         raise SourceError(str(error)) from error
     except Exception as error:
-        # A server or a document can fail in any way; the other sources still count.
+        # A server or a document can fail in any way; the other sources are still used.
         raise SourceError(describe_exception(error)) from error
 
 
 def _adopt(box: Toolbox, source: str, view: View) -> None:
-    """Put another box's visible tools into ours, each with the rules that concern it."""
+    """Add another box's visible tools to this one, each with the rules that apply to it."""
     screen.say(
-        f"{source}: its tools run in the first toolbox. Their rules come with them; "
-        "its permission mode, middleware, approver and store don't.",
+        f"{source}: these tools run in the first toolbox, under their own rules. The permission "
+        f"mode, middleware, approver and store of {source} are not used.",
         "yellow",
     )
     for tool in view:
         _adopt_group(box, view, tool.group)
         added = box.add(tool, on_conflict="rename")
         if added.name != tool.name:
-            screen.say(f"{source}: {tool.name} is {added.name} here", "yellow")
+            screen.say(
+                f"{source}: {tool.name} is renamed to {added.name}, because the name is taken.",
+                "yellow",
+            )
         if isinstance(view, Toolbox):
             _adopt_rules(box, view, tool, added.name)
 
@@ -226,7 +238,7 @@ def _adopt_group(box: Toolbox, view: View, name: str) -> None:
 
 
 def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
-    # In a pattern, a name stands for itself only if nothing in it is a wildcard.
+    # The name becomes a pattern, so wildcards in it have to be escaped.
     exactly = re.sub(r"([*?[])", r"[\1]", name)
     for rule in rules_concerning(view.rules, tool):
         more = {} if rule.reason is None else {"reason": rule.reason}
@@ -235,7 +247,7 @@ def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
 
 
 async def _kind(source: str) -> str:
-    """What a source is, by its form and, for documents and addresses, by what is in it."""
+    """The kind of a source, from its form and, for documents and URLs, from its content."""
     if is_python(source):
         return "python"
     if source.startswith(_ADDRESSES):
@@ -244,7 +256,7 @@ async def _kind(source: str) -> str:
 
 
 def _refused_tools(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
-    """The tools in a source that their servers list and that can't be offered."""
+    """The tools in a source that a server lists but that can't be offered."""
     if not isinstance(view, Toolbox):
         return []
     told = {failure.server for failure in known}
@@ -257,7 +269,7 @@ def _refused_tools(source: str, view: View, known: Sequence[Failure]) -> list[Fa
 
 
 def _failed_servers(source: str, view: View, known: Sequence[Failure]) -> list[Failure]:
-    """The servers in a source that could not be read, where the others could."""
+    """The servers in a source that could not be read."""
     if not isinstance(view, Toolbox):
         return []
     told = {failure.server for failure in known}

@@ -1,4 +1,4 @@
-"""Which store a command works on: one that is named, that of a source, or the one that is here."""
+"""Choose the store of a command: a named one, that of a source, or the default one."""
 
 import shlex
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from .module import SourceError, load_box
 from .sources import has_store, is_python
 
 IN_MEMORY = (
-    "The toolbox of this source keeps its calls in memory: nothing is recorded there. "
+    "The toolbox of this source keeps its calls in memory, so nothing is recorded. "
     'Give it a store: Toolbox(store="sqlite:///wieldy.db").'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class StoreChoice:
-    """The store that was named, by its address or by a source that keeps its calls there."""
+    """The store that the user named, by its address or by a source that uses it."""
 
     url: str | None = None
     sources: tuple[str, ...] = ()
 
     def open(self) -> Toolbox:
-        """A toolbox over the store; that of a Python source is the source's own."""
+        """A toolbox over the store. For a Python source it is the source's own toolbox."""
         loaded = [load_box(source) for source in self.sources if is_python(source)]
         if not loaded:
             return environment.store_box(self.url)
@@ -40,7 +40,7 @@ class StoreChoice:
         return boxes[0]
 
     def command(self, words: str) -> str:
-        """A command, as it is typed to work on the same store."""
+        """A command line that works on the same store, for use in a message."""
         named = "".join(f" --source {shlex.quote(source)}" for source in self.sources)
         return f"`wieldy {words}{named}{self._store_option()}`"
 

@@ -1,4 +1,4 @@
-"""Ask the person on the terminal: on stderr, so that stdout holds the result alone."""
+"""Ask the person at the terminal. Questions go to stderr; stdout holds only the result."""
 
 import sys
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from .argument_options import ArgumentError, read_arguments
 
 
 class ApprovalAnswer(Enum):
-    """What a person says about a call."""
+    """A person's answer to whether a call may run."""
 
     YES = "yes"
     NO = "no"
@@ -20,9 +20,9 @@ class ApprovalAnswer(Enum):
 
 
 def ask_approval(tool: str, arguments: Any, reason: object) -> ApprovalAnswer:
-    """Show a call, all of it, and ask whether it may run."""
+    """Show a call with all its arguments, and ask whether it may run."""
     why = visible_line(str(reason or "it needs approval"))
-    screen.say(f"{visible_name(tool)} waits for you: {why}", "yellow")
+    screen.say(f"{visible_name(tool)} waits for your approval: {why}", "yellow")
     named = arguments.items() if isinstance(arguments, Mapping) else ()
     for name, value in named:
         screen.say(f"  {visible_name(name)} = {screen.exact(value)}")
@@ -36,7 +36,7 @@ def ask_approval(tool: str, arguments: Any, reason: object) -> ApprovalAnswer:
 
 
 def ask_edits(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Other values for some arguments, asked for one by one; an empty line keeps what is there."""
+    """Ask for a new value of each argument; an empty line keeps the current value."""
     changed: dict[str, Any] = {}
     for name in dict.fromkeys((*arguments, *schema.get("properties", ()))):
         changed.update(_other(name, arguments, schema))
@@ -44,7 +44,7 @@ def ask_edits(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
 
 
 def ask_line(question: str) -> str:
-    """What the person answers, without the end of the line; `EOFError` if nobody does."""
+    """The person's answer without its line end; `EOFError` if the input has ended."""
     sys.stderr.write(question)
     sys.stderr.flush()
     answer = sys.stdin.readline()

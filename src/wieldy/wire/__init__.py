@@ -1,1 +1,1 @@
-"""Between models' words and calls: pure functions, no I/O."""
+"""Convert between the messages of models and calls, with pure functions that do no I/O."""

@@ -1,4 +1,4 @@
-"""What every provider's answer to a call has in common: which, in which order, in which words."""
+"""The parts of answering calls that all providers share: their order, content and wording."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ NO_OUTPUT = "(no output)"
 def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Outcome]:
     """Each call's last outcome, once, in the order of the calls or of the outcomes.
 
-    A call that has no outcome counts as interrupted: a provider refuses a
-    conversation in which a call was never answered.
+    A call without an outcome is answered as interrupted, because providers refuse a
+    conversation in which a call has no answer.
     """
     last = {outcome.call.id: outcome for outcome in outcomes}
     answered = [last.pop(call.id, _interrupted(call)) for call in _once(calls)]
@@ -24,13 +24,13 @@ def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Ou
 
 
 def answer_blocks(outcome: Outcome) -> list[Block]:
-    """What the model is shown: why there is no result, if so, and then the content."""
+    """The blocks to show the model: the error, if there is one, and then the content."""
     shown = _blocks(outcome)
     return [Text(make_encodable(block.text)) if type(block) is Text else block for block in shown]
 
 
 def make_encodable(value: Any) -> Any:
-    """A value whose texts can be written as UTF-8: a lone surrogate becomes U+FFFD."""
+    """The value with lone surrogates replaced by U+FFFD, so that it can be written as UTF-8."""
     if isinstance(value, str):
         if value.isascii() or not _SURROGATE.search(value):
             return value
@@ -53,12 +53,12 @@ def _blocks(outcome: Outcome) -> list[Block]:
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """Whether the model should take the answer as a failure. Waiting is none."""
+    """Whether the model should treat the answer as a failure. A waiting call is not one."""
     return outcome.status not in (Status.OK, Status.PENDING)
 
 
 def in_words(block: Block) -> str:
-    """A block as text; what is not text is named."""
+    """A block as text; a picture, sound or other block becomes its name in brackets."""
     if isinstance(block, Text):
         return block.text
     if isinstance(block, Resource):
@@ -71,7 +71,7 @@ def in_words(block: Block) -> str:
 
 
 def as_image(block: Block) -> Image | None:
-    """The block as a picture, also where a resource holds one."""
+    """The block as a picture, also if it is a resource that holds one; else None."""
     if isinstance(block, Image):
         return block
     if isinstance(block, Resource) and block.data and (block.mime_type or "").startswith("image/"):

@@ -1,4 +1,4 @@
-"""Anthropic messages: calls out of content blocks and events, answers as one user message."""
+"""Anthropic messages: read calls from content blocks and events, render one user message."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"
 
 Message = dict[str, Any]
 _CALL = "tool_use"
-# The kinds of content whose text is shown while it comes.
+# The kinds of content whose text is passed on while it streams.
 _SHOWN: dict[str, type[TextDelta] | type[ThinkingDelta]] = {
     "text": TextDelta,
     "thinking": ThinkingDelta,
@@ -29,7 +29,18 @@ _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
-    """The calls in a message or in its list of content blocks; server tools are not ours."""
+    """Read the calls from a message. Calls of Anthropic's server tools are skipped.
+
+    Args:
+        message: the SDK's message or a dict, or its list of content blocks.
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Returns:
+        The calls, in the order of the message.
+
+    Example:
+        `outcomes = await box.call_many(parse_calls(message, box))`
+    """
     content = as_list(get_field(message, "content")) or as_list(message)
     return [
         make_call(
@@ -44,20 +55,36 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Message]:
-    """One user message with a `tool_result` block per call, in order.
+    """Render outcomes as one user message with a `tool_result` block per call.
 
-    Pictures and PDF files are shown; sound is not taken here and is named in
-    words. With `calls`, one that has no outcome is answered as interrupted.
+    Pictures and PDF files are included. The API takes no sound, so a sound is named in text.
+
+    Args:
+        outcomes: the outcomes to answer with.
+        calls: the calls of the message, if each has to be answered. A call without an
+            outcome is answered as interrupted.
+
+    Returns:
+        The messages to append: one, or none if there is nothing to answer.
+
+    Example:
+        `messages += render(outcomes, reader.calls)`
     """
     results = [_result(outcome) for outcome in in_order(outcomes, calls)]
     return [{"role": "user", "content": results}] if results else []
 
 
 class StreamReader:
-    """Reads the events of one streamed message, raw or as the SDK's helper gives them.
+    """Reads the events of one streamed message, raw or from the SDK's helper.
 
-    After the last event, `message` is what to append to the conversation, `calls` are
-    the calls to run, and `usage` says what the request took.
+    After the last event, `message` is the message to append to the conversation, `calls` are
+    the calls to run, and `usage` holds the token counts.
+
+    Args:
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Example:
+        `for event in stream: shown += reader.feed(event)`
     """
 
     def __init__(self, box: Tools) -> None:
@@ -72,16 +99,23 @@ class StreamReader:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that are whole, in order."""
+        """The complete calls, in order."""
         return self._calls.calls
 
     @property
     def message(self) -> Message:
-        """The assistant's message as it was sent, thinking and its signatures included."""
+        """The assistant's message as it was sent, including thinking and its signatures."""
         return {"role": "assistant", "content": [block.value() for block in self._blocks]}
 
     def feed(self, event: Any) -> list[Event]:
-        """What one event says. Events of other kinds, or of another shape, say nothing."""
+        """Read one event.
+
+        Args:
+            event: the SDK's object or a dict.
+
+        Returns:
+            What is new. It is empty for events of unknown kinds or shapes.
+        """
         kind = as_text(get_field(event, "type"))
         index = as_number(get_field(event, "index"))
         if kind == "message_start":
@@ -99,7 +133,7 @@ class StreamReader:
         return self.close() if kind == "message_stop" else []
 
     def close(self) -> list[Event]:
-        """Complete what is still open, for a stream that was cut."""
+        """Complete the open calls of a stream that was cut off; returns their events."""
         return [event for index in list(self._inputs) for event in self._stop(index)]
 
     def _start(self, index: int | None, block: Any) -> list[Event]:
@@ -115,7 +149,7 @@ class StreamReader:
             return [_SHOWN[kind](words)] if words else []
         if kind != _CALL:
             return []
-        # Without an index a block is the one that began last.
+        # A delta without an index belongs to the block that was started last.
         events = self._stop(index) if index in self._inputs else []
         self._last = index
         self._inputs[index] = get_field(block, "input") or {}
@@ -147,7 +181,7 @@ class StreamReader:
         return self._calls.complete(growing, self._inputs.pop(index))
 
     def _count_tokens(self, usage: Any) -> list[Event]:
-        """The figures so far; the beginning says what came in, the end what went out."""
+        """The token counts so far: the first event has the input, the last one the output."""
         sent = plain_copy(usage)
         if not isinstance(sent, dict):
             return []
@@ -176,7 +210,7 @@ class _Block:
         self._citations: list[Any] = []
 
     def add(self, kind: str, delta: Any) -> None:
-        """Take in what a delta of this kind says."""
+        """Add a delta of this kind."""
         if kind == "input_json_delta":
             self._input.append(as_text(get_field(delta, "partial_json")))
         elif kind == "citations_delta":
@@ -187,7 +221,7 @@ class _Block:
             self._grown.add(sent)
 
     def value(self) -> dict[str, Any]:
-        """The block as it goes back."""
+        """The block as it is sent back."""
         whole = dict(self._begun)
         for name, more in self._grown.value().items():
             before = whole.get(name)
@@ -201,12 +235,12 @@ class _Block:
 
 
 def tool_name(name: str, box: Tools) -> str:
-    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    """The tool's own name for a name that the model sent; the same name if there is no tool."""
     return find_name(box, name)
 
 
 def _read_input(sent: str) -> Any:
-    """The arguments as the object that the API wants back; an object that is cut is empty."""
+    """The arguments as the object that the API expects; a cut-off object becomes an empty one."""
     try:
         value = parse_json(sent)
     except (ValueError, RecursionError):

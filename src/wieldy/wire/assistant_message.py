@@ -1,4 +1,4 @@
-"""The model's own message, put together from a stream so that it can be sent back as it was."""
+"""Assemble the model's message from a stream, so that it can be sent back unchanged."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from .answer_content import make_encodable
 from .loose_fields import as_number, get_field
 
-# What names a piece is said once or again; all other text is a part of something longer.
+# The text in these fields is repeated as a whole. Text in other fields arrives in parts.
 _NAMING = frozenset({"format", "id", "index", "name", "role", "type"})
 
 
 def plain_copy(thing: Any) -> Any:
     """Data of a provider as plain JSON values, from dicts or from an SDK's objects.
 
-    Fields that we do not know are kept; fields of an SDK's object that are None are not,
-    because they stand for what the provider did not send.
+    Unknown fields are kept. Fields of an SDK's object that are None are dropped, because the
+    provider did not send them.
     """
     dump = getattr(thing, "model_dump", None)
     if callable(dump):
@@ -32,7 +32,7 @@ def plain_copy(thing: Any) -> Any:
 
 
 class Pieces:
-    """An object of which a stream sends parts: its texts grow, its lists grow by index."""
+    """An object that a stream sends in parts: texts are joined, list items merged by index."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
@@ -42,7 +42,7 @@ class Pieces:
         self._others: dict[str, Any] = {}
 
     def add(self, part: Mapping[str, Any]) -> None:
-        """Take in one part, plain data."""
+        """Add one part, which is plain data."""
         for name, value in part.items():
             self._add_field(name, value)
 
@@ -58,7 +58,7 @@ class Pieces:
             self._others[name] = value
 
     def _find_item(self, name: str, item: Mapping[str, Any]) -> "Pieces":
-        """The item that a part belongs to: the one of its index, or a new one."""
+        """The item that a part belongs to: the one with its index, or a new one."""
         index = as_number(item.get("index"))
         found = None if index is None else self._by_index.get((name, index))
         if found is None:
@@ -69,10 +69,10 @@ class Pieces:
         return found
 
     def value(self) -> dict[str, Any]:
-        """The object as far as it has come."""
+        """The object as far as it has arrived."""
         whole = dict(self._others)
         for name, texts in self._texts.items():
-            # A field that was null at first and text later is text.
+            # A field may be null in an early part and text in a later one.
             whole[name] = make_encodable("".join(texts))
         for name, part in self._parts.items():
             whole[name] = part.value()
@@ -82,12 +82,12 @@ class Pieces:
 
 
 def read_counts(usage: Any, **names: tuple[str, ...]) -> dict[str, int | None]:
-    """Figures of a usage object, each by the dotted paths under which it may stand."""
+    """Numbers from a usage object, each found by the first of its dotted paths that exists."""
     return {each: _first_number(usage, paths) for each, paths in names.items()}
 
 
 def add_counts(*counts: int | None) -> int | None:
-    """The sum of the figures that were given, or None if none was."""
+    """The sum of the numbers that are not None, or None if all are."""
     given = [count for count in counts if count is not None]
     return sum(given) if given else None
 

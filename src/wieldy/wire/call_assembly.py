@@ -1,4 +1,4 @@
-"""Put calls together from the pieces of a stream."""
+"""Assemble calls from the pieces of a stream."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -24,12 +24,12 @@ class Growing:
         self.seam = TextSeam()
         self.told = False
         self.call: Call | None = None
-        # Arguments that came piece by piece and not as text.
+        # Arguments that were sent in pieces by path, not as text.
         self.sent: dict[str, Any] | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing in the arguments so far: they are made, or an object."""
+        """Whether the arguments are complete: the call exists, or the text is an object."""
         if self.call is not None:
             return True
         if not (self.pieces and self.pieces[-1].rstrip().endswith("}")):
@@ -41,7 +41,7 @@ class Growing:
 
 
 class Assembly:
-    """The calls of one stream. Keys are the provider's way to say which call is meant."""
+    """The calls of one stream. A key is the provider's way to identify a call."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -50,29 +50,29 @@ class Assembly:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that are whole, in the order they were begun."""
+        """The complete calls, in the order in which they started."""
         return [each.call for each in self._growing if each.call is not None]
 
     @property
     def made(self) -> list[Growing]:
-        """What the calls that are whole were made of."""
+        """The assembled parts of the complete calls."""
         return [each for each in self._growing if each.call is not None]
 
     def find(self, key: Hashable) -> Growing | None:
-        """The call of a key, or, without a key, the one that was begun last."""
+        """The call with this key, or, if the key is None, the call that started last."""
         if key is None:
             return self._growing[-1] if self._growing else None
         return self._by_key.get(key)
 
     def start(self, key: Hashable, name: str, provider_id: str = "") -> list[Event]:
-        """Begin a call; from now on the key means this one."""
+        """Start a call. The key refers to this call from now on."""
         growing = Growing(len(self._growing), name, provider_id)
         self._growing.append(growing)
         self._by_key[key] = growing
         return self._introduced(growing)
 
     def name(self, growing: Growing, name: str, provider_id: str = "") -> list[Event]:
-        """Note a name or an id that came late."""
+        """Record a name or an id that arrived late."""
         growing.name = growing.name or name
         growing.provider_id = growing.provider_id or provider_id
         return self._introduced(growing)
@@ -86,7 +86,7 @@ class Assembly:
         return [ArgumentsDelta(growing.index, delta, growing.pieces)]
 
     def complete(self, growing: Growing, whole: Any = None) -> list[Event]:
-        """Make the call, of its pieces or of arguments that came whole."""
+        """Make the call from its pieces, or from arguments that arrived complete."""
         if growing.call is not None:
             return []
         events = self._introduced(growing, final=True)

@@ -1,4 +1,4 @@
-"""What a provider will not get as the tools say it, before any request is made."""
+"""Report what a provider's schema rules would drop or change, before any request."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,14 @@ __all__ = ["Report", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The changes per tool, by the tools' own names, and those of the set as a whole."""
+    """The changes to each tool, by the tool's own name, and those to the whole set.
+
+    Attributes:
+        provider: the provider that was checked.
+        strict: whether the strict form was checked.
+        tools: the changes by tool.
+        whole: the changes that concern all tools together, such as too many tools.
+    """
 
     provider: str
     strict: bool
@@ -24,7 +31,7 @@ class Report:
 
     @property
     def lost(self) -> bool:
-        """Whether anything is lost, and not only written differently."""
+        """Whether something is lost, rather than only written differently."""
         every = [*self.whole, *(change for changes in self.tools.values() for change in changes)]
         return any(change.lost for change in every)
 
@@ -38,7 +45,22 @@ class Report:
 
 
 def report(tools: Iterable[Tool], provider: ProviderFormat, strict: bool = False) -> Report:
-    """What is lost or changed when these tools are described to a provider."""
+    """Find what is lost or changed when these tools are described to a provider.
+
+    Args:
+        tools: the tools, such as a `Toolbox`.
+        provider: the provider's format.
+        strict: check the strict form of the schemas.
+
+    Returns:
+        The changes, tool by tool.
+
+    Raises:
+        ValueError: the provider is unknown.
+
+    Example:
+        `assert not report(box, "openai", strict=True).lost`
+    """
     listed = list(tools)
     shown = [_shown_name(each) for each in tool_definitions(listed, provider, strict)]
     found: dict[str, tuple[SchemaChange, ...]] = {}

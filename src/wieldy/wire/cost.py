@@ -1,4 +1,4 @@
-"""How many tokens the descriptions of tools take, estimated from the bytes that are sent."""
+"""Estimate how many tokens the definitions of tools take in a request."""
 
 import json
 import math
@@ -29,7 +29,24 @@ class Cost:
 def tool_cost(
     tools: Iterable[Tool], provider: str, strict: bool = False, count: Counter | None = None
 ) -> Cost:
-    """What the tools cost in every request. `count` may be a provider's own tokenizer."""
+    """The tokens that the tools take in every request.
+
+    Args:
+        tools: the tools, such as a `Toolbox`.
+        provider: the provider's format.
+        strict: count the strict form.
+        count: a function that counts the tokens of a text, such as a provider's tokenizer.
+            The default is `estimate_text_tokens`.
+
+    Returns:
+        The tokens per tool, per group and in total.
+
+    Raises:
+        ValueError: the provider is unknown.
+
+    Example:
+        `print(tool_cost(box, "anthropic").total)`
+    """
     counter = count or estimate_text_tokens
     listed = list(tools)
     by_tool: dict[str, int] = {}
@@ -42,20 +59,20 @@ def tool_cost(
 
 
 def estimate_text_tokens(text: str) -> int:
-    """Tokens by rule of thumb: four ASCII characters are one, any other character is one.
+    """A rough count of tokens: four ASCII characters, or one other character, are one token.
 
-    It is meant for comparing tools and for noticing growth. Real tokenizers
-    differ from it by a quarter or so on JSON, and from each other as well.
+    Use it to compare tools and to notice growth. Real tokenizers differ from it, and from
+    each other, by about a quarter on JSON.
     """
     ascii_characters = sum(map(str.isascii, text)) if not text.isascii() else len(text)
     return math.ceil(ascii_characters / _CHARACTERS_PER_TOKEN) + len(text) - ascii_characters
 
 
 def stable_json(value: Any) -> str:
-    """JSON whose bytes depend on the value and its order alone, so that prompt caches hold."""
+    """JSON whose bytes depend only on the value and its order, so that prompt caches work."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def rendering(tools: Iterable[Tool], provider: str, strict: bool = False) -> str:
-    """The definitions as the text whose beginning stays the same when tools are appended."""
+    """The definitions as text. Its beginning stays the same when tools are appended."""
     return stable_json(tool_definitions(tools, provider, strict))

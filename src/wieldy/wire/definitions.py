@@ -1,4 +1,4 @@
-"""Tools as each provider wants them described."""
+"""Describe tools in the format of each provider."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,10 +22,24 @@ Definition = dict[str, Any]
 def tool_definitions(
     tools: Iterable[Tool], provider: str, strict: bool = False
 ) -> list[Definition]:
-    """The tools' definitions for one provider, in order; a tool more only appends.
+    """The definitions of the tools for one provider, in order.
 
-    With `strict`, a tool is held to its schema where the provider can do that;
-    one that can't be is described as without.
+    A tool that is added at the end only appends a definition, so prompt caches stay valid.
+
+    Args:
+        tools: the tools, such as a `Toolbox`.
+        provider: the provider's format.
+        strict: ask the provider to enforce the schemas. A tool whose schema the provider
+            can't enforce is described in the usual form.
+
+    Returns:
+        One definition per tool.
+
+    Raises:
+        ValueError: the provider is unknown.
+
+    Example:
+        `tools = tool_definitions(box, "openai", strict=True)`
     """
     target_of(provider, strict)
     describe = _DESCRIBE[provider]
@@ -36,7 +50,7 @@ def tool_definitions(
 def lowered_tools(
     tools: Iterable[Tool], provider: str, strict: bool = False
 ) -> Iterator[tuple[Tool, Lowered]]:
-    """Each tool with its schema for one provider, with what a whole request may hold."""
+    """Each tool with its schema for one provider, within the limits of one request."""
     budget = AnthropicBudget()
     for tool in tools:
         lowered = _lowered(tool, provider, strict)
@@ -53,7 +67,7 @@ def lowered_schema(tool: Tool, provider: str) -> Mapping[str, Any]:
 
 
 def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:
-    """The schema for a provider, worked out once per tool; an unchanged one is the tool's own."""
+    """The schema for a provider, computed once per tool; if nothing changes, the tool's own."""
 
     def work_out(tool: Tool) -> Lowered:
         lowered = lower_schema(tool.input_schema, provider, strict)
@@ -76,7 +90,7 @@ def _openai(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
 
 
 def _openai_responses(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
-    # Said in any case: without it the API decides for itself.
+    # `strict` is always sent, because the API chooses a value of its own without it.
     return {
         "type": "function",
         "name": provider_name(tool.name),
@@ -105,7 +119,7 @@ def _gemini(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
 
 def _gemini_openapi(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     definition: Definition = {"name": gemini_name(tool.name), "description": tool.description}
-    # An object without properties is refused; a function without parameters has none.
+    # Gemini refuses an object without properties, so a function without parameters omits it.
     if lowered.schema["properties"]:
         definition["parameters"] = lowered.schema
     return definition
@@ -127,9 +141,9 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
 
 
 def _annotations(tool: Tool) -> dict[str, Any]:
-    """What the tool's server said of it, and what was said here; nothing that nobody said.
+    """The hints from the tool's server, overridden by the tool's own traits.
 
-    To a client, a hint that is absent and one that is false are not the same.
+    Traits that nobody set are left out: to a client, an absent hint is not a false one.
     """
     said = {_HINTS[trait]: holds for trait, holds in tool.traits.items() if holds is not None}
     return {**tool.hints, **said}

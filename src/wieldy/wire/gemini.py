@@ -1,4 +1,4 @@
-"""Gemini: calls out of candidates' parts, answers as one content of function responses."""
+"""Gemini: read calls from the parts of a candidate, render one content of function responses."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +25,23 @@ __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"
 Content = dict[str, Any]
 _CHANGED_NAME = re.compile(r"_[0-9-].*_[0-9a-f]{8}\Z")
 _HASH_LENGTH = 8
-# How arguments are sent piece by piece; they go back whole.
+# The fields of a call that is streamed in pieces. The call is sent back without them.
 _IN_PIECES = {"partial_args", "partialArgs", "will_continue", "willContinue"}
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
-    """The calls in a response (its first candidate), in a content, or in a list of parts."""
+    """Read the calls from a response. Only its first candidate is read.
+
+    Args:
+        message: the SDK's response or a dict, a content of it, or a list of parts.
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Returns:
+        The calls, in the order of the parts.
+
+    Example:
+        `outcomes = await box.call_many(parse_calls(response, box))`
+    """
     tools = _Named(box)
     found = []
     for part in _parts(message):
@@ -42,21 +53,37 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Content]:
-    """One user content with a `functionResponse` part per call, in order.
+    """Render outcomes as one user content with a `functionResponse` part per call.
 
-    Gemini pairs by order and name, and by id where it sent one. Pictures, sound
-    and files travel as inline data inside the response. With `calls`, one that
-    has no outcome is answered as interrupted.
+    Gemini matches responses to calls by order and name, and by id if it sent one. Pictures,
+    sound and files are sent as inline data in the response.
+
+    Args:
+        outcomes: the outcomes to answer with.
+        calls: the calls of the response, if each has to be answered. A call without an
+            outcome is answered as interrupted.
+
+    Returns:
+        The contents to append: one, or none if there is nothing to answer.
+
+    Example:
+        `contents += render(outcomes, reader.calls)`
     """
     parts = [{"functionResponse": _response(outcome)} for outcome in in_order(outcomes, calls)]
     return [{"role": "user", "parts": parts}] if parts else []
 
 
 class StreamReader:
-    """Reads the chunks of one streamed response. Calls come whole, or in pieces by path.
+    """Reads the chunks of one streamed response.
 
-    After the last chunk, `message` is what to append to the contents, `calls` are
-    the calls to run, and `usage` says what the request took.
+    After the last chunk, `message` is the content to append, `calls` are the calls to run,
+    and `usage` holds the token counts. Arguments may arrive complete or in pieces by path.
+
+    Args:
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Example:
+        `for chunk in stream: shown += reader.feed(chunk)`
     """
 
     def __init__(self, box: Tools) -> None:
@@ -70,7 +97,7 @@ class StreamReader:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that are whole, in order."""
+        """The complete calls, in order."""
         return self._calls.calls
 
     @property
@@ -79,7 +106,14 @@ class StreamReader:
         return {"role": "model", "parts": [part.value() for part in self._parts]}
 
     def feed(self, chunk: Any) -> list[Event]:
-        """What one chunk says. A chunk of another shape says nothing."""
+        """Read one chunk.
+
+        Args:
+            chunk: the SDK's object or a dict.
+
+        Returns:
+            What is new. It is empty for a chunk of an unknown shape.
+        """
         events: list[Event] = []
         for part in _parts(chunk):
             events += self._part(part)
@@ -103,7 +137,7 @@ class StreamReader:
         return [ThinkingDelta(words) if thinks else TextDelta(words)]
 
     def _keep(self, part: Any) -> None:
-        """Keep a part for the message; text that only goes on is joined to what it goes on from."""
+        """Keep a part for the message; text that continues the last part is joined to it."""
         sent = plain_copy(part)
         if not isinstance(sent, dict) or not sent:
             return
@@ -126,7 +160,7 @@ class StreamReader:
         return [self.usage]
 
     def close(self) -> list[Event]:
-        """Complete what is still open, for a stream that was cut."""
+        """Complete the open call of a stream that was cut off; returns its events."""
         return [] if self._open is None else self._ended(self._open)
 
     def _call(self, call: Any, part: Any) -> list[Event]:
@@ -167,7 +201,10 @@ class _Part:
         self._texts = [as_text(sent.get("text"))]
 
     def takes(self, sent: dict[str, Any]) -> bool:
-        """Join text that goes on; a signature belongs to the part that it came with."""
+        """Join text that continues this part, and say whether it did.
+
+        A part with a signature is not joined, because the signature belongs to that part.
+        """
         kinds = {"text", "thought"}
         if not (self._sent.keys() <= kinds and sent.keys() <= kinds and "text" in sent):
             return False
@@ -179,7 +216,7 @@ class _Part:
         return True
 
     def value(self) -> dict[str, Any]:
-        """The part as it goes back."""
+        """The part as it is sent back."""
         if len(self._texts) > 1:
             return {**self._sent, "text": make_encodable("".join(self._texts))}
         call = None if self._growing is None else self._growing.sent
@@ -191,7 +228,7 @@ class _Part:
 
 
 class _Named:
-    """A box that also knows the names that only Gemini sees."""
+    """Tools that are also found by the names that only Gemini sees."""
 
     def __init__(self, box: Tools) -> None:
         self._box = box
@@ -201,7 +238,7 @@ class _Named:
         found = self._box.get(name)
         if found is not None or not _CHANGED_NAME.match(name):
             return found
-        # A short name is in the changed one as it was; a long one was cut.
+        # The changed name contains a short name in full, and only the start of a long one.
         tool = self._box.get(name[1 : -_HASH_LENGTH - 1])
         listed = self._box if isinstance(self._box, Iterable) else ()
         return next(
@@ -215,7 +252,7 @@ def provider_name(name: str) -> str:
 
 
 def tool_name(name: str, box: Tools) -> str:
-    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    """The tool's own name for a name that the model sent; the same name if there is no tool."""
     return find_name(_Named(box), name)
 
 
@@ -229,7 +266,7 @@ def _parts(message: Any) -> list[Any]:
 
 def _response(outcome: Outcome) -> dict[str, Any]:
     call, shown = outcome.call, answer_blocks(outcome)
-    # A name that no tool has goes back as it came.
+    # The name of an unknown tool is sent back as it was received.
     unknown = isinstance(outcome.error, ToolNotFound)
     words = "\n".join(in_words(block) for block in shown if _inline(block) is None)
     key, value = (
@@ -246,7 +283,7 @@ def _response(outcome: Outcome) -> dict[str, Any]:
 
 
 def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
-    """The value itself where the words are its JSON, else the words."""
+    """The value itself if the text is its JSON, else the text."""
     if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
         return words
     try:

@@ -1,4 +1,4 @@
-"""Make a call of what a model sent: its own name for the tool, arguments as declared."""
+"""Make a call from what a model sent, with the tool's own name and declared arguments."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -11,14 +11,14 @@ from .schema.lifting import lift_arguments
 
 
 class Tools(Protocol):
-    """Whatever finds a tool by its name, or by its name as providers see it."""
+    """Finds a tool by its own name, or by its name as providers see it."""
 
     def get(self, name: str) -> Tool | None:
         """The tool, or None."""
 
 
 def make_call(tools: Tools, name: str, arguments: Any, provider_id: str | None = None) -> Call:
-    """A call with our own id. What can't be read stays as it was sent, for the engine to judge."""
+    """A call with a new id. Arguments that can't be read are kept, and the engine judges them."""
     tool = tools.get(name)
     read = _read(arguments)
     if tool is not None and isinstance(read, dict):
@@ -27,7 +27,7 @@ def make_call(tools: Tools, name: str, arguments: Any, provider_id: str | None =
 
 
 def find_name(tools: Tools, name: str) -> str:
-    """A tool's own name for its name as a provider sees it; without such a tool the same name."""
+    """The tool's own name for a name that a provider sees; the same name if there is no tool."""
     tool = tools.get(name)
     return name if tool is None else tool.name
 

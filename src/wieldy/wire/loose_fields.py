@@ -1,4 +1,4 @@
-"""Read what providers send, as dicts or as their SDKs' objects, without trusting its shape."""
+"""Read fields of providers' data, dicts or SDK objects, without trusting its shape."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ _PLAIN = (str, bytes, int, float, list, tuple, type(None))
 
 
 def get_field(thing: Any, *names: str) -> Any:
-    """The first of these fields that is there and is not None."""
+    """The first of these fields that exists and is not None, else None."""
     if isinstance(thing, _PLAIN):
         return None
     for name in names:
@@ -18,16 +18,16 @@ def get_field(thing: Any, *names: str) -> Any:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list, also where none was sent."""
+    """The value if it is a list, else an empty list."""
     return list(value) if isinstance(value, list | tuple) else []
 
 
 def as_text(value: Any) -> str:
-    """Text, also where none was sent. A member of an enumeration is its value."""
+    """The value if it is text, else an empty string. An enum member stands for its value."""
     value = getattr(value, "value", value)
     return value if isinstance(value, str) else ""
 
 
 def as_number(value: Any) -> int | None:
-    """A whole number, or None."""
+    """The value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

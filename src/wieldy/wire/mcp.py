@@ -1,4 +1,4 @@
-"""MCP: a call out of a `tools/call` request, a result as its answer."""
+"""MCP: read a call from a `tools/call` request, render a `CallToolResult`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,18 @@ __all__ = ["parse_calls", "render", "render_result"]
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
-    """The call in a `tools/call` request or in its parameters; none in any other message."""
+    """Read the call from a `tools/call` request.
+
+    Args:
+        message: the request or its parameters, as a dict or an SDK object.
+        box: the tools, such as a `Toolbox`.
+
+    Returns:
+        One call, or none if the message is something else.
+
+    Example:
+        `[call] = parse_calls(request, box)`
+    """
     method = get_field(message, "method")
     if method is not None and method != "tools/call":
         return []
@@ -27,15 +38,33 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[dict[str, Any]]:
-    """One `CallToolResult` per call, in order."""
+    """Render outcomes as one `CallToolResult` per call.
+
+    Args:
+        outcomes: the outcomes to answer with.
+        calls: the calls, if each has to be answered. A call without an outcome is answered
+            as interrupted.
+
+    Returns:
+        The results, in order.
+
+    Example:
+        `[result] = render([outcome])`
+    """
     return [render_result(outcome) for outcome in in_order(outcomes, calls)]
 
 
 def render_result(outcome: Outcome, promise: Promise | None = None) -> dict[str, Any]:
-    """An outcome as a `CallToolResult`; its data also travel as structured content.
+    """Render one outcome as a `CallToolResult`, with structured content if there is any.
 
-    Without a promise of the tool that is only an object. With one it is what was promised,
-    any other value under `result`.
+    Args:
+        outcome: the outcome.
+        promise: the result that the tool's definition promises. Without one only an object
+            becomes structured content. With one the value does, under `result` if it is
+            not an object.
+
+    Returns:
+        The result as a dict.
     """
     content = [make_encodable(block.to_dict()) for block in answer_blocks(outcome)]
     if outcome.ok and content == [{"type": "text", "text": NO_OUTPUT}]:
@@ -65,7 +94,7 @@ def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | N
 
 
 def _data(outcome: Outcome, wrapped: bool) -> Any:
-    # A tool may show something else than its value; where a secret is covered, that counts.
+    # If a secret was masked, the text is sent instead of the value, which still contains it.
     covered = outcome.metadata.get("covered")
     if covered and isinstance(outcome.value, str):
         return outcome.text

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: calls out of messages and chunks, answers as messages."""
+"""OpenAI chat completions: read calls from messages and chunks, render tool messages."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,18 @@ _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
-    """The calls in an assistant message, a choice, or a whole completion (its first choice)."""
+    """Read the calls from a completion. Only its first choice is read.
+
+    Args:
+        message: the SDK's completion or a dict, one of its choices, or an assistant message.
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Returns:
+        The calls, in the order of the message.
+
+    Example:
+        `outcomes = await box.call_many(parse_calls(completion, box))`
+    """
     first = next(iter(as_list(get_field(message, "choices"))), None)
     message = get_field(message if first is None else first, "message") or message
     found = []
@@ -35,11 +46,21 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Message]:
-    """One `tool` message per call, in order, and one `user` message for what they can't hold.
+    """Render outcomes as one `tool` message per call, and a `user` message for media.
 
-    Tool messages hold text alone, and they must follow the calls without a gap.
-    Pictures and sound therefore come after all of them, each named by its call.
-    With `calls`, one that has no outcome is answered as interrupted.
+    Tool messages can hold only text, and they must follow the calls without a gap. Pictures
+    and sound therefore come in a user message after all of them, labelled with their calls.
+
+    Args:
+        outcomes: the outcomes to answer with.
+        calls: the calls of the message, if each has to be answered. A call without an
+            outcome is answered as interrupted.
+
+    Returns:
+        The messages to append.
+
+    Example:
+        `messages += render(outcomes, reader.calls)`
     """
     messages: list[Message] = []
     media: list[dict[str, Any]] = []
@@ -62,8 +83,14 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
 class StreamReader:
     """Reads the chunks of one streamed completion. Only the first choice is read.
 
-    After the last chunk, `message` is what to append to the conversation, `calls` are
-    the calls to run, and `usage` says what the request took.
+    After the last chunk, `message` is the message to append to the conversation, `calls` are
+    the calls to run, and `usage` holds the token counts.
+
+    Args:
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Example:
+        `for chunk in stream: shown += reader.feed(chunk)`
     """
 
     def __init__(self, box: Tools) -> None:
@@ -75,12 +102,12 @@ class StreamReader:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that are whole, in order: after the last chunk, or after `close`."""
+        """The complete calls, in order. All are complete after the last chunk or `close`."""
         return self._calls.calls
 
     @property
     def message(self) -> Message:
-        """The assistant's message as it was sent, with fields that we do not know."""
+        """The assistant's message as it was sent, including unknown fields."""
         whole = {"role": "assistant", "content": None, **self._message.value()}
         if self._items:
             whole["tool_calls"] = [_whole_item(*each) for each in self._items.values()]
@@ -89,7 +116,14 @@ class StreamReader:
         return whole
 
     def feed(self, chunk: Any) -> list[Event]:
-        """What one chunk says. A chunk of another shape says nothing."""
+        """Read one chunk.
+
+        Args:
+            chunk: the SDK's object or a dict.
+
+        Returns:
+            What is new. It is empty for a chunk of an unknown shape.
+        """
         events: list[Event] = []
         for choice in as_list(get_field(chunk, "choices")):
             if as_number(get_field(choice, "index")) in (None, 0):
@@ -97,7 +131,7 @@ class StreamReader:
         return [*events, *self._count_tokens(get_field(chunk, "usage"))]
 
     def close(self) -> list[Event]:
-        """Complete what is still open, for a stream that ends without a finish reason."""
+        """Complete the open calls of a stream that ends without a finish reason."""
         return self._calls.finish()
 
     def _choice(self, choice: Any) -> list[Event]:
@@ -114,7 +148,7 @@ class StreamReader:
             return []
         sent.pop("tool_calls", None)
         self._message.add(sent)
-        # Servers that show the thinking do so under one of these names, or under both.
+        # Servers that send the thinking use one of these names, or both.
         thought = self._thought.join(as_text(get_field(delta, "reasoning_content", "reasoning")))
         content = self._content.join(as_text(get_field(delta, "content")))
         events: list[Event] = [ThinkingDelta(thought)] if thought else []
@@ -153,12 +187,12 @@ class StreamReader:
 
 
 def tool_name(name: str, box: Tools) -> str:
-    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    """The tool's own name for a name that the model sent; the same name if there is no tool."""
     return find_name(box, name)
 
 
 def _whole_item(growing: Growing, kept: Pieces) -> dict[str, Any]:
-    """A call as it goes back: its arguments are the text that was sent."""
+    """A call as it is sent back, with its arguments as the text that was received."""
     item = kept.value()
     item.pop("index", None)
     body = item.get("function")
@@ -171,10 +205,10 @@ def _whole_item(growing: Growing, kept: Pieces) -> dict[str, Any]:
 def _is_another(
     growing: Growing, name: str, provider_id: str, key: int | None, brings_arguments: bool
 ) -> bool:
-    """Whether a piece begins a new call although its index is missing or was used before.
+    """Whether a piece starts a new call although its index is missing or was used before.
 
-    Some servers repeat the name or the id in every piece of one call, and some
-    use one index or one id for all calls. A name after whole arguments is new.
+    Some servers repeat the name or the id in every piece of a call, and some use one index
+    or one id for all calls. A name after complete arguments starts a new call.
     """
     if not (name and growing.name):
         return bool(name and provider_id and growing.provider_id not in ("", provider_id))

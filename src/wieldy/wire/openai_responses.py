@@ -1,4 +1,4 @@
-"""OpenAI responses: calls out of output items and events, answers as input items."""
+"""OpenAI responses: read calls from output items and events, render input items."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,7 +28,18 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
-    """The calls in a response, in its list of output items, or in one item."""
+    """Read the calls from a response.
+
+    Args:
+        message: the SDK's response or a dict, its list of output items, or one item.
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Returns:
+        The calls, in the order of the items.
+
+    Example:
+        `outcomes = await box.call_many(parse_calls(response, box))`
+    """
     items = as_list(get_field(message, "output")) or as_list(message) or [message]
     return [
         make_call(
@@ -40,11 +51,21 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
 
 
 def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item]:
-    """One `function_call_output` item per call, in order.
+    """Render outcomes as one `function_call_output` item per call.
 
-    The output is text, or a list where there are pictures or files. Sound is not
-    taken here and is named in words. With `calls`, one that has no outcome is
-    answered as interrupted.
+    The output is text, or a list if there are pictures or files. The API takes no sound, so
+    a sound is named in text.
+
+    Args:
+        outcomes: the outcomes to answer with.
+        calls: the calls of the response, if each has to be answered. A call without an
+            outcome is answered as interrupted.
+
+    Returns:
+        The items to append to the input.
+
+    Example:
+        `items += render(outcomes, reader.calls)`
     """
     return [
         {
@@ -59,8 +80,14 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
 class StreamReader:
     """Reads the events of one streamed response.
 
-    After the last event, `message` has the items to add to the input, `calls` are
-    the calls to run, and `usage` says what the request took.
+    After the last event, `message` has the items to add to the input, `calls` are the calls
+    to run, and `usage` holds the token counts.
+
+    Args:
+        box: the tools that the model was given, such as a `Toolbox`.
+
+    Example:
+        `for event in stream: shown += reader.feed(event)`
     """
 
     def __init__(self, box: Tools) -> None:
@@ -72,19 +99,26 @@ class StreamReader:
 
     @property
     def calls(self) -> list[Call]:
-        """The calls that are whole, in order."""
+        """The complete calls, in order."""
         return self._calls.calls
 
     @property
     def message(self) -> list[Item]:
-        """The output items as they were sent, reasoning included: extend the input with them."""
+        """The output items as they were sent, including reasoning. Extend the input with them."""
         sent = {_call_id(item) for item in self._items}
-        # A stream that was cut has not sent every call as an item of its own.
+        # A stream that was cut off may have sent a call's events but not its item.
         cut = [each for each in self._calls.made if each.provider_id not in sent]
         return [*map(dict, self._items), *map(_call_item, cut)]
 
     def feed(self, event: Any) -> list[Event]:
-        """What one event says. Events of other kinds, or of another shape, say nothing."""
+        """Read one event.
+
+        Args:
+            event: the SDK's object or a dict.
+
+        Returns:
+            What is new. It is empty for events of unknown kinds or shapes.
+        """
         kind = as_text(get_field(event, "type"))
         if kind in _SHOWN:
             delta = self._seams[kind].join(as_text(get_field(event, "delta")))
@@ -105,13 +139,13 @@ class StreamReader:
         return self._end(event, kind) if kind in _ENDS else []
 
     def close(self) -> list[Event]:
-        """Complete what is still open, for a stream that was cut."""
+        """Complete the open calls of a stream that was cut off; returns their events."""
         return self._calls.finish()
 
     def _end(self, event: Any, kind: str) -> list[Event]:
         response = get_field(event, "response")
         whole = [plain_copy(item) for item in as_list(get_field(response, "output"))]
-        # The end repeats all items; a stream of a lesser server may send them only there.
+        # The last event repeats all items. Some compatible servers send them only there.
         self._items = [item for item in whole if isinstance(item, dict)] or self._items
         usage = get_field(response, "usage")
         if usage is not None:
@@ -140,7 +174,7 @@ class StreamReader:
         if as_text(get_field(item, "type")) != _CALL:
             return []
         growing = self._meant(event)
-        # An index or an item's id that comes again, or none at all, may mean another call.
+        # A repeated or missing index or item id may belong to a new call.
         another = growing is None or growing.index in self._ended
         if growing is not None and growing.provider_id and _call_id(item):
             another = growing.provider_id != _call_id(item)
@@ -161,7 +195,7 @@ class StreamReader:
         return [*events, *self._calls.complete(growing, get_field(source, "arguments"))]
 
     def _missing(self, growing: Growing, source: Any) -> list[Event]:
-        """Arguments in one piece; the item that follows brings the id."""
+        """The events of arguments that came in one piece; the next item brings the call's id."""
         whole = as_text(get_field(source, "arguments"))
         return [] if growing.pieces else self._calls.grow(growing, whole)
 
@@ -172,7 +206,7 @@ class StreamReader:
 
 
 def _call_item(growing: Growing) -> Item:
-    """A call as an item, made of what came of it."""
+    """An item for a call of which only events were received."""
     return {
         "type": _CALL,
         "call_id": growing.provider_id,
@@ -182,7 +216,7 @@ def _call_item(growing: Growing) -> Item:
 
 
 def tool_name(name: str, box: Tools) -> str:
-    """The tool's own name for one that the model sent; the same name where there is no tool."""
+    """The tool's own name for a name that the model sent; the same name if there is no tool."""
     return find_name(box, name)
 
 

@@ -1,4 +1,4 @@
-"""Arguments that come in pieces, each with the path it belongs to."""
+"""Assemble arguments that arrive in pieces, each with its path."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ class PartialArguments:
         self._values: dict[str, Any] = {}
 
     def add(self, piece: Any) -> str:
-        """Take one piece; gives its text if it is a part of one."""
+        """Add one piece; returns its text if it is part of a string."""
         path = as_text(get_field(piece, "json_path", "jsonPath"))
         words = get_field(piece, "string_value", "stringValue")
         if not path:
@@ -32,7 +32,7 @@ class PartialArguments:
         return ""
 
     def value(self) -> dict[str, Any]:
-        """The object as far as it has come."""
+        """The object as far as it has arrived."""
         whole: dict[str, Any] = {}
         for path, plain in self._values.items():
             pieces = self._pieces.get(path)

@@ -1,4 +1,4 @@
-"""Prompt text: how tools are told to a model that has no other way to hear of them."""
+"""Write prompt text that describes tools to a model without function calling."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -49,7 +49,21 @@ _GENERAL = """- Use only the tools above, with the parameters listed there.
 
 
 def tool_instructions(tools: Iterable[Tool], dialect: TextDialect = "xml") -> str:
-    """Tell a model which tools there are and how to write a call in its answer."""
+    """Prompt text that lists the tools and explains how to write a call in the answer.
+
+    Args:
+        tools: the tools, such as a `Toolbox`.
+        dialect: the form in which the model should write calls.
+
+    Returns:
+        The text, for a system message.
+
+    Raises:
+        ValueError: the dialect is unknown.
+
+    Example:
+        `system = tool_instructions(box, dialect="hermes")`
+    """
     form = dialect_named(dialect).name
     described = [_described(tool, form) for tool in tools]
     if not described:
@@ -61,7 +75,9 @@ def tool_instructions(tools: Iterable[Tool], dialect: TextDialect = "xml") -> st
 def kwargs_form(schema: Mapping[str, Any] | None) -> Kwargs | None:
     """The arguments of a schema as `{name: (type, "key: value;…")}`; None if it has none.
 
-    A schema without `type` is a `KeyError`, one of another type than object a `TypeError`.
+    Raises:
+        KeyError: the schema has no `type`.
+        TypeError: the type is not object.
     """
     if not schema:
         return None
@@ -94,21 +110,21 @@ def _described(tool: Tool, dialect: TextDialect) -> str:
 def _example(name: str, schema: Mapping[str, Any], dialect: TextDialect) -> list[str]:
     try:
         return ["Example:", render_call(name, example_arguments(schema), dialect)]
-    except ValueError:  # the dialect has no way to write it
+    except ValueError:  # the dialect can't express these arguments
         return []
 
 
 def _lines(name: str, schema: Mapping[str, Any]) -> list[str]:
     declared = resolve_reference(schema["properties"][name], schema)
     needed = "required" if name in schema.get("required", ()) else "optional"
-    told = _told(schema["properties"][name], declared)
-    line = f"  - {name}: {_type(declared, schema)} ({needed})" + (f" - {told}" if told else "")
+    text = _description(schema["properties"][name], declared)
+    line = f"  - {name}: {_type(declared, schema)} ({needed})" + (f" - {text}" if text else "")
     default = declared.get("default")
     return [line] if default is None else [line, f"    Default: {scalar_text(default)}"]
 
 
-def _told(given: Any, declared: Mapping[str, Any]) -> str:
-    """A parameter's description on one line, with the values it may have."""
+def _description(given: Any, declared: Mapping[str, Any]) -> str:
+    """A parameter's description on one line, with its possible values."""
     beside = given.get("description") if isinstance(given, Mapping) else None
     words = " ".join(str(beside or declared.get("description") or "").split())
     if "enum" not in declared:

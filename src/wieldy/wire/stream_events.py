@@ -1,4 +1,4 @@
-"""What happens in a model's streamed answer, as events that every provider's reader gives."""
+"""The events of a model's streamed answer, the same for every provider."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class _Shown:
-    """Shows its own fields."""
+    """Gives an event a `repr` with its fields."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -28,7 +28,7 @@ class _Shown:
 
 
 class TextDelta(_Shown):
-    """More of the visible text."""
+    """A piece of the visible text."""
 
     __slots__ = ("text",)
     type: Literal["text"] = "text"
@@ -38,7 +38,7 @@ class TextDelta(_Shown):
 
 
 class ThinkingDelta(_Shown):
-    """More of what the model thinks before it answers, as far as the provider shows it."""
+    """A piece of the model's thinking, if the provider shows it."""
 
     __slots__ = ("text",)
     type: Literal["thinking"] = "thinking"
@@ -48,9 +48,9 @@ class ThinkingDelta(_Shown):
 
 
 class CallStarted(_Shown):
-    """The model began a call; `index` counts the calls of this stream.
+    """The model started a call; `index` counts the calls of this stream.
 
-    `name` is the tool's own name, or the name as it was sent where there is no such tool.
+    `name` is the tool's own name, or the name as it was sent if there is no such tool.
     """
 
     __slots__ = ("index", "name")
@@ -62,7 +62,7 @@ class CallStarted(_Shown):
 
 
 class ArgumentsDelta:
-    """More of a call's arguments. `text` is all of them so far, joined when it is read."""
+    """A piece of a call's arguments. `text` joins all pieces so far when it is read."""
 
     __slots__ = ("_count", "_pieces", "delta", "index")
     type: Literal["arguments"] = "arguments"
@@ -83,7 +83,7 @@ class ArgumentsDelta:
 
 
 class CallCompleted(_Shown):
-    """A call is whole and can run."""
+    """A call is complete and can run."""
 
     __slots__ = ("call", "index")
     type: Literal["call_completed"] = "call_completed"
@@ -94,11 +94,16 @@ class CallCompleted(_Shown):
 
 
 class Usage(_Shown):
-    """The tokens that the request has taken so far, counted by the provider.
+    """The tokens that the request has used so far, counted by the provider.
 
-    `input_tokens` includes those read from the provider's cache (`cached_tokens`),
-    `output_tokens` includes thinking (`thinking_tokens`). A figure that the provider
-    did not give is None. `raw` is the provider's own object, as a dict.
+    Attributes:
+        input_tokens: tokens of the request, including those read from the provider's cache.
+        output_tokens: tokens of the answer, including thinking.
+        cached_tokens: input tokens that were read from the cache.
+        thinking_tokens: output tokens of the thinking.
+        raw: the provider's own object as a dict.
+
+    A number that the provider did not send is None.
     """
 
     __slots__ = ("cached_tokens", "input_tokens", "output_tokens", "raw", "thinking_tokens")
@@ -120,7 +125,7 @@ class Usage(_Shown):
 
 
 class Finished(_Shown):
-    """The model is done; `reason` is the provider's own word for why."""
+    """The model has finished; `reason` is the provider's own word for why."""
 
     __slots__ = ("reason",)
     type: Literal["finished"] = "finished"

@@ -1,14 +1,14 @@
-"""Text that a stream cuts in the middle of a character.
+"""Join text that a stream has cut in the middle of a character.
 
-Servers written in languages whose text is UTF-16 may cut a character in two: one piece ends
-with its first half and the next begins with its second.
+Servers in languages with UTF-16 strings may split a surrogate pair: one piece ends with its
+first half and the next begins with the second.
 """
 
 from .answer_content import make_encodable
 
 
 class TextSeam:
-    """Joins the pieces of one text: a half character waits for its other half."""
+    """Joins the pieces of one text, and holds back half a character until the rest arrives."""
 
     __slots__ = ("_half",)
 
@@ -16,7 +16,7 @@ class TextSeam:
         self._half = ""
 
     def join(self, piece: str) -> str:
-        """As much of the text as is whole; half a character that stays alone becomes U+FFFD."""
+        """The complete part of the text; a half that stays alone becomes U+FFFD."""
         if not self._half and piece.isascii():
             return piece
         text = self._half + piece

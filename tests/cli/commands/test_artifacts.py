@@ -94,9 +94,9 @@ def test_history_and_difference(command: Command, kept: None) -> None:
             "No session has an artifact 'plam' in sqlite:///wieldy.db. `wieldy",
         ),
         (("plan", "--version", "9"), "9"),
-        (("plan", "--diff", "one"), "--diff takes a version or two"),
-        (("--versions",), "are about one artifact"),
-        (("--limit", "-1"), "--limit takes 0"),
+        (("plan", "--diff", "one"), "--diff takes one version or two"),
+        (("--versions",), "need the id of an artifact"),
+        (("--limit", "-1"), "--limit takes a number"),
     ],
 )
 def test_a_wrong_question_is_a_usage_error(

@@ -80,9 +80,9 @@ def test_arguments_may_be_json_and_a_pair_counts_more(command: Command, folder: 
         (("--arg", "text"), "--arg takes name=value, not 'text'."),
         (("--arg", "text=1", "--arg", "text=2"), "'text' is given twice"),
         (("--arg", "text=@nowhere"), "'nowhere' can't be read"),
-        (("--json", "{"), "this is no JSON"),
+        (("--json", "{"), "this is not JSON"),
         (("--json", "[1]"), "takes a JSON object, not list"),
-        (("--timeout", "0"), "--timeout takes seconds above 0."),
+        (("--timeout", "0"), "--timeout takes a number of seconds greater than 0."),
     ],
 )
 def test_arguments_that_cannot_be_read_are_a_usage_error(
@@ -146,7 +146,7 @@ def test_without_a_store_nothing_waits(command: Command, folder: Path) -> None:
     (folder / "tools.py").write_text(text)
     done = command("call", "wipe", "--arg", "path=a")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "it did not run" in done.stderr
+    assert "did not run" in done.stderr
     assert command("call", "wipe", "--arg", "path=a", "--yes").stdout == "wiped a 1\n"
 
 

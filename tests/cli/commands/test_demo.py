@@ -23,7 +23,7 @@ def test_the_demo_answers_for_itself_in_a_pipe(piped: subprocess.CompletedProces
         "page 4: 480 words",
         "100%",
         "'kind': 'integer_from_text'",
-        "the demo says yes",
+        "the demo approves the call",
         "sent 'Lunch' to team@example.com",
         "/etc is not for tools",
         "did not finish within 0.4 s",

@@ -145,11 +145,11 @@ def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(
         (("--status", "eror"), "There is no status 'eror'. Did you mean error?"),
         (("--since", "yesterday"), "--since takes a length of time"),
         (("--until", "2026-13-01"), "--until takes a length of time"),
-        (("--limit", "-1"), "--limit takes 0"),
+        (("--limit", "-1"), "--limit takes a number"),
         (("--store", "sqlite:///typo.db"), "There is no store at typo.db. That is /"),
         (("--store", "sqlite:////no/typo.db"), "There is no store at /no/typo.db.\n"),
         (("--store", "mysql://x/y"), "a store is sqlite:///file.db or postgresql://"),
-        (("--follow", "--since", "2h"), "--follow shows what comes"),
+        (("--follow", "--since", "2h"), "--follow shows new calls"),
     ],
 )
 def test_a_wrong_question_is_a_usage_error(

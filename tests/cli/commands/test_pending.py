@@ -163,7 +163,8 @@ def test_a_source_without_the_tool_leaves_the_call_approved(
     done = command("approve", waiting, "empty.py")
     assert (done.exit_code, done.stdout) == (0, "")
     assert (
-        f"Approved {waiting} in sqlite:///wieldy.db. wipe is not here as it was then" in done.stderr
+        f"Approved {waiting} in sqlite:///wieldy.db. wipe has changed or is not in the SOURCE"
+        in done.stderr
     )
 
 
@@ -186,7 +187,7 @@ def test_changed_arguments_are_checked_and_need_the_tool(command: Command, waiti
     assert "Invalid arguments for wipe" in wrong.stderr
     elsewhere = command("approve", waiting, "--arg", "times=3")
     assert elsewhere.exit_code == 2
-    assert "name its SOURCE after the id" in elsewhere.stderr
+    assert "Name its SOURCE after the id" in elsewhere.stderr
     assert entry_of(command, waiting)["status"] == "pending"
 
 

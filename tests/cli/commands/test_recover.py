@@ -102,13 +102,13 @@ def test_what_may_run_again_does_and_the_rest_is_said(command: Command, crashed:
         ["call", "tool", "status", "result"],
         [looked, "look", "ok", "tea:", "12"],
     ]
-    assert "1 of unknown end is left" in done.stderr
+    assert "1 interrupted call has an unknown result" in done.stderr
     assert "wieldy settle ID ok" in done.stderr
     assert entry_of(command, looked)["metadata"]["recovered_by"] == "ann"
     assert entry_of(command, paid)["status"] == "unknown"
     again = command("recover", "shop.py", "--json")
     assert (again.exit_code, json.loads(again.stdout)) == (0, [])
-    assert "No call was left open" in command("recover", "shop.py").stderr
+    assert "No interrupted call in" in command("recover", "shop.py").stderr
 
 
 def test_what_a_program_of_a_tool_prints_is_not_among_the_results(

@@ -30,7 +30,7 @@ class Serving:
         )
         assert self.process.stderr is not None
         self.said = ""
-        while "Ctrl-C stops." not in self.said:
+        while "Press Ctrl-C to stop." not in self.said:
             line = self.process.stderr.readline()
             if not line:
                 self.process.communicate(timeout=SECONDS)
@@ -107,7 +107,9 @@ def test_a_server_runs_what_is_approved_from_another_terminal(
 def printed_command(serving: Serving) -> dict[str, Any]:
     """What a server says that a client should start, once it has stopped itself."""
     try:
-        printed = serving.said.split("process of its own:\n")[1].split("\n\n")[0]
+        printed = serving.said.split("Claude Desktop starts the server itself:\n")[1].split("\n\n")[
+            0
+        ]
         told: dict[str, Any] = json.loads(printed)["mcpServers"]["wieldy"]
         serving.stop()
     finally:
@@ -213,7 +215,7 @@ def test_a_taken_port_is_said(command: Command) -> None:
 def test_others_are_let_in_only_with_tokens(command: Command) -> None:
     done = command("serve", "--host", "0.0.0.0")
     assert done.exit_code == 2
-    assert "give each of them a token" in done.stderr
+    assert "every caller needs a token" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["justatoken", "=secret", "name="])

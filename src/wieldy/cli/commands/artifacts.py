@@ -1,4 +1,4 @@
-"""`wieldy artifacts`: the documents and large results that calls have left."""
+"""`wieldy artifacts`: show the documents and large results in the store."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ _HISTORY = ("version", "how", "size", "at", "by")
 
 
 class ArtifactQuestion(WieldyError):
-    """What was asked about an artifact can't be answered as asked."""
+    """The options don't name an artifact, or not in a usable way."""
 
 
 async def _show_all(store: "Store", session: str | None, limit: int, as_json: bool) -> None:
     if session is None:
-        # One more than is shown, to know whether there are more.
+        # One artifact more than is shown is read, to know whether there are more.
         found = await store.artifacts.everywhere(limit=limit + 1 if limit else None)
     else:
         found = sorted(await store.artifacts.list(session), key=lambda head: -head.changed_at)
@@ -44,18 +44,20 @@ def _row(head: Head) -> tuple[object, ...]:
 
 
 async def _session_of(store: "Store", id: str, choice: StoreChoice) -> str | None:
-    """Where an artifact is, for who has not said; none comes before any session."""
+    """The session of an artifact if the user named none; no session comes before any session."""
     sessions = [head.session for head in await store.artifacts.everywhere(id, limit=4)]
     if not sessions:
         raise ArtifactQuestion(
             f"No session has an artifact {id!r} in {store.address}. "
-            f"{choice.command('artifacts')} lists what there is."
+            f"{choice.command('artifacts')} lists the artifacts."
         )
     if None in sessions:
         return None
     if len(sessions) > 1:
         some = ", ".join(map(repr, sessions[:3]))
-        raise ArtifactQuestion(f"More than one session has {id!r}, such as {some}: say --session.")
+        raise ArtifactQuestion(
+            f"More than one session has {id!r}, such as {some}. Choose one with --session."
+        )
     return str(sessions[0])
 
 
@@ -84,7 +86,7 @@ async def _show_difference(
     old, _, new = versions.partition("..")
     if not old.isdecimal() or not (new.isdecimal() or not new):
         raise ArtifactQuestion(
-            f"--diff takes a version or two, such as 1 or 1..3, not {versions!r}."
+            f"--diff takes one version or two, such as 1 or 1..3, not {versions!r}."
         )
     text = await artifacts.diff(id, int(old), int(new) if new else None, session=session)
     if as_json:
@@ -103,15 +105,13 @@ def run_artifacts(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Print the artifacts of a session, or one, its history or what changed; the exit code."""
+    """Print artifacts, or one of them, its history or a diff; returns the exit code."""
 
     async def read() -> int:
         if reference is None and (version is not None or history or difference is not None):
-            raise ArtifactQuestion(
-                "--version, --versions and --diff are about one artifact: name it."
-            )
+            raise ArtifactQuestion("--version, --versions and --diff need the id of an artifact.")
         if limit < 0:
-            raise ArtifactQuestion("--limit takes 0, for all, or a number above it.")
+            raise ArtifactQuestion("--limit takes a number that is not negative; 0 shows all.")
         async with choice.open() as box:
             artifacts = box.artifacts
             if reference is None:
@@ -132,6 +132,6 @@ def run_artifacts(
 
 
 def _timed(data: dict[str, Any]) -> dict[str, Any]:
-    """The data with its moments as programs take them."""
+    """The data with its times in ISO 8601."""
     times = ("at", "created_at", "changed_at")
     return {key: screen.iso_time(v) if key in times else v for key, v in data.items()}

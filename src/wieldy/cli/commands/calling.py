@@ -1,4 +1,4 @@
-"""`wieldy call`: one call, watched, and decided on where a person is there."""
+"""`wieldy call`: run one call, show its output, and ask for approval on a terminal."""
 
 import asyncio
 import traceback
@@ -27,19 +27,19 @@ _PACKAGE = str(Path(__file__).parents[2])
 
 
 def say_traceback(outcome: Outcome) -> None:
-    """Write on stderr where a tool raised, if it did."""
+    """Print the traceback of a tool that raised on stderr."""
     if not isinstance(outcome.error, ToolFailed):
         return
     if outcome.error.redacted:
-        screen.say("The traceback is not shown, because it would tell a secret.")
+        screen.say("The traceback is not shown, because it contains a secret.")
     elif outcome.error.original.__traceback__ is None:
-        screen.say("There is no traceback: the tool raised in another process.")
+        screen.say("There is no traceback, because the tool raised in another process.")
     else:
         screen.say(_traceback_text(outcome.error.original).rstrip("\n"))
 
 
 def _traceback_text(original: BaseException) -> str:
-    """The traceback, from the first frame that is not ours."""
+    """The traceback without the frames of this package at its start."""
     told = traceback.TracebackException.from_exception(original)
     theirs = dropwhile(lambda frame: frame.filename.startswith(_PACKAGE), told.stack)
     told.stack = traceback.StackSummary.from_list([*theirs] or told.stack)
@@ -48,7 +48,7 @@ def _traceback_text(original: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be called, and how."""
+    """The tool to call, and the options of the command."""
 
     name: str
     pairs: tuple[str, ...] = ()
@@ -62,11 +62,11 @@ class Wish:
 
 
 def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
-    """Call a tool and print what it gives; gives the exit code."""
+    """Call a tool and print its result; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         if wish.timeout is not None and not wish.timeout > 0:
-            raise ArgumentError("--timeout takes seconds above 0.")
+            raise ArgumentError("--timeout takes a number of seconds greater than 0.")
         with loaded_tools(runner, sources, own) as found:
             tool = the_tool(found, wish.name)
             arguments = read_arguments(tool.input_schema, wish.pairs, wish.text)
@@ -92,7 +92,7 @@ def _run(
     call: Call,
     wish: Wish,
 ) -> Outcome:
-    """Run a call to its outcome, or stop it when its time is over."""
+    """Run a call to its outcome, or stop it after the timeout."""
 
     async def run() -> Outcome:
         async with asyncio.timeout(wish.timeout):
@@ -108,7 +108,7 @@ def _run(
 def _decide(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
-    """Let a person decide, if one is there; else give the receipt back."""
+    """Ask a person at the terminal to decide; without a terminal, return the receipt."""
     if not wish.yes and not screen.attended():
         return receipt
     box, call, by = found.toolbox, receipt.call, wish.by or environment.user()
@@ -137,14 +137,14 @@ async def _parked(box: Toolbox, call_id: str) -> Parked:
     for parked in await box.pending():
         if parked.id == call_id:
             return parked
-    # Somebody was faster, or its time is over.
+    # Somebody else has decided, or the call has expired.
     raise CallNotFound(call_id)
 
 
 def _answered(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
-    """Let a person answer what the tool asks, if one is there; else give the receipt back."""
+    """Ask a person at the terminal for the answers; without a terminal, return the receipt."""
     answers = asked_answers(receipt.metadata["input"]) if screen.attended() else None
     if answers is None:
         return receipt
@@ -163,9 +163,9 @@ def _finish(
     call_id = outcome.call.id
     if not found.kept:
         screen.fail(
-            f"{outcome.call.tool} waits for a person. Nobody is here to ask, and no store keeps "
-            "the call until somebody decides: it did not run. Use --yes, or give it a store: "
-            'Toolbox(store="sqlite:///wieldy.db") in a Python source, --store with others.'
+            f"{outcome.call.tool} needs approval and did not run: there is no terminal to ask on, "
+            "and no store to keep the call until somebody decides. Use --yes, or give it a store: "
+            'Toolbox(store="sqlite:///wieldy.db") in a Python source, --store for other sources.'
         )
         return exits.FAILED
     if not wish.as_json:
@@ -173,6 +173,6 @@ def _finish(
     reason = outcome.metadata.get("reason") or "it needs approval"
     screen.say(
         f"The call waits in {found.toolbox.store.address} ({screen.line(reason)}). "
-        f"{choice.approval(call_id)} lets it run."
+        f"Approve it with {choice.approval(call_id)}."
     )
     return code

@@ -1,4 +1,4 @@
-"""`wieldy check`: what each provider would not get as the tools say it."""
+"""`wieldy check`: report what each provider's schema rules would drop or change."""
 
 import asyncio
 from dataclasses import asdict
@@ -21,7 +21,7 @@ def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources) as found:
             tools = list(found.box)
-            # A name that is none is refused there, with the near ones.
+            # `report` refuses an unknown name and suggests near ones.
             chosen = cast("list[ProviderFormat]", providers) or PROVIDERS
             reports = [report(tools, each, strict) for each in chosen]
             tokens = {
@@ -56,7 +56,7 @@ def _show(found: Report, tokens: int) -> None:
     title = f"{found.provider}{' strict' if found.strict else ''}"
     rows = [(name, change) for name, changes in found.tools.items() for change in changes]
     rows = [*(("", change) for change in found.whole), *rows]
-    said = "as the tools say it" if not rows else _count(len(rows), "difference")
+    said = "no differences" if not rows else _count(len(rows), "difference")
     tools = _count(len(found.tools), "tool")
     console.print(Text(f"{title}: {tools}, about {tokens:,} tokens, {said}"))
     if not rows:
@@ -72,7 +72,7 @@ def _show(found: Report, tokens: int) -> None:
 
 
 def _cell(text: str) -> Text:
-    # Names and paths are other people's: never markup, nor anything that a terminal obeys.
+    # Names and paths are untrusted: they are neither markup nor control characters here.
     return Text(screen.line(text))
 
 

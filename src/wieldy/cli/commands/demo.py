@@ -1,4 +1,4 @@
-"""`wieldy demo`: a guided run through what a toolbox does, against a real one."""
+"""`wieldy demo`: a guided tour of a toolbox, run on a real one."""
 
 import asyncio
 import sys
@@ -32,38 +32,38 @@ _STYLES = {"ok": "green", "pending": "yellow", "denied": "red", "error": "red", 
 
 
 class _Stage:
-    """Says things, and asks only where a person can answer."""
+    """Prints the demo, and asks questions only on a terminal."""
 
     def __init__(self) -> None:
-        # A terminal that can't show a character shows a question mark, not a traceback.
+        # A character that the terminal can't encode becomes a question mark, not a traceback.
         for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
         self.console = screen.console()
         self.attended = sys.stdin.isatty() and sys.stdout.isatty()
 
     def title(self, text: str) -> None:
-        """The head of a step."""
+        """Print the title of a step."""
         self.console.print()
         self.console.print(Line(text, style="bold"))
 
     def say(self, text: str) -> None:
-        """A sentence."""
+        """Print a sentence."""
         self.console.print(Line(text))
 
     def show(self, thing: RenderableType) -> None:
-        """Something that is not a sentence."""
+        """Print something other than a sentence, indented."""
         self.console.print(Padding(thing, (0, 0, 0, 2), expand=False))
 
     def code(self, name: str, arguments: Any, method: str = "await box.call") -> None:
-        """The line of Python that happens next."""
+        """Print the line of Python that runs next."""
         self.show(Line(f"{method}({name!r}, {arguments!r})", style="cyan"))
 
     def data(self, data: Any) -> None:
-        """Data as Python writes it."""
+        """Print data as Python shows it."""
         self.show(Line(pretty_repr(data, max_width=self.console.width - 4, indent_size=2)))
 
     def facts(self, **facts: Any) -> None:
-        """Names and what they are, one to a line; what is None is left out."""
+        """Print names and values, one pair to a line; None values are left out."""
         grid = Table.grid(padding=(0, 2))
         for name, fact in facts.items():
             if fact is not None:
@@ -72,17 +72,17 @@ class _Stage:
         self.show(grid)
 
     def outcome(self, outcome: Outcome, **more: Any) -> None:
-        """How a call stands: its status, its value or error, and what else matters."""
+        """Print an outcome: its status, its value or error, and more facts."""
         value = outcome.value if outcome.ok else None
         self.facts(status=outcome.status.value, value=value, error=outcome.error, **more)
 
     def pause(self) -> None:
-        """Wait until a person has read, if one is there."""
+        """Wait for the person at the terminal to press Enter."""
         if self.attended:
             self.console.input(Line("\nEnter to go on, Ctrl-C to leave ", style="dim"))
 
     def ask(self, question: str) -> str:
-        """What a person answers."""
+        """Ask a question and return the answer."""
         return self.console.input(Line(question, style="bold")).strip()
 
 
@@ -122,7 +122,7 @@ def old_library(query: str) -> str:
 
 
 class _Ear:
-    """An observer that waits to hear of a function that ended after its call."""
+    """An observer that waits for the end of a function that outlived its call."""
 
     def __init__(self) -> None:
         self.heard = asyncio.Event()
@@ -148,7 +148,7 @@ def _box(ear: _Ear) -> Toolbox:
 class _Walk:
     """The steps of the demo, over one toolbox and one event loop.
 
-    A question is asked while the loop stands still, so that Ctrl-C reaches it.
+    The loop does not run while a question is asked, so Ctrl-C can end the question.
     """
 
     def __init__(self, stage: _Stage, runner: asyncio.Runner) -> None:
@@ -162,9 +162,9 @@ class _Walk:
             "Functions become tools": self.tools,
             "A model sees a schema": self.schema,
             "A tool shows its work while it runs": self.stream,
-            "Arguments that are nearly right are repaired": self.repair,
+            "Almost correct arguments are repaired": self.repair,
             "A call can wait for a person": self.confirm,
-            "A rule can refuse": self.refuse,
+            "A rule can deny a call": self.refuse,
             "A blocking function can be too slow": self.time_out,
             "An agent uses the tools": self.agent,
         }
@@ -217,13 +217,13 @@ class _Walk:
         raise AssertionError("a stream ends with its outcome")
 
     def repair(self) -> None:
-        self.stage.say("A model sent a wrong name, text for a number and a comma too many.")
+        self.stage.say("The model sent a wrong name, text for a number and a trailing comma.")
         outcome = self.call("forecast", '{"City": "Oslo", "days": "2",}')
         self.stage.outcome(outcome)
-        self.stage.say("Nothing is changed silently. The receipt, in outcome.metadata:")
+        self.stage.say("Every repair is reported in outcome.metadata:")
         for receipt in outcome.metadata["repairs"]:
             self.stage.data(receipt)
-        self.stage.say("What can't be repaired gives the model one line that says what to change:")
+        self.stage.say("For other mistakes the model gets one line that says what to change:")
         self.stage.outcome(self.call("forecast", {"city": "Oslo", "days": "soon"}))
 
     def confirm(self) -> None:
@@ -240,7 +240,7 @@ class _Walk:
 
     def _decide(self, parked: Parked) -> Outcome:
         if not self.stage.attended:
-            self.stage.say("There is no terminal to ask on, so the demo says yes.")
+            self.stage.say("There is no terminal to ask on, so the demo approves the call.")
             return self.runner.run(self.box.approve(parked.id, by="demo"))
         while True:
             answer = self.stage.ask("Let it run? yes, no or edit: ").lower()
@@ -263,23 +263,23 @@ class _Walk:
         }
 
     def refuse(self) -> None:
-        self.stage.say("Rules look at names and arguments. Paths are normalised first.")
+        self.stage.say("Rules match names and arguments. Paths are normalised first.")
         rule = """box.rules.deny("delete_*", where={"path": "/etc/**"}, reason="...")"""
         self.stage.show(Line(rule, style="cyan"))
         self.stage.outcome(self.call("delete_file", {"path": "/tmp/../etc/passwd"}))
         self.stage.outcome(self.call("delete_file", {"path": "/tmp/notes.txt"}))
 
     def time_out(self) -> None:
-        self.stage.say("It sleeps for 1.2 s and has a limit of 0.4 s. Its caller gets on in time.")
+        self.stage.say("This tool sleeps for 1.2 s and has a timeout of 0.4 s.")
         outcome = self.call("old_library", {"query": "wieldy"})
         self.stage.outcome(outcome, abandoned=outcome.metadata.get("abandoned"))
-        self.stage.say("Python can't kill a thread, so it runs on. An observer hears of its end:")
+        self.stage.say("Python can't kill a thread, so the function runs on. Its end is observed:")
         self.runner.run(asyncio.wait_for(self.ear.heard.wait(), 10))
         assert self.ear.last is not None
         self.stage.outcome(self.ear.last, late=self.ear.last.metadata["late"])
 
     def agent(self) -> None:
-        self.stage.say("The model here is scripted, so that no key is needed.")
+        self.stage.say("The model in this step is scripted, so you need no API key.")
         written = 'agent.input("Umbrella?").output({"take": (bool, "yes or no")})'
         self.stage.show(Line('agent = Agent(model, tool_strategy="native")', style="cyan"))
         self.stage.show(Line(written, style="cyan"))
@@ -298,11 +298,11 @@ class _Walk:
 
 
 def run_demo() -> int:
-    """Walk through the steps; gives the exit code."""
+    """Run the steps of the demo; returns the exit code."""
     stage = _Stage()
-    stage.title(f"wieldy {version('wieldy')}: a guided run")
+    stage.title(f"wieldy {version('wieldy')}: a guided tour")
     if not stage.attended:
-        stage.say("There is no terminal here, so the demo answers for itself.")
+        stage.say("There is no terminal, so the demo answers its own questions.")
     try:
         with asyncio.Runner() as runner:
             walk = _Walk(stage, runner)
@@ -331,8 +331,8 @@ def _farewell(stage: _Stage) -> None:
         'print(box.call_sync("add", {"a": 1, "b": "2"}).value)'
     )
     stage.show(Line(program, style="cyan"))
-    stage.say("Then read on: `wieldy docs` lists the pages, among them first-tool,")
-    stage.say("build-an-agent and permissions; `wieldy docs first-tool` shows the first.")
+    stage.say("`wieldy docs` lists the documentation; `wieldy docs first-tool` shows its")
+    stage.say("first page. Others are build-an-agent and permissions.")
 
 
 def _first_line(tool: Tool) -> str:

@@ -1,4 +1,4 @@
-"""`wieldy list` and `wieldy describe`: what the tools are."""
+"""`wieldy list` and `wieldy describe`: show the tools of the sources."""
 
 import asyncio
 import json
@@ -25,14 +25,14 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
             elif len(found.box):
                 _show_table(found)
             else:
-                screen.say("There are no tools to see.")
+                screen.say("The sources have no tools.")
             return found.exit_code(exits.OK)
 
     return exits.guarded(lambda runner: told_as_json(lambda: work(runner), as_json))
 
 
 def _show_table(found: LoadedSources) -> None:
-    """The tools, with the server of each where one of them is from a server."""
+    """The tools as a table; there is a column for the server if a tool is from one."""
     served = any(_server_of(tool) for tool in found.box)
     more = ("server",) if served else ()
     rows = (
@@ -50,7 +50,7 @@ def _show_table(found: LoadedSources) -> None:
 
 
 def told_as_json(work: Callable[[], int], as_json: bool) -> int:
-    """Do something with sources; where none can be read, a program is told so as JSON."""
+    """Do the work; if no source can be read, print the failures as JSON first."""
     try:
         return work()
     except NothingLoaded as error:
@@ -62,13 +62,13 @@ def told_as_json(work: Callable[[], int], as_json: bool) -> int:
 def run_describe(
     name: str, sources: list[str] | None, provider: str | None, strict: bool, as_json: bool
 ) -> int:
-    """Print all about one tool, or how a provider is told of it; gives the exit code."""
+    """Print one tool in full, or its definition for a provider; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources) as found:
             tool = the_tool(found, name)
             if provider is not None:
-                # For a program and a person alike: this is what is sent.
+                # A definition is JSON in either case: people look at it too.
                 screen.put(tool_definitions([tool], provider, strict)[0])
             elif as_json:
                 screen.put(_whole(tool, found))
@@ -176,7 +176,7 @@ def _origin(tool: Tool, found: LoadedSources) -> str:
 
 
 def _server_of(tool: Tool) -> str | None:
-    """The MCP server that a tool is from."""
+    """The name of the MCP server that provides a tool, or None."""
     kind, _, name = tool.source.partition(":")
     return name if kind == "mcp" else None
 

@@ -1,4 +1,4 @@
-"""`wieldy lock`, `verify` and `diff`: what was looked at, and what has changed since."""
+"""`wieldy lock`, `verify` and `diff`: record definitions, and report what has changed."""
 
 import asyncio
 import json
@@ -28,10 +28,10 @@ Work = Callable[[list[Tool], list[Failure]], int]
 
 
 def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool) -> int:
-    """Write the lock and say what it changes; gives the exit code.
+    """Write the lock and report what changes in it; returns the exit code.
 
-    Where something could not be read nothing is written, unless `partial`: then what was
-    read is, and the entries of the others stay.
+    If something can't be read, nothing is written. With `partial`, the tools that could be
+    read are locked, and the entries of the others stay.
     """
 
     def work(tools: list[Tool], failed: list[Failure]) -> int:
@@ -43,7 +43,7 @@ def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool)
             new.write(path)
         said = f"{_count(len(new), 'tool')} locked in {path}"
         if kept:
-            said += f", {len(kept)} of them as before, because they could not be read"
+            said += f"; {len(kept)} of them could not be read and keep their old entries"
         _report(said, path, tools, changes, failed, as_json)
         return exits.PARTLY if failed else _SAME
 
@@ -85,7 +85,7 @@ def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
 def _over(
     sources: list[str] | None, work: Work, path: str | None, as_json: bool, partial: bool = False
 ) -> int:
-    """Do something with all tools of all sources, offered or not; gives the exit code."""
+    """Do the work with all tools of all sources, hidden ones too; returns the exit code."""
 
     def load(runner: asyncio.Runner) -> int:
         try:
@@ -99,17 +99,17 @@ def _over(
         if as_json:
             told = [failure.to_dict() for failure in failed]
             screen.put(told if path is None else {"lock": path, "failed": told})
-        # The tools would be missing, which looks like tools that are gone.
+        # Tools of an unreadable source would look like removed tools.
         raise SourceError("Nothing was compared or locked, because a source could not be read.")
 
     return exits.guarded(load)
 
 
 def _entries_of(failed: list[Failure], before: Lock, tools: list[Tool]) -> dict[str, Definition]:
-    """What the lock has of sources that could not be read, as far as that can be told.
+    """The lock's entries for sources that could not be read, as far as they can be identified.
 
-    A server that failed is known by its name. Of another source nobody knows what was in
-    it, so what has no other home is taken to be its own.
+    The entries of a failed server are found by its name. For any other failed source, every
+    entry that belongs to no readable source is assumed to belong to it.
     """
     servers = {f"mcp:{failure.server}" for failure in failed if failure.server is not None}
     read = {tool.source for tool in tools} - {"python"} - servers
@@ -123,7 +123,7 @@ def _entries_of(failed: list[Failure], before: Lock, tools: list[Tool]) -> dict[
 
 
 def _before(path: str) -> Lock:
-    """The lock that is there; one that can't be relied upon is not written over."""
+    """The existing lock, or an empty one. A damaged lock is an error and is not overwritten."""
     try:
         return Lock.read(path)
     except LockError as error:

@@ -1,4 +1,4 @@
-"""`wieldy log`: the record of calls, as it is or as it grows."""
+"""`wieldy log`: show the recorded calls, and follow new ones."""
 
 import asyncio
 import contextlib
@@ -53,12 +53,12 @@ _SHORT = 60
 
 
 class LogError(WieldyError):
-    """What was asked for can't be shown."""
+    """The requested calls can't be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which calls are asked for."""
+    """The calls to show."""
 
     tool: str | None = None
     status: str | None = None
@@ -68,22 +68,23 @@ class Filter:
     limit: int = 50
 
     def check(self) -> None:
-        """Raise what is wrong with it, before a store is opened."""
+        """Raise `LogError` for a wrong filter, before a store is opened."""
         if self.limit < 0:
-            raise LogError("--limit takes 0, for all, or a number above it.")
+            raise LogError("--limit takes a number that is not negative; 0 shows all.")
         if self.status is not None and self.status not in STATES:
             hint = find_near_names(self.status, STATES)
-            there = f"Did you mean {hint[0]}?" if hint else f"There are: {', '.join(STATES)}."
+            known = f"The statuses are: {', '.join(STATES)}."
+            there = f"Did you mean {hint[0]}?" if hint else known
             raise LogError(f"There is no status {self.status!r}. {there}")
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What the ledger is asked for, but for the times."""
+        """The arguments for the ledger, without the times."""
         return {"status": self.status, "tool": self.tool, "session": self.session}
 
 
 def run_log(choice: StoreChoice, asked: Filter, call_id: str | None, as_json: bool) -> int:
-    """Print recorded calls, the newest first, or one call whole; gives the exit code."""
+    """Print recorded calls, newest first, or one call in full; returns the exit code."""
 
     async def read() -> int:
         asked.check()
@@ -99,7 +100,7 @@ def run_log(choice: StoreChoice, asked: Filter, call_id: str | None, as_json: bo
 
 
 def run_follow(choice: StoreChoice, asked: Filter, as_json: bool) -> int:
-    """Print calls as they come and change, until somebody presses Ctrl-C."""
+    """Print calls when they are made and when they change, until Ctrl-C."""
 
     async def follow() -> None:
         async with choice.open() as box:
@@ -112,11 +113,11 @@ def run_follow(choice: StoreChoice, asked: Filter, as_json: bool) -> int:
     def work(runner: asyncio.Runner) -> int:
         asked.check()
         if asked.since or asked.until:
-            raise LogError("--follow shows what comes; --since and --until are for what was.")
+            raise LogError("--follow shows new calls, so it can't take --since or --until.")
         try:
             runner.run(follow())
         except KeyboardInterrupt:
-            # That is how following ends.
+            # Ctrl-C is the normal way to stop following.
             return exits.OK
         return exits.OK
 
@@ -132,13 +133,13 @@ async def _show_some(store: "Store", asked: Filter, as_json: bool) -> None:
     async with contextlib.aclosing(walk) as entries:
         with show as put:
             async for entry in entries:
-                # One more than is shown, to know whether there are more.
+                # One entry more than is shown is read, to know whether there are more.
                 if more := bool(asked.limit) and shown == asked.limit:
                     break
                 put(entry_data(entry) if as_json else _row(entry))
                 shown += 1
     if not shown and not as_json:
-        screen.say(f"No call is recorded that fits, in {store.address}.")
+        screen.say(f"No matching call is recorded in {store.address}.")
     if more:
         screen.say(f"The newest {shown} are shown; --limit 0 shows all.")
 
@@ -158,7 +159,7 @@ def _row(entry: Entry) -> tuple[object, ...]:
 
 
 def _sentence(entry: Entry) -> str:
-    """A call on a line of its own, as following shows it."""
+    """A call on one line, for --follow."""
     at = entry.ended_at or entry.started_at or entry.proposed_at
     return "  ".join(
         screen.line(cell)
@@ -205,7 +206,7 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
 
 
 def _verdict(made: Decision) -> str:
-    """What was decided, by whom and when."""
+    """A decision with the name of the person and the time."""
     by = f" by {made.by}" if made.by else ""
     return f"{'approved' if made.approved else 'denied'}{by}, {screen.local(made.at)}"
 
@@ -222,7 +223,7 @@ def _took(entry: Entry) -> str:
     if entry.started_at is None or entry.ended_at is None:
         return ""
     if "settled_by" in entry.metadata:
-        # Its end is when a person spoke, not when the function was done.
+        # A settled call ends when a person settles it, which says nothing about its duration.
         return ""
     seconds = max(0.0, entry.ended_at - entry.started_at)
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

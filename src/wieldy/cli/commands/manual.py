@@ -1,4 +1,4 @@
-"""`wieldy docs`: the pages of the documentation, from the installed package."""
+"""`wieldy docs`: show the documentation pages of the installed package."""
 
 import sys
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from wieldy.core.names import find_near_names
 _PACKAGE = Path(__file__).parents[2]
 # A wheel has the pages inside; an editable install has them beside its source.
 _PLACES = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")
-# These pages hold directives for the site, which reads the docstrings.
+# The pages in this folder contain only directives with which the site reads the docstrings.
 _GENERATED = "reference"
 
 
@@ -21,7 +21,7 @@ class PageNotFound(WieldyError):
 
 @dataclass(frozen=True, slots=True)
 class ManualPage:
-    """A page: the name it is asked for by, its first heading, and its text."""
+    """A page: its name, its first heading and its text."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class ManualPage:
 
 
 def run_docs(name: str | None, as_json: bool) -> int:
-    """List the pages, or show one; gives the exit code."""
+    """List the pages, or show one; returns the exit code."""
     screen.ready()
     try:
         if name is None:
@@ -43,7 +43,7 @@ def run_docs(name: str | None, as_json: bool) -> int:
 
 
 def read_pages() -> list[ManualPage]:
-    """The pages of the installed package, the first to read first."""
+    """The pages of the installed package, `index` first."""
     folder = next((place for place in _PLACES if (place / "index.md").is_file()), None)
     if folder is None:
         raise PageNotFound("This installation has no documentation. Install wieldy from its wheel.")
@@ -56,7 +56,7 @@ def read_pages() -> list[ManualPage]:
 
 
 def find_page(name: str) -> ManualPage:
-    """The page of this name, with or without `.md`; `PageNotFound` with near names otherwise."""
+    """The page with this name, with or without `.md`; else `PageNotFound` with near names."""
     pages = {page.name: page for page in read_pages()}
     asked = name.removeprefix("docs/").partition("#")[0].removesuffix(".md")
     if asked in pages:
@@ -78,7 +78,7 @@ def _list_pages(as_json: bool) -> None:
         screen.put([{"page": page.name, "title": page.title} for page in pages])
         return
     screen.table(("page", "title"), [(page.name, page.title) for page in pages])
-    screen.say("`wieldy docs PAGE` shows one.")
+    screen.say("`wieldy docs PAGE` shows a page.")
 
 
 def _show_page(page: ManualPage, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`wieldy pending`, `approve` and `deny`: the calls that wait for a person."""
+"""`wieldy pending`, `approve` and `deny`: show and decide the calls that wait for approval."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ _COLUMNS = ("call", "tool", "status", "age", "expires", "asked by", "reason", "a
 
 @dataclass(frozen=True, slots=True)
 class PersonVerdict:
-    """What a person says about one call: which, as whom, and with what other arguments."""
+    """A person's decision on one call: the call, the person's name and changed arguments."""
 
     call_id: str
     by: str | None = None
@@ -42,14 +42,14 @@ class PersonVerdict:
 
     @property
     def edits(self) -> bool:
-        """Whether the arguments are to be others."""
+        """Whether the decision changes the arguments."""
         return bool(self.pairs) or self.text is not None
 
 
 def run_pending(
     choice: StoreChoice, as_json: bool, agent: str | None = None, session: str | None = None
 ) -> int:
-    """Print the calls that wait, of one agent or session if it is named; gives the exit code."""
+    """Print the waiting calls, of one agent or session if named; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
@@ -58,11 +58,11 @@ def run_pending(
             if as_json:
                 screen.put([parked_data(each, each.id in approved) for each in waiting])
             elif waiting:
-                # Nothing is cut: who decides must see all there is.
+                # Nothing is cut, because the person who decides must see everything.
                 rows = [_row(each, each.id in approved) for each in waiting]
                 screen.table(_COLUMNS, rows, wide=None)
             else:
-                screen.say(f"No call waits for a decision in {box.store.address}.")
+                screen.say(f"No call waits for approval in {box.store.address}.")
         return exits.OK
 
     return exits.guarded(work)
@@ -93,14 +93,15 @@ def run_approve(
             if traceback:
                 say_traceback(outcome)
             if code == exits.WAITING:
-                screen.say(f"It ran, and asks: {visible_line(str(outcome.metadata.get('reason')))}")
+                question = visible_line(str(outcome.metadata.get("reason")))
+                screen.say(f"The tool ran and asks: {question}")
             return code
 
     return exits.guarded(work)
 
 
 def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as_json: bool) -> int:
-    """Refuse a call; gives the exit code."""
+    """Deny a call; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
@@ -118,7 +119,7 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
 
 @contextmanager
 def deciding(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
-    """The box where a decided call can run: that of the sources, with all of their tools."""
+    """The box in which an approved call can run: that of the sources, with their tools."""
     if not choice.sources:
         with reading(runner, choice) as box:
             yield box
@@ -140,35 +141,41 @@ def reading(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
 
 
 async def _find(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Parked | None]:
-    """The call that is meant; None where it was decided before, which the box will say."""
+    """The id of the call, and the call itself if it still waits for a decision."""
     call_id = (await find_entry(box.store, given, choice.command("pending"))).call.id
     waiting = {parked.id: parked for parked in await box.pending()}
     return call_id, waiting.get(call_id)
 
 
 def _edited(box: Toolbox, parked: Parked | None, verdict: PersonVerdict) -> dict[str, object]:
-    """The parked arguments with those changed that are named, or others altogether."""
+    """The parked arguments with some of them changed, or all of them replaced."""
     if parked is None:
-        raise ArgumentError(f"Call {verdict.call_id} no longer waits; nothing can be changed.")
+        raise ArgumentError(
+            f"Call {verdict.call_id} no longer waits, so its arguments can't be changed."
+        )
     tool = box.get(parked.tool)
     if tool is None:
-        reason = f"Other arguments are checked by the tool, and {parked.tool!r} is not here: "
-        raise ToolNotFound(parked.tool, reason=reason + "name its SOURCE after the id.")
+        reason = (
+            f"Changed arguments have to be checked by the tool {parked.tool!r}, which is not "
+            "loaded. Name its SOURCE after the id."
+        )
+        raise ToolNotFound(parked.tool, reason=reason)
     changed = read_arguments(tool.input_schema, verdict.pairs, verdict.text)
     return changed if verdict.text is not None else {**parked.arguments, **changed}
 
 
 def _say_who_runs(receipt: Outcome, box: Toolbox, named: bool) -> None:
     call = receipt.call
-    why = f"{call.tool} is not here as it was then" if named else "No SOURCE was named to run it"
+    missing = f"{call.tool} has changed or is not in the SOURCE"
+    why = missing if named else "No SOURCE was named to run it"
     screen.say(
-        f"Approved {call.id} in {box.store.address}. {why}, so a process that has the tool "
-        f"runs the call: a server, one that waits for it, or `wieldy approve {call.id} SOURCE`."
+        f"Approved {call.id} in {box.store.address}. {why}, so another process that has the tool "
+        f"will run the call: a server, a waiting caller, or `wieldy approve {call.id} SOURCE`."
     )
 
 
 async def _approved(box: Toolbox) -> set[str]:
-    """The calls that only wait for somebody who has the tool."""
+    """The ids of calls that are approved and wait for a process that has the tool."""
     return {entry.call.id for entry in await box.ledger.list(status="approved", limit=None)}
 
 

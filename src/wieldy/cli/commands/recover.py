@@ -1,4 +1,4 @@
-"""`wieldy recover` and `settle`: the calls whose process died before they had ended."""
+"""`wieldy recover` and `settle`: deal with calls that a crash interrupted."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _COLUMNS = ("call", "tool", "status", "result")
 
 
 class SettledEnd(StrEnum):
-    """How a call of unknown end did end, as a person found out."""
+    """How an interrupted call ended, as a person found out."""
 
     OK = "ok"
     ERROR = "error"
@@ -33,7 +33,7 @@ def run_recover(
     by: str | None,
     as_json: bool,
 ) -> int:
-    """Run again what a crash left open, or the calls that are chosen; gives the exit code."""
+    """Run interrupted calls again, or only the chosen ones; returns the exit code."""
 
     async def recover(box: Toolbox, choice: StoreChoice) -> list[Outcome]:
         listing = choice.command("log --status unknown")
@@ -51,7 +51,7 @@ def run_recover(
                 screen.table(_COLUMNS, map(_row, outcomes))
             else:
                 where = box.store.address
-                screen.say(f"No call was left open that may run again by itself, in {where}.")
+                screen.say(f"No interrupted call in {where} can run again without your consent.")
             left = runner.run(box.ledger.list(status="unknown", limit=None))
             _say_what_is_left(len(left), choice)
         return exits.OK if all(outcome.ok for outcome in outcomes) else exits.FAILED
@@ -68,7 +68,7 @@ def run_settle(
     choice: StoreChoice,
     as_json: bool,
 ) -> int:
-    """Say how a call of unknown end did end; gives the exit code."""
+    """Record how an interrupted call ended; returns the exit code."""
 
     async def settle() -> int:
         async with choice.open() as box:
@@ -94,15 +94,15 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
 def _say_what_is_left(count: int, choice: StoreChoice) -> None:
     if count:
         screen.say(
-            f"{count} of unknown end {'is' if count == 1 else 'are'} left, which "
-            f"{choice.command('log --status unknown')} lists. Say how one ended with "
-            f"{choice.command('settle ID ok')}, or run it once more with "
+            f"{count} interrupted {'call has' if count == 1 else 'calls have'} an unknown result; "
+            f"{choice.command('log --status unknown')} lists them. Record how a call ended with "
+            f"{choice.command('settle ID ok')}, or run it again with "
             f"{choice.command('recover --call ID')}."
         )
 
 
 def _read(text: str | None) -> Any:
-    """What a person says that a call gave: JSON, or else text."""
+    """The result that a person gave for a call, read as JSON or else as text."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

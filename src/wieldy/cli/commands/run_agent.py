@@ -1,4 +1,4 @@
-"""`wieldy run`: one question to an agent, its answer as it comes, and its calls beside it."""
+"""`wieldy run`: ask an agent a question, and show its answer and its calls."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from wieldy.wire.structured.structured_stream import StructuredError
 
 
 def run_agent(source: str, question: str, as_json: bool) -> int:
-    """Ask the agent of a file; gives the exit code."""
+    """Ask the agent in a file; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
         agent = load_named(source, "agent", BaseAgent, "Agent")
@@ -49,7 +49,7 @@ async def _ask(agent: BaseAgent, question: str, as_json: bool) -> int:
 
 
 class _Teller:
-    """Shows a run to a person; for a program only its end is shown."""
+    """Shows a run while it happens. With JSON output, only its end is shown."""
 
     def __init__(self, out: TextIO, meter: Meter, as_json: bool) -> None:
         self._out = out
@@ -58,7 +58,7 @@ class _Teller:
         self._open_line = False
 
     async def follow(self, response: Response) -> None:
-        """Show the text as it comes, and a line for each call."""
+        """Show the text as it arrives, and a line for each call."""
         async for event, data in response.get_async_generator("all"):
             if not self._quiet:
                 self._tell(event, data)
@@ -95,16 +95,16 @@ class _Teller:
 
 
 class _Desk:
-    """Where the person on the terminal decides on calls."""
+    """Asks the person at the terminal to decide on calls."""
 
     def __init__(self, agent: BaseAgent) -> None:
         self._agent = agent
         self._by = environment.user()
-        # One question at a time, also where several calls wait.
+        # Several calls may wait; the person is asked about one at a time.
         self._turn = asyncio.Lock()
 
     async def decide(self, receipt: Outcome) -> Outcome:
-        """Ask about a call that waits, and give its end."""
+        """Ask about a waiting call, and return its outcome."""
         async with self._turn:
             if "input" in receipt.metadata:
                 return await self._answer(receipt)
@@ -121,7 +121,7 @@ class _Desk:
         waiting = {each.id: each for each in await box.pending()}
         parked = waiting.get(call.id)
         if parked is None:
-            # Somebody was faster, or its time is over.
+            # Somebody else has decided, or the call has expired.
             return receipt
         changes: dict[str, Any] = {}
         while True:
@@ -142,7 +142,7 @@ class _Desk:
 
 
 async def _facts(response: Response) -> dict[str, Any]:
-    """What a program is told of a run."""
+    """A finished run as data for JSON output."""
     return {
         "status": "done",
         "answer": await response.async_get_data(),

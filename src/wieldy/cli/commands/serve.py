@@ -1,4 +1,4 @@
-"""`wieldy serve`: the tools for MCP clients, over HTTP or over stdin and stdout."""
+"""`wieldy serve`: serve the tools to MCP clients over HTTP or stdio."""
 
 import asyncio
 import ipaddress
@@ -19,12 +19,12 @@ _NAME = "wieldy"
 
 
 class ServeError(WieldyError):
-    """It can't be served as asked."""
+    """The tools can't be served with these options."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen, whose tokens count there, and how many sessions there may be."""
+    """The address to listen on, the tokens of the callers, and the limit of open sessions."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -33,7 +33,7 @@ class ListenAddress:
 
 
 def run_serve(sources: list[str] | None, own: Own, place: ListenAddress | None) -> int:
-    """Serve the tools at a place, or over stdin and stdout where there is none."""
+    """Serve the tools at an address, or over stdin and stdout if it is None."""
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources, own) as found:
@@ -52,8 +52,8 @@ def _listen(
     tokens = environment.tokens(list(place.tokens))
     if not tokens and not _is_local(place.host):
         raise ServeError(
-            f"On {place.host} others can reach the tools: give each of them a token, "
-            "with --token NAME=TOKEN or the variable WIELDY_TOKENS."
+            f"Other machines can reach the tools on {place.host}, so every caller needs a token. "
+            "Give them with --token NAME=TOKEN or the variable WIELDY_TOKENS."
         )
 
     def ready(url: str) -> None:
@@ -72,7 +72,8 @@ def _listen(
         runner.run(serving)
     except (OSError, OverflowError) as error:
         raise ServeError(
-            f"Can't listen on {place.host} port {place.port}: {error}. Choose another with --port."
+            f"Can't listen on {place.host} port {place.port}: {error}. "
+            "Choose another port with --port."
         ) from error
 
 
@@ -84,7 +85,7 @@ def _is_local(host: str) -> bool:
 
 
 def _extra(module: str, name: str, extra: str) -> Any:
-    """A function that needs an extra, or the line that installs it."""
+    """A function that needs an extra; `ServeError` with the install command if it is missing."""
     try:
         return getattr(import_module(module), name)
     except ImportError as error:
@@ -94,7 +95,7 @@ def _extra(module: str, name: str, extra: str) -> Any:
 
 
 def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) -> None:
-    """Say where the tools are, how a client gets there, and what to try."""
+    """Print where the tools are, how to connect a client, and what to try."""
     server: dict[str, Any] = {"url": url}
     if guarded:
         server["headers"] = {"Authorization": "Bearer TOKEN"}
@@ -105,28 +106,28 @@ def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) ->
         "Connect a client (Cursor, VS Code, Claude Code and others) with:",
         json.dumps({"mcpServers": {_NAME: server}}, indent=2),
         "",
-        "Claude Desktop starts a process of its own:",
+        "Claude Desktop starts the server itself:",
         json.dumps({"mcpServers": {_NAME: _command(words)}}, indent=2),
         "",
-        "Look at it with the MCP Inspector:",
+        "List the tools with the MCP Inspector:",
         f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
         "",
         "Try, in another terminal:",
         *_trials(found),
         "",
-        "Ctrl-C stops.",
+        "Press Ctrl-C to stop.",
     ]
     screen.say("\n".join(lines))
 
 
 def _command(words: list[str]) -> dict[str, Any]:
-    # Whoever starts it stands in another folder.
+    # The client starts the program in another folder, so its path has to be absolute.
     program = Path(shutil.which(_NAME) or sys.argv[0]).absolute()
     return {"command": str(program), "args": ["serve", *words, "--stdio"]}
 
 
 def _words(found: LoadedSources, own: Own) -> list[str]:
-    """The sources, and what holds for their box, as another process is to be told."""
+    """The arguments with which another process serves the same sources in the same way."""
     words = [_place(each) for each in found.sources]
     if own.lock is not None:
         words += ["--lock", str(Path(own.lock).absolute())]
@@ -141,22 +142,22 @@ def _place(source: str) -> str:
 
 
 def _store(url: str) -> str:
-    """The address from any folder; a database server's may hold a password and is not shown."""
+    """The address as it works from any folder. A server's may hold a password and is hidden."""
     file = url.removeprefix("sqlite:///")
     return "URL" if file == url else f"sqlite:///{Path(file).absolute()}"
 
 
 def _trials(found: LoadedSources) -> list[str]:
-    # Where it is on no path, what started this is what can be typed.
+    # If the command is not on the PATH, the user has to type what started this process.
     typed = _NAME if shutil.which(_NAME) else shlex.quote(sys.argv[0])
     if not found.kept:
         return [f"  {typed} list SOURCE", f"  {typed} call NAME SOURCE --arg name=value"]
     address = found.toolbox.store.address
-    # Another terminal may stand in another folder.
+    # The other terminal may be in another folder, so the path has to be absolute.
     reachable = _store(address) if address.startswith("sqlite:") else address
     store = f" --store {shlex.quote(reachable)}"
     return [
-        f"  {typed} log --follow{store}      every call as it comes",
-        f"  {typed} pending{store}           what waits for you",
-        f"  {typed} approve ID{store}        let it run",
+        f"  {typed} log --follow{store}      every call as it is made",
+        f"  {typed} pending{store}           calls that wait for you",
+        f"  {typed} approve ID{store}        approve one of them",
     ]

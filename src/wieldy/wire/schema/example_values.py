@@ -1,4 +1,4 @@
-"""Example values made from a schema, valid against it where that is possible."""
+"""Make example values from a schema; they are valid if possible."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from wieldy.core.arguments.argument_errors import resolve_reference
 from wieldy.wire.text.text_values import Schema, branch_of, kinds_of
 
 _DEPTH = 6
-# An example is for reading. Where there would be more in it, objects and lists stay empty.
+# An example is for reading, so objects and lists beyond this number of parts stay empty.
 _MOST_PARTS = 500
 _FORMATS = {
     "date": "2026-01-31",
@@ -26,7 +26,7 @@ _ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
 def example_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An example for each argument; an optional one whose default is nothing is left out."""
+    """An example value for each argument; optional ones that default to None are left out."""
     return _members(schema, schema, 0, [_MOST_PARTS])
 
 
@@ -63,13 +63,13 @@ def _example(schema: Any, name: str, root: Schema, depth: int, left: list[int]) 
 
 
 def _given(schema: Schema) -> list[Any]:
-    """The values that a schema itself offers."""
+    """An example that the schema itself gives, in a list; an empty list if it gives none."""
     for key in ("examples", "enum"):
         if schema.get(key) and isinstance(schema[key], list) and "default" not in schema:
             return [schema[key][0]]
     if "const" in schema:
         return [schema["const"]]
-    # An empty list or object shows nothing.
+    # An empty list or object makes a poor example.
     return [schema["default"]] if schema.get("default", []) not in ([], {}) else []
 
 

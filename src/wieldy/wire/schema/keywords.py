@@ -1,4 +1,4 @@
-"""Keep the keywords a target knows, and tell the model the others in words."""
+"""Keep the keywords that a target supports, and put the others into the description."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from .target import Target
 _STRUCTURE = frozenset(
     {"type", "enum", "properties", "required", "items", "prefixItems", "additionalProperties"}
 )
-# Look-around, back references and word boundaries, which grammars can't hold.
+# Look-around, back-references and word boundaries, which providers' grammars don't support.
 _HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[1-9bBk]")
 _SHOWN_NAMES = 12
 _EXCLUSIVE = {"exclusiveMinimum": ("minimum", 1), "exclusiveMaximum": ("maximum", -1)}
@@ -23,7 +23,7 @@ Changed = Callable[[str, str, str, str, bool], None]
 
 
 class Keywords:
-    """What is said about one value beside its structure."""
+    """Lowers the constraints and annotations of one value."""
 
     def __init__(self, target: Target, changed: Changed) -> None:
         self.target = target
@@ -52,7 +52,7 @@ class Keywords:
         said = schema.get("description", result.get("description"))
         described = self._described({**result}, said, schema)
         if "$ref" in described and len(described) > 1:
-            # A reference stands alone.
+            # A reference allows no keywords beside it, so it is wrapped in a union.
             return {"anyOf": [result], "description": described["description"]}
         return described
 
@@ -125,7 +125,7 @@ def with_note(description: Any, note: str) -> str:
 
 
 def note_default(description: Any, schema: Mapping[str, Any]) -> str:
-    """A description that also tells the default, which no keyword can."""
+    """A description that mentions the default, for targets without that keyword."""
     default = schema.get("default")
     if default is None:
         return description if isinstance(description, str) else ""
@@ -133,7 +133,7 @@ def note_default(description: Any, schema: Mapping[str, Any]) -> str:
 
 
 def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same schema, for null as well."""
+    """The schema, extended to accept null."""
     description = {key: value for key, value in schema.items() if key == "description"}
     bare = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in bare and len(bare) == 1:
@@ -146,7 +146,7 @@ def allow_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_words(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """What a value should be, for a model that gets no schema for it."""
+    """A description of the expected value, for a model that does not get its schema."""
     found = resolve_reference(schema, root)
     values = found.get("additionalProperties")
     try:
@@ -161,7 +161,7 @@ def in_words(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def _concerns(key: str, types: list[str]) -> bool:
-    """Whether a keyword speaks of values of these types."""
+    """Whether a keyword applies to values of these types."""
     kind = SPEAKS_OF.get(key)
     return kind is None or not types or kind in types or (kind == "number" and "integer" in types)
 

@@ -1,11 +1,10 @@
-"""From the arguments a model sent back to what the tool's own schema says.
+"""Convert arguments that a model sent for a lowered schema back to the tool's own schema.
 
-Every form that lowering makes can be told from the tool's schema alone: null
-where null is not allowed, text where text is not, and, where text is allowed
-beside objects, an object whose only property is `json_text`. So it does not
-matter for which provider, or how strictly, a tool was described, and a value
-that fits already is left as it is. The one form that can be both is such an
-object where any object or text may stand; it is read as JSON text there.
+The tool's schema alone is enough to recognise what lowering did: null where null is not
+allowed, text where text is not allowed, and, where both text and objects are allowed, an
+object whose only property is `json_text`. The provider and the strict mode don't matter, and
+a value that already fits is left unchanged. One form is ambiguous: such an object where the
+schema allows any object and any text. It is read as JSON text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,17 +27,17 @@ from .schema_facts import (
 )
 
 _NOT_JSON: Any = object()
-# The event loop stands still meanwhile, so this is a fraction of a second.
+# Lifting blocks the event loop, so its work is limited to a fraction of a second.
 _MOST_STEPS = 60_000
 
 
 def lift_arguments(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
-    """A model's arguments as the tool declared them; what can't be lifted stays as sent."""
+    """A model's arguments as the tool declared them; values that can't be lifted are kept."""
     return lift_value(arguments, tool.input_schema)
 
 
 def lift_value(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a schema by itself."""
+    """Arguments lifted for a schema that does not belong to a tool."""
     try:
         lifted = _Lifting(schema).object(dict(arguments), schema)
     except (RecursionError, _TooMuch):
@@ -47,7 +46,7 @@ def lift_value(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[
 
 
 class _TooMuch(Exception):
-    """The schema asks for more comparing than arguments are worth."""
+    """Lifting these arguments would take too many steps."""
 
 
 class _Lifting:
@@ -59,17 +58,17 @@ class _Lifting:
         self.fitting: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
 
     def spend(self, steps: int) -> None:
-        """Count work, and give up when there was enough of it."""
+        """Count steps, and raise `_TooMuch` beyond the limit."""
         self.left -= steps
         if self.left < 0:
             raise _TooMuch
 
     def accepts(self, schema: Any, kind: str) -> bool:
-        """Whether a schema lets some value of a type through, found out once."""
+        """Whether a schema accepts some value of a type; the answer is cached."""
         return accepts_type(schema, kind, self.root, self.accepted)
 
     def value(self, value: Any, schema: Any, taken: bool = False) -> Any:
-        """A value as a schema wants it. Where text is `taken`, text stands for itself."""
+        """A value converted for a schema. If text is `taken`, a string stays a string."""
         self.spend(1)
         schema = resolve_reference(schema, self.root)
         for key in ("anyOf", "oneOf"):
@@ -78,7 +77,7 @@ class _Lifting:
         if _is_marked(value) and JSON_TEXT not in properties_of(schema):
             return self.unmarked(value, schema, taken)
         for part in as_list(schema.get("allOf")):
-            # What the parts say of what is inside is taken together.
+            # The parts of an `allOf` describe the same value, so their statements are combined.
             if not isinstance(value, dict | list) or _is_choice(resolve_reference(part, self.root)):
                 value = self.value(value, part, taken)
         if isinstance(value, dict):
@@ -92,7 +91,7 @@ class _Lifting:
         return value
 
     def choice(self, value: Any, members: list[Any], taken: bool) -> Any:
-        """A value as the first member wants it that it fits, if need be after lifting."""
+        """A value converted for the first member of a union that it fits."""
         taken = taken or any(self.accepts(member, "string") for member in members)
         for member in members:
             if self.fits(value, member):
@@ -104,7 +103,7 @@ class _Lifting:
         return value
 
     def object(self, value: dict[str, Any], schema: Any) -> Any:
-        """An object: names given back, nulls that stand for nothing taken out."""
+        """An object with its original names, and without nulls that stand for absent values."""
         schema, members = self._parts(schema)
         properties, required = properties_of(schema), required_of(schema)
         unknown = any(key not in properties for key in value)
@@ -123,7 +122,7 @@ class _Lifting:
         return self._as_member(result, members) if members else result
 
     def unmarked(self, value: dict[str, str], schema: Any, taken: bool) -> Any:
-        """What an object with JSON text spells, where it is not meant as it stands."""
+        """The value in an object with JSON text, unless the schema allows the object itself."""
         decoded = _decoded(value[JSON_TEXT])
         if decoded is _NOT_JSON:
             return value
@@ -142,7 +141,7 @@ class _Lifting:
         ]
 
     def text(self, value: str, schema: Mapping[str, Any], taken: bool) -> Any:
-        """Text, or the value that it spells where text is not what is wanted."""
+        """The text, or the value that it encodes if the schema does not accept text."""
         choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
         if isinstance(choices, list):
             return value if value in choices else _spelled(value, choices)
@@ -154,14 +153,14 @@ class _Lifting:
         return decoded if decoded is not _NOT_JSON and wanted else value
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Whether a value is of the shape that a schema asks for; bounds are not looked at."""
+        """Whether a value has the shape that a schema describes; bounds are not checked."""
         if isinstance(schema, bool):
             return schema
         schema = resolve_reference(schema, self.root)
         key = (id(schema), id(value))
         if key not in self.fitting:
             self.spend(1)
-            # A schema that comes back to itself asks for no more than it asks for anyway.
+            # A schema that refers to itself adds no condition, so the answer in a cycle is yes.
             self.fitting[key] = (True, schema, value)
             self.fitting[key] = (self._is_shaped(value, schema), schema, value)
         return self.fitting[key][0]
@@ -196,7 +195,7 @@ class _Lifting:
         )
 
     def _extra(self, value: Any, schema: Any) -> Any:
-        """A value under a name that is not declared; lowering marks none of these."""
+        """A value under an undeclared name; lowering never marks these."""
         before, self.named = self.named, False
         try:
             return self.value(value, schema)
@@ -204,12 +203,12 @@ class _Lifting:
             self.named = before
 
     def _parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
-        """An object schema at the top of a tool may be a union; its members come last."""
+        """A schema with its `allOf` combined, and the members of its union if it is one."""
         schema = self._whole(resolve_reference(schema, self.root))
         return schema, as_list(schema.get("anyOf")) or as_list(schema.get("oneOf"))
 
     def _whole(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A schema with what the parts of it say of properties and items."""
+        """A schema with the properties and items of its `allOf` parts."""
         parts = [schema, *self._inside(schema, {id(schema)})]
         self.spend(len(parts))
         if len(parts) == 1:
@@ -227,7 +226,7 @@ class _Lifting:
         return whole
 
     def _inside(self, schema: Mapping[str, Any], seen: set[int]) -> Iterator[Mapping[str, Any]]:
-        """The parts that all hold, at any depth, each of them once."""
+        """The parts of an `allOf` at any depth, each once."""
         for each in as_list(schema.get("allOf")):
             part = resolve_reference(each, self.root)
             if id(part) not in seen:
@@ -248,7 +247,7 @@ def _said(parts: list[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _items_at(parts: list[Mapping[str, Any]], place: int) -> list[Any]:
-    """What the parts say of an item: by its place, or as one of the rest."""
+    """The schemas that the parts have for an item, by its position or from `items`."""
     found = []
     for part in parts:
         prefix = as_list(part.get("prefixItems"))
@@ -260,7 +259,7 @@ def _items_at(parts: list[Mapping[str, Any]], place: int) -> list[Any]:
 
 
 def _all(said: list[Any]) -> Any:
-    """One schema for what several say."""
+    """One schema that combines several."""
     return said[0] if len(said) == 1 else {"allOf": said}
 
 
@@ -282,7 +281,7 @@ def _decoded(text: Any) -> Any:
 
 
 def _spelled(text: str, choices: list[Any]) -> Any:
-    """The choice that a text spells as JSON, or the text."""
+    """The choice that the text encodes as JSON, else the text."""
     decoded = _decoded(text)
     same = (each for each in choices if type(each) is type(decoded) and each == decoded)
     return next(same, text)

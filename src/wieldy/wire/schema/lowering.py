@@ -1,4 +1,4 @@
-"""From a tool's own JSON Schema to what a provider accepts, with a report of what was lost."""
+"""Convert a tool's JSON Schema to the form that a provider accepts, and report the losses."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,10 +24,10 @@ _TOP_KEYWORDS = frozenset({"anyOf", "oneOf", "allOf", "$ref", "not", "enum"})
 
 
 def lower_schema(schema: Mapping[str, Any], provider: str, strict: bool = False) -> Lowered:
-    """A tool's input schema as a provider accepts it; the given schema is not changed.
+    """A tool's input schema in the form that a provider accepts; the given one is not changed.
 
-    A tool that can't be strict (it takes any argument, or is larger than the
-    provider allows) comes back as it would without `strict`, and says why.
+    A tool can't be strict if it accepts any argument or exceeds the provider's limits. Its
+    schema is then lowered without `strict`, and a change says why.
     """
     target = target_of(provider, strict)
     changes: list[SchemaChange] = []
@@ -60,7 +60,7 @@ def _without_strict(
 
 
 def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
-    """The schema itself, as far as the top, the arrays and the names allow."""
+    """The schema, changed only at the top, in its arrays and in its names."""
     changes: list[SchemaChange] = []
     plain: Schema = dict(schema)
     if not target.names_dialect:
@@ -89,7 +89,7 @@ def _plain_top(schema: Schema, target: Loose, changes: list[SchemaChange]) -> Sc
 
 
 def _with_legal_names(schema: Schema, target: Loose, changes: list[SchemaChange]) -> Schema:
-    """The same schema; its top properties have names that the target takes."""
+    """The schema with property names at the top that the target accepts."""
     legal = {
         name: name if target.key is None or target.key.match(name) else argument_name(name)
         for name in schema["properties"]
@@ -106,7 +106,7 @@ def _with_legal_names(schema: Schema, target: Loose, changes: list[SchemaChange]
 
 
 def _with_items(schema: Any) -> Any:
-    """A copy in which every array says something of its items."""
+    """A copy in which every array has `items`."""
     if isinstance(schema, list):
         return [_with_items(item) for item in schema]
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""Fold the parts of a schema into one: `allOf`, references with company, unions at the top."""
+"""Merge the parts of a schema: `allOf`, references with other keywords, unions at the top."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,10 @@ def fold_schema(
     lost: list[str],
     left: list[int] | None = None,
 ) -> Schema:
-    """A schema with its `allOf` and its own reference folded in; `lost` hears what did not fit.
+    """A schema with its `allOf` and its reference merged into it.
 
-    `left` counts down the parts that may be folded in all.
+    Keywords that could not be merged are added to `lost`. `left` counts down the parts that
+    may still be merged.
     """
     most = _MOST_PARTS if left is None else min(_MOST_PARTS, left[0])
     own = [most]
@@ -34,7 +35,7 @@ def fold_schema(
 
 
 def join_schemas(first: Mapping[str, Any], second: Mapping[str, Any], lost: list[str]) -> Schema:
-    """What both schemas ask for, as one; `lost` hears of keywords that can't be both."""
+    """One schema with the conditions of both; conflicting keywords are added to `lost`."""
     both: Schema = dict(first)
     if _restricts(first, second) or _restricts(second, first):
         lost.append("additionalProperties")
@@ -51,7 +52,7 @@ def join_schemas(first: Mapping[str, Any], second: Mapping[str, Any], lost: list
 
 
 def flatten_union(schema: Mapping[str, Any], root: Mapping[str, Any], lost: list[str]) -> Schema:
-    """An object schema without a union at its top: every member's properties, side by side."""
+    """An object schema whose union at the top is replaced by the properties of all members."""
     flat = fold_schema(schema, root, lost)
     for key in ("anyOf", "oneOf"):
         members = flat.pop(key, None)
@@ -63,7 +64,7 @@ def flatten_union(schema: Mapping[str, Any], root: Mapping[str, Any], lost: list
 
 
 def distinct(schemas: Iterable[Any]) -> list[Any]:
-    """The schemas that differ, each where it first stands."""
+    """The different schemas, in the order of their first occurrence."""
     found: dict[str, Any] = {}
     for each in schemas:
         found.setdefault(json.dumps(each, sort_keys=True, default=repr), each)
@@ -80,7 +81,7 @@ def _folded(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[in
     if isinstance(schema.get("allOf"), list):
         parts += schema["allOf"]
     for part in parts:
-        # A part may refer to the whole, or to another part many times over.
+        # A part may refer to the whole schema, or to another part many times.
         left[0] -= 1
         if left[0] < 0:
             lost.append("allOf")
@@ -129,7 +130,7 @@ def _common_types(first: Any, second: Any) -> Any:
 
 
 def _restricts(closed: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether one schema would refuse properties that the other names."""
+    """Whether one schema forbids properties that the other declares."""
     extra = closed.get("additionalProperties", True)
     named = properties_of(closed)
     return extra not in (True, {}) and any(name not in named for name in properties_of(other))

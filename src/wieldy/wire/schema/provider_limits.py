@@ -1,4 +1,4 @@
-"""The sizes that providers refuse, measured on what would be sent."""
+"""Check schemas against the size limits of providers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _UNION_PARAMETERS = 16
 
 
 def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
-    """Which of OpenAI's limits a strict schema breaks, as sentences."""
+    """The limits of OpenAI that a strict schema exceeds, as phrases."""
     nodes = list(_nodes(schema))
     names = [name for node in nodes for name in node.get("properties") or ()]
     choices = [value for node in nodes for value in node.get("enum") or ()]
@@ -37,13 +37,13 @@ def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
 
 
 class AnthropicBudget:
-    """What one request may still hold of strict tools; they are counted in order."""
+    """What is left of Anthropic's limits for the strict tools of one request."""
 
     def __init__(self) -> None:
         self._left = [_STRICT_TOOLS, _OPTIONAL_PARAMETERS, _UNION_PARAMETERS]
 
     def take(self, schema: Mapping[str, Any]) -> bool:
-        """Whether one more strict tool fits; if so, it is counted."""
+        """Count one more strict tool if it fits, and say whether it does."""
         used = [1, 0, 0]
         for node in _nodes(schema):
             properties = node.get("properties") or {}
@@ -57,7 +57,7 @@ class AnthropicBudget:
 
 
 def anthropic_reason() -> str:
-    """The limits of strict tools in one request, in words."""
+    """The limits for strict tools in one request, as text."""
     return (
         f"one request holds {_STRICT_TOOLS} strict tools, {_OPTIONAL_PARAMETERS} optional "
         f"parameters and {_UNION_PARAMETERS} parameters with a choice of types"
@@ -74,7 +74,7 @@ def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _levels(schema: Mapping[str, Any]) -> int:
-    """How many objects lie inside one another; a recursion counts once."""
+    """The depth of nested objects; a recursive definition counts once."""
     definitions = schema.get("$defs") or {}
     known: dict[str, int] = {}
 

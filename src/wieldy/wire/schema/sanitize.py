@@ -1,4 +1,4 @@
-"""Take out of a schema what no provider can read: numbers and types that JSON does not have."""
+"""Remove numbers and types from a schema that JSON does not have."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _NO_NUMBER = "JSON has no such number"
 
 
 def sanitize_schema(schema: Mapping[str, Any], changes: list[SchemaChange]) -> dict[str, Any]:
-    """The same schema without them; `changes` hears what was done."""
+    """The schema as valid JSON; the changes are added to `changes`."""
     return _Repair(changes).schema(schema, "")
 
 
@@ -25,11 +25,11 @@ class _Repair:
         self._changes = changes
 
     def schema(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """One schema, with those inside it."""
+        """One schema with its inner schemas."""
         result: dict[str, Any] = {}
         for key, value in schema.items():
             if type(value) is str and (key != "type" or value in _KINDS):
-                # Most of what a schema says.
+                # Most keywords have a plain string, so this case comes first.
                 result[key] = value
             elif key in _NAMED and isinstance(value, MAPPINGS):
                 result[key] = {name: self._inner(v, _at(path, name)) for name, v in value.items()}
@@ -57,7 +57,7 @@ class _Repair:
         return value
 
     def _data(self, key: str, value: Any, path: str) -> dict[str, Any]:
-        """A keyword with a value, left out where JSON can't write it."""
+        """A keyword with its value; it is left out if JSON can't express the value."""
         if key in ("enum", "examples") and isinstance(value, list):
             kept = [each for each in value if _is_json(each)]
             if len(kept) == len(value):
@@ -87,7 +87,7 @@ class _Repair:
         return {"type": kept[0] if len(kept) == 1 else kept} if kept else {}
 
     def _choices(self, values: list[Any], types: Any, path: str) -> list[Any]:
-        """The choices that fit the type, each once; all of them where none fits."""
+        """The choices that fit the type, each once; all choices if none fits."""
         kinds = [types] if isinstance(types, str) else types
         once = {(kind_of(each), repr(each)): each for each in values}
         fitting = [each for each in once.values() if not kinds or _is_of(each, kinds)]
@@ -109,7 +109,7 @@ def _is_of(value: Any, kinds: list[str]) -> bool:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether no number in a value is infinite or none."""
+    """Whether a value contains neither infinity nor NaN."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What became of a schema on its way to a provider."""
+"""Records of how a schema was changed for a provider."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One thing that a provider gets differently from how the tool says it.
+    """One difference between a tool's schema and the form that a provider gets.
 
-    `lost` tells apart what no longer holds the model, or can no longer be sent,
-    from what only looks different and is undone on the way back. What is lost
-    is still checked when the call runs.
+    `lost` means that the provider no longer enforces the keyword, or that a value can no
+    longer be sent. Other changes only look different and are undone when a call arrives. A
+    constraint that is lost is still checked when the call runs.
     """
 
     path: str
@@ -26,9 +26,9 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A schema as a provider takes it, and how it differs from the tool's own.
+    """A schema in the form that a provider accepts, and its differences from the tool's own.
 
-    `strict` says whether the provider may be asked to hold the model to it.
+    `strict` says whether the provider can enforce it.
     """
 
     schema: dict[str, Any]
@@ -37,5 +37,5 @@ class Lowered:
 
     @property
     def lost(self) -> tuple[SchemaChange, ...]:
-        """The changes that are not undone on the way back."""
+        """The changes that are not undone when a call arrives."""
         return tuple(change for change in self.changes if change.lost)

@@ -1,4 +1,4 @@
-"""Small questions about a schema, asked on the way out and on the way back."""
+"""Answer small questions about a schema, for lowering and lifting."""
 
 import hashlib
 import re
@@ -7,8 +7,8 @@ from typing import Any
 
 from wieldy.core.arguments.argument_errors import resolve_reference
 
-# A value that a provider can't describe travels as JSON text: bare where no text is
-# expected, else as the one property of an object.
+# A value that a provider can't describe is sent as JSON text. Where plain text is allowed too,
+# the JSON text is the only property of an object with this name.
 JSON_TEXT = "json_text"
 
 ANNOTATIONS = frozenset(
@@ -30,7 +30,7 @@ SPEAKS_OF = {
     "dependentSchemas": "object",
 }
 SCALARS = frozenset({"string", "number", "integer", "boolean", "null"})
-# What most mappings are is asked first: it is the quicker question.
+# `dict` comes first because most mappings are dicts and that check is faster.
 MAPPINGS = (dict, Mapping)
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
@@ -40,12 +40,12 @@ _SINGLE = frozenset({
 })  # fmt: skip
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_]+")
 
-# What was found out of schemas, by identity and type: the answer, and the schema itself.
+# Cached answers by the identity of a schema and a type; each keeps its schema alive.
 Accepted = dict[tuple[int, str], tuple[bool, Any]]
 
 
 def types_of(schema: Mapping[str, Any]) -> list[str]:
-    """The types that a schema without unions lets through; none where it does not say."""
+    """The types that a schema without unions accepts; empty if it does not say."""
     said = schema.get("type")
     listed = said if isinstance(said, list) else [said]
     named = [each for each in listed if isinstance(each, str)]
@@ -72,9 +72,9 @@ def kind_of(value: Any) -> str:
 def accepts_type(
     schema: Any, kind: str, root: Mapping[str, Any], known: Accepted | None = None
 ) -> bool:
-    """Whether a schema lets some value of a type through, judged by types alone.
+    """Whether a schema accepts some value of a type, judged by types alone.
 
-    `known` has what was found out before about the same root, and is added to.
+    `known` caches the answers for one root schema.
     """
     known = {} if known is None else known
     if isinstance(schema, bool):
@@ -82,8 +82,8 @@ def accepts_type(
     schema = resolve_reference(schema, root)
     key = (id(schema), kind)
     if key not in known:
-        # What leads back here, or is too deep, is taken to let it through. The schema is kept
-        # with the answer, or its identity could become another's.
+        # A cycle, or a schema that is nested too deeply, counts as accepting. The schema is kept
+        # with the answer, so that no other object can get the same id.
         known[key] = (True, schema)
         try:
             known[key] = (_accepts(schema, kind, root, known), schema)
@@ -105,19 +105,19 @@ def required_of(schema: Mapping[str, Any]) -> list[str]:
 
 
 def is_open(schema: Mapping[str, Any]) -> bool:
-    """Whether an object schema names no property and takes any, or any of one kind."""
+    """Whether an object schema declares no properties and allows any, or any of one kind."""
     extra = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
     return not properties_of(schema) and not required_of(schema) and extra is not False
 
 
 def takes_anything(schema: Mapping[str, Any]) -> bool:
-    """Whether a tool says that it takes arguments it does not name."""
+    """Whether a tool's schema allows arguments that it does not declare."""
     extra = schema.get("additionalProperties", False)
     return extra is not False or bool(schema.get("patternProperties"))
 
 
 def inner_schemas(schema: Any) -> Iterator[Any]:
-    """The schemas right inside a schema, without its definitions."""
+    """The direct inner schemas of a schema, without its definitions."""
     if not isinstance(schema, MAPPINGS):
         return
     for key, value in schema.items():
@@ -144,7 +144,7 @@ def find_references(schema: Any) -> Iterator[str]:
 def are_exclusive(
     members: list[Any], root: Mapping[str, Any], known: Accepted | None = None
 ) -> bool:
-    """Whether no value can be two of these: by type, or by a property that tells them apart."""
+    """Whether no value can match two of these, because of types or a distinguishing property."""
     schemas = [resolve_reference(member, root) for member in members]
     seen: set[str] = set()
     for schema in schemas:
@@ -157,7 +157,7 @@ def are_exclusive(
 
 
 def argument_name(name: str) -> str:
-    """A name for a property that every provider accepts: a readable form with a hash."""
+    """A property name that every provider accepts: a readable form with a hash."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     readable = _ILLEGAL_RUN.sub("_", name).strip("_0123456789")[:54]
     return f"{readable}_{digest}" if readable else f"argument_{digest}"

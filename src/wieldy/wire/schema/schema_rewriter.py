@@ -1,4 +1,4 @@
-"""One walk through a schema, rewriting it for a target that takes only some of JSON Schema."""
+"""Rewrite a schema for a target that supports only part of JSON Schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ class Walk:
         self.accepted: Accepted = {}
 
     def run(self) -> Lowered:
-        """The whole schema: the top first, then whatever it refers to."""
+        """The whole schema: the top first, then the definitions that it refers to."""
         lost: list[str] = []
         top = flatten_union(self.root, self.root, lost)
         for keyword in dict.fromkeys(lost):
@@ -66,13 +66,13 @@ class Walk:
         return Lowered(lowered, tuple(dict.fromkeys(self.changes)), self.target.strict)
 
     def changed(self, path: str, keyword: str, what: str, why: str, lost: bool) -> None:
-        """Note one change."""
+        """Record one change."""
         self.changes.append(SchemaChange(path, keyword, what, why, lost))
 
     def node(
         self, schema: Any, path: str, depth: int, taken: bool, above: tuple[str, ...]
     ) -> Schema:
-        """Any schema below the top. Where text is `taken`, JSON text must be marked as such."""
+        """Any schema below the top. If text is `taken`, a value as JSON text must be marked."""
         self.nodes += 1
         if not isinstance(schema, Mapping):
             schema = {}
@@ -115,7 +115,7 @@ class Walk:
     def object(
         self, schema: Mapping[str, Any], path: str, depth: int, above: tuple[str, ...]
     ) -> Schema:
-        """An object's properties, which of them are required, and whether others may come."""
+        """An object: its properties, the required ones, and whether others are allowed."""
         required = required_of(schema)
         listed = {**properties_of(schema), **_unnamed(schema, required)}
         properties: Schema = {}
@@ -146,7 +146,7 @@ class Walk:
     def array(
         self, schema: Mapping[str, Any], path: str, depth: int, above: tuple[str, ...]
     ) -> Schema:
-        """An array's items; positions become a choice where a target has none."""
+        """An array; items by position become a union if the target has no positions."""
         place = f"{path}[]"
         prefix = schema.get("prefixItems")
         if not isinstance(prefix, list) or not prefix:
@@ -175,7 +175,7 @@ class Walk:
         taken = taken or any(
             accepts_type(member, "string", self.root, self.accepted) for member in members
         )
-        # Where null is a flag, it is no member.
+        # A target that marks null with a flag has no null member in a union.
         flag = self.target.flagged and any(map(_is_null, members))
         rest = [member for member in members if not (flag and _is_null(member))] or members[:1]
         lowered = [self.node(member, path, depth + 1, taken, above) for member in rest]
@@ -210,10 +210,10 @@ class Walk:
     def encoded(
         self, schema: Mapping[str, Any], path: str, keyword: str, why: str, taken: bool
     ) -> Schema:
-        """A place for a value as JSON text; it is decoded on the way back."""
+        """A schema for a value that is sent as JSON text and decoded by lifting."""
         self.changed(path, keyword, "became JSON text", why, True)
         text: Schema = {"type": "STRING" if self.target.flagged else "string"}
-        # Text inside an object can't be mistaken for text that stands for itself.
+        # The object marks the text as JSON, where plain text would be allowed too.
         marked: Schema = {
             "type": "OBJECT" if self.target.flagged else "object",
             "properties": {JSON_TEXT: text},
@@ -242,7 +242,7 @@ class Walk:
         depth: int,
         above: tuple[str, ...],
     ) -> Schema:
-        """Items by position, as one choice for all of them."""
+        """Items by position, as one union for all positions."""
         rest, most = schema.get("items", True), schema.get("maxItems")
         ends = rest is False or (isinstance(most, int) and most <= len(prefix))
         kinds = distinct(prefix)
@@ -258,7 +258,7 @@ class Walk:
         return _ended(result, schema, prefix) if rest is False and counted else result
 
     def _members(self, schema: Mapping[str, Any], path: str) -> list[Any] | None:
-        """The members of a union, each with what the union itself asks for."""
+        """The members of a union, each combined with the keywords beside the union."""
         for key in ("anyOf", "oneOf"):
             members = schema.get(key)
             if isinstance(members, list) and members:
@@ -274,7 +274,7 @@ class Walk:
         return self._kinds(schema)
 
     def _kinds(self, schema: Mapping[str, Any]) -> list[Any] | None:
-        """One member per type, where a target can't have them in one schema."""
+        """One member per type, if the target can't have several types in one schema."""
         values = schema.get("enum")
         if isinstance(values, list) and len(values) > 1 and None in values:
             rest = [value for value in values if value is not None]
@@ -316,7 +316,7 @@ class Walk:
         return self.names[reference]
 
     def _optional(self, lowered: Schema, schema: Any, place: str) -> Schema:
-        """A property that may be left out, where none may: null stands for nothing."""
+        """An optional property for a target without optional ones: null stands for absent."""
         marked = JSON_TEXT in properties_of(lowered)
         if accepts_type(schema, "null", self.root, self.accepted) and not marked:
             return lowered

@@ -1,8 +1,8 @@
-"""What each provider accepts of JSON Schema, as data.
+"""The parts of JSON Schema that each provider accepts, as data.
 
-Where the facts come from: OpenAI's guide to structured outputs, Anthropic's
-page on the same subject and the transformation in its Python SDK, and the
-field descriptions of `Schema` and `FunctionDeclaration` in the Gemini API.
+The sources are OpenAI's guide to structured outputs, Anthropic's page on structured outputs
+and the transformation in its Python SDK, and the field descriptions of `Schema` and
+`FunctionDeclaration` in the Gemini API.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ _FORMATS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The rules of one place that a schema is sent to.
+    """The schema rules of one provider.
 
-    `keywords` are the constraints it holds a model to. `closed` means that every
-    object lists its properties and takes no others; `all_required` that each of
-    them must be sent. With `inline` there are no references, with `flagged` a
-    value may be null by a flag of its own and types are in capitals.
+    `keywords` are the constraints that it enforces. `closed` means that every object lists
+    its properties and allows no others, `all_required` that all of them are required,
+    `inline` that there are no references, and `flagged` that null is allowed by a flag and
+    that types are in capitals.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """A place that takes nearly any schema and asks for a few things at the top."""
+    """The rules of a provider that accepts almost any schema, with conditions on its top."""
 
     title: str
     plain_top: bool = True
@@ -118,7 +118,7 @@ _TARGETS: dict[tuple[str, bool], Target | Loose] = {
 
 
 def target_of(provider: str, strict: bool = False) -> Target | Loose:
-    """The rules of a provider. One that has no strict mode has the same rules in both."""
+    """The rules of a provider; `ValueError` for an unknown one. `strict` needs a strict mode."""
     found = _TARGETS.get((provider, strict)) or _TARGETS.get((provider, False))
     if found is None:
         hint = ", ".join(find_near_names(provider, PROVIDERS) or PROVIDERS)
@@ -127,9 +127,9 @@ def target_of(provider: str, strict: bool = False) -> Target | Loose:
 
 
 def gemini_name(name: str) -> str:
-    """A tool's name for Gemini, where it starts with a letter or an underscore.
+    """A tool's name for Gemini, which has to start with a letter or an underscore.
 
-    One that has to change gets a hash, so that no other tool's name is taken.
+    A name that is changed gets a hash, so that it can't be the name of another tool.
     """
     legal = provider_name(name)
     if legal[0].isalpha() or legal[0] == "_":

@@ -1,4 +1,4 @@
-"""Tool calls that a model writes into its text, and what it is told in text."""
+"""Read tool calls from a model's text, and write calls and results as text."""
 
 from .call_parser import TextCallParser, TextEvent
 

@@ -1,4 +1,4 @@
-"""The ways models write calls into text: which tags open one, and which may still become one."""
+"""The forms in which models write calls into text, and the tags that open them."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from wieldy.core.names import find_near_names
 
 from .code_fences import IN_TAG, attribute_pattern
 
-# The longest tag that is waited for. Whatever is longer is text, so that what is held stays small.
+# The longest possible tag. Longer ones are text, which keeps the text that is held back small.
 TAG_LIMIT = 256
 
 _PREFIX = r"(?:[\w-]{1,20}:)?"
@@ -22,7 +22,7 @@ _GIVEN_PREFIX = re.compile(r"(</?)[\w-]{1,20}:")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What opens a call: wrappers, what stands in a `<tool_call>`, and tags with a name in them."""
+    """The markup that opens a call: wrappers, forms of `<tool_call>`, and tags with a name."""
 
     name: TextDialect
     wrappers: tuple[str, ...]
@@ -37,7 +37,7 @@ class Dialect:
 
     @cached_property
     def inside(self) -> re.Pattern[str]:
-        """What may follow where nothing but calls is expected."""
+        """A tag that may follow where only calls are expected."""
         wrappers = "|".join(self.wrappers)
         parts = [f"<(?:{'|'.join(self._openings())})>"]
         parts.append(rf"</(?P<end>{self._prefix}(?:{wrappers}))\s{{0,16}}>")
@@ -49,7 +49,7 @@ class Dialect:
         return self._may_become(tail, self._heads)
 
     def may_go_on(self, tail: str) -> bool:
-        """The same where nothing but calls is expected."""
+        """Whether text that starts with `<` may become a tag where only calls are expected."""
         closings = tuple(f"</{wrapper}" for wrapper in self.wrappers)
         bodies = _BODY_TAGS if "xml" in self.bodies else ()
         return self._may_become(tail, (*self._heads, *closings, *bodies))
@@ -96,7 +96,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of this name; `ValueError` names those there are."""
+    """The dialect with this name; `ValueError` with near names if there is none."""
     dialect = DIALECTS.get(name)
     if dialect is None:
         hint = ", ".join(find_near_names(name, DIALECTS) or DIALECTS)

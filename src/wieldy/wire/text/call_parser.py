@@ -1,4 +1,4 @@
-"""Tool calls that a model writes into its text, found while the text streams."""
+"""Find tool calls in a model's text while it streams."""
 
 import re
 from collections.abc import Iterable
@@ -25,11 +25,14 @@ _SINGLE = "tool_call"
 
 
 class TextEvent:
-    """A piece of a model's text: words to show, or a call.
+    """A piece of a model's text: text to show, or a call.
 
-    `raw_text` is what stood in the text for it. Markup around calls, such as the
-    lines of a code fence, is an event with the empty text, so that the `raw_text`
-    of all events is what was fed.
+    `raw_text` is the original text of the event. Markup around calls, such as the lines of a
+    code fence, becomes an event with an empty `text`, so the `raw_text` of all events joined
+    is exactly the text that was fed.
+
+    Example:
+        `shown = "".join(event.text for event in parser.feed(chunk))`
     """
 
     __slots__ = ("call", "raw_text", "text")
@@ -41,7 +44,7 @@ class TextEvent:
 
     @property
     def type(self) -> Literal["text", "call"]:
-        """What it is."""
+        """The kind of the event."""
         return "text" if self.call is None else "call"
 
     def __repr__(self) -> str:
@@ -50,13 +53,13 @@ class TextEvent:
 
 @runtime_checkable
 class KnownTools(Protocol):
-    """Something that knows tools by name: a toolbox, a view, a dict."""
+    """Tools by name, such as a toolbox, a view or a dict."""
 
     def get(self, name: str, /) -> Tool | None: ...
 
 
 class _Fence:
-    """A code fence that has held nothing but calls so far, or (`held` is None) is text."""
+    """A code fence that has contained only calls so far; if `held` is None, it is text."""
 
     __slots__ = ("held", "marks", "opening")
 
@@ -67,10 +70,21 @@ class _Fence:
 
 
 class TextCallParser:
-    """Reads one message piece by piece and gives words and calls in order.
+    """Reads a message piece by piece, and returns its text and its calls in order.
 
-    The same text gives the same calls and the same visible text however it is
-    cut. `close` ends the message; the parser is then ready for the next one.
+    The calls and the visible text don't depend on how the message is cut into pieces. After
+    `close` the parser is ready for the next message.
+
+    Args:
+        dialect: the form in which the model writes calls. `auto` recognises all of them.
+        tools: the tools that may be called. With them, calls get the tools' own names and
+            arguments of the declared types.
+
+    Raises:
+        ValueError: the dialect is unknown.
+
+    Example:
+        `calls = TextCallParser(tools=box).parse(answer)`
     """
 
     def __init__(
@@ -81,7 +95,14 @@ class TextCallParser:
         self._begin()
 
     def feed(self, chunk: str) -> list[TextEvent]:
-        """Take the next piece of text; gives what is certain now."""
+        """Read the next piece of text.
+
+        Args:
+            chunk: the text.
+
+        Returns:
+            The events that are certain now. Text that may be the start of a call is held back.
+        """
         if self._block is not None and self._block.defers(chunk):
             self._deferred.append(chunk)
             return []
@@ -92,7 +113,11 @@ class TextCallParser:
         return self._taken()
 
     def close(self) -> list[TextEvent]:
-        """End the message; gives the rest. What was never finished is text."""
+        """End the message.
+
+        Returns:
+            The remaining events. An unfinished call is returned as text.
+        """
         self._window.add(self._undeferred(""))
         while self._step(True):
             pass
@@ -103,31 +128,31 @@ class TextCallParser:
         return events
 
     def events(self, text: str) -> list[TextEvent]:
-        """The events of a whole text. A message that is being fed is not disturbed."""
+        """The events of a complete text. This does not affect a message that is being fed."""
         other = TextCallParser(self._dialect.name)
         other._lookup = self._lookup
         return [*other.feed(text), *other.close()]
 
     def parse(self, text: str) -> list[Call]:
-        """The calls in a whole text. A message that is being fed is not disturbed."""
+        """The calls in a complete text. This does not affect a message that is being fed."""
         return [event.call for event in self.events(text) if event.call is not None]
 
     def _begin(self) -> None:
         self._window = TextWindow()
-        self._lead = ""  # markup that is hidden if a call follows, and text if not
-        self._inner = 0  # where in it the last wrapper starts
+        self._lead = ""  # markup, hidden if a call follows, else text
+        self._inner = 0  # the start of the last wrapper in it
         self._wrappers: list[str] = []
         self._fence: _Fence | None = None
         self._block: CallBlock | None = None
         self._block_start = 0
         self._held: list[str] = []  # the part of the block before the window
-        self._deferred: list[str] = []  # text for which the block does not need to be asked yet
-        self._gap = False  # whether nothing but calls is expected
+        self._deferred: list[str] = []  # text that the open block need not read yet
+        self._gap = False  # whether only calls are expected
         self._words: list[str] = []
         self._out: list[TextEvent] = []
 
     def _step(self, final: bool) -> bool:
-        """Read on to the next decision; False if there is none to take."""
+        """Read up to the next decision; False if more text is needed."""
         if self._block is not None:
             return self._read_block(self._block, final)
         if self._gap:
@@ -178,7 +203,7 @@ class TextCallParser:
         return True
 
     def _undecided(self) -> int:
-        """From where on the text may still become a tag or a fence."""
+        """The position from which the text may still become a tag or a fence."""
         text = self._window.text
         tag = text.rfind("<", max(self._window.at, len(text) - TAG_LIMIT))
         found = tag >= 0 and self._dialect.may_open(text[tag:])
@@ -216,7 +241,7 @@ class TextCallParser:
         return self._start_named(found, at)
 
     def _wrap(self, tag: re.Match[str]) -> bool:
-        """Go into a wrapper, if one may stand here."""
+        """Enter a wrapper, if one is allowed here."""
         name = _local(tag["wrapper"])
         if self._wrappers and self._wrappers[-1] == _SINGLE:
             if self._lead:
@@ -232,7 +257,7 @@ class TextCallParser:
         return True
 
     def _unwrap(self, tag: re.Match[str]) -> bool:
-        """Go out of a wrapper that held a call."""
+        """Leave a wrapper that contained a call."""
         if self._lead or not self._wrappers or self._wrappers[-1] != _local(tag["end"]):
             return False
         self._wrappers.pop()
@@ -265,7 +290,7 @@ class TextCallParser:
         return True
 
     def _fail_gap(self) -> bool:
-        """Something else than a call stands here: the gap is over."""
+        """Leave the gap, because something other than a call follows."""
         self._wrappers, self._gap = [], False
         self._flush_fence()
         self._say(self._lead)
@@ -273,7 +298,7 @@ class TextCallParser:
         return True
 
     def _end_gap(self) -> bool:
-        """The text ends where only calls were expected, and all there were are whole."""
+        """End a text that stops where only calls were expected, after complete calls."""
         fence = self._fence
         if fence is not None and fence.held and not self._lead:
             self._release(fence, "")
@@ -307,7 +332,7 @@ class TextCallParser:
     # Fences
 
     def _leave_fence(self, fence: _Fence, at: int, final: bool) -> bool:
-        """Let the calls of a fence go if it closes here and held some."""
+        """Emit the calls of a fence if it closes here and contained some."""
         if not fence.held or self._lead or not self._window.starts_line(at):
             return False
         end = closing_end(self._window.text, at, fence.marks, final)
@@ -326,7 +351,7 @@ class TextCallParser:
             self._put(TextEvent("", None, closing))
 
     def _flush_fence(self) -> None:
-        """Show a held fence as it stood: it holds something else than calls."""
+        """Emit a held fence as text, because it contains something other than calls."""
         fence = self._fence
         if fence is None or fence.held is None:
             return
@@ -334,7 +359,7 @@ class TextCallParser:
         self._say(fence.opening + "".join(event.raw_text for event in held))
 
     def _read_fence(self, fence: _Fence, final: bool) -> bool:
-        """Show the inside of a fence that is text, up to its closing line."""
+        """Emit the content of a text fence, up to its closing line."""
         marks = self._window.next_marks(len(self._window.text))
         if marks is None:
             self._say_to(len(self._window.text) if final else self._window.half_fence())
@@ -353,7 +378,7 @@ class TextCallParser:
     # What comes out
 
     def _drop_past(self) -> None:
-        """Let go of what has been read; an open block keeps its part aside."""
+        """Drop the text that has been read; the part of an open block is kept separately."""
         if self._block is None:
             self._window.drop()
             return

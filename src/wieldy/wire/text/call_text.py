@@ -1,4 +1,4 @@
-"""Calls written out as text, in each dialect that the text parser reads."""
+"""Write calls as text, in each dialect that the text parser reads."""
 
 import json
 import re
@@ -18,26 +18,39 @@ _TAG_LIKE = re.compile(
 
 
 def render_call(name: str, arguments: Mapping[str, Any], dialect: TextDialect = "xml") -> str:
-    """A call as a model should write it; `auto` is written as `xml`.
+    """Write a call as a model should write it.
 
-    No value opens or closes a tag for whoever reads it. `ValueError` if `qwen` or
-    `invoke` has no way to write one of the names.
+    Values are escaped so that they can't open or close a tag.
+
+    Args:
+        name: the name of the tool.
+        arguments: its arguments.
+        dialect: the form of the call; `auto` is written as `xml`.
+
+    Returns:
+        The text of the call.
+
+    Raises:
+        ValueError: the dialect is unknown, or `qwen` or `invoke` can't express a name.
+
+    Example:
+        `render_call("weather", {"city": "Rome"}, "hermes")`
     """
     return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
 
 
 def cdata(text: str) -> str:
-    """Text as CDATA. One that holds the end mark is split into two sections."""
+    """Text as CDATA. Text that contains the end mark is split into two sections."""
     return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
 
 
 def scalar_text(value: Any) -> str:
-    """A value as text: a string as it is, anything else as JSON."""
+    """A value as text: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _without_tags(json_text: str) -> str:
-    """The same JSON without a character that could open or close a tag for another reader."""
+    """JSON text with the characters escaped that could open or close a tag."""
     return json_text.replace("<", "\\u003c")
 
 
@@ -51,7 +64,7 @@ def _xml(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _content(value: Any, depth: int = 0) -> str:
-    """What stands in an element: items, members, or the value as CDATA."""
+    """The content of an element: items, members, or the value as CDATA."""
     if depth < 16 and isinstance(value, list | tuple) and value:
         return "".join(f"<item>{_content(item, depth + 1)}</item>" for item in value)
     if depth < 16 and isinstance(value, Mapping) and value and all(map(_is_tag, value)):
@@ -91,19 +104,19 @@ def _json_text(value: Any) -> str:
 
 
 def _parameter_text(text: str) -> str:
-    """Text as it is where that is safe; else as CDATA."""
-    # A carriage return before the line break at the end would be taken for a part of it.
+    """Text unchanged if that is safe, else as CDATA."""
+    # A reader would take a final carriage return for part of the line break after it.
     return cdata(text) if _TAG_LIKE.search(text) or text.endswith("\r") else text
 
 
 def _check(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:
-    """Refuse what a reader would take for something else."""
+    """Raise `ValueError` if reading the call back would give something else."""
     if read_back(form, call) != (name, texts):
         raise ValueError(f"The call of {name!r} can't be written with {form!r} tags.")
 
 
 def _own_lines(text: str) -> str:
-    """Text that a reader takes back unchanged: one line break at each end is not its own."""
+    """Text between two line breaks, which a reader removes again."""
     return f"\n{text}\n" if text[:1] in ("\n", "\r") or text.endswith("\n") else text
 
 

@@ -1,11 +1,11 @@
-"""Code fences in a model's text: where one opens, where it closes, and what may become one."""
+"""Find code fences in a model's text, including ones that are not complete yet."""
 
 import re
 
 _INDENT = 16
 _BLANK = rf"[ \t]{{0,{_INDENT}}}"
 
-# Longer runs are no fence: what is held back stays small.
+# A longer run is not a fence, which keeps the text that is held back small.
 MARKS = re.compile(r"````{0,61}(?!`)|~~~~{0,61}(?!~)")
 _OPENING = re.compile(r"(?:`{3,64}[^`\n]{0,200}|~{3,64}[^\n]{0,200})\n")
 _HALF_OPENING = re.compile(r"(?:`{1,64}[^`\n]{0,200}|~{1,64}[^\n]{0,200})\Z")
@@ -13,7 +13,7 @@ _CLOSING = re.compile(rf"(?P<marks>`{{3,64}}|~{{3,64}}){_BLANK}\r?(?:\n|\Z)")
 _HALF_CLOSING = re.compile(rf"(?:`{{0,64}}|~{{0,64}}){_BLANK}\r?\Z")
 _HALF_LINE = re.compile(rf"{_BLANK}(?P<marks>[`~]{{1,2}})\Z")
 
-# What may stand in a tag: no line that starts like a fence, so that either can be told first.
+# The inside of a tag. No line in it starts like a fence, so tags and fences can't overlap.
 IN_TAG = rf"(?:[^<>\n]|\n(?!{_BLANK}(?:```|~~~)))"
 
 # A closing line in the middle of a block, with the line break before it.
@@ -21,21 +21,21 @@ FENCE_IN_BLOCK = rf"\n{_BLANK}(?P<fence>`{{3,64}}|~{{3,64}}){_BLANK}(?=\r?(?:\n|
 
 
 def attribute_pattern(most: int) -> str:
-    """The pattern of what may follow the name in a tag: nothing, or space and so much more."""
+    """A pattern for the text after the name in a tag: nothing, or space and up to `most` more."""
     return rf"(?:(?=\s){IN_TAG}{{1,{most + 1}}})?"
 
 
 def starts_line(window: str, at: int, indent: int | None) -> bool:
-    """Whether only an indent stands before `at` on its line.
+    """Whether the line has only an indent before `at`.
 
-    `indent` is how much of one stands before the window; None if there is more than that.
+    `indent` is the width of the indent before the window, or None if there is other text.
     """
     before = indent_after(window[max(0, at - _INDENT - 1) : at], indent if at <= _INDENT else None)
     return before is not None
 
 
 def opening_end(window: str, at: int) -> int | None:
-    """Where the line of the fence that opens at `at` ends; None if it is no such line."""
+    """The end of the line of a fence that opens at `at`; None if no fence opens there."""
     line = _OPENING.match(window, at)
     return None if line is None else line.end()
 
@@ -46,7 +46,7 @@ def may_open_fence(window: str, at: int) -> bool:
 
 
 def closing_end(window: str, at: int, marks: str, final: bool) -> int | None:
-    """Where the line that closes a fence of these marks ends; None if it is no such line."""
+    """The end of the line at `at` that closes a fence with these marks; None if it does not."""
     line = _CLOSING.match(window, at)
     if line is None or not closes_fence(line["marks"], marks):
         return None
@@ -64,7 +64,7 @@ def closes_fence(found: str, marks: str) -> bool:
 
 
 def half_fence(window: str, indent: int | None) -> int:
-    """Where one or two marks start a line that the end of the window has cut; else the end."""
+    """The start of a cut-off line that begins with one or two marks; else the end."""
     line = window.rfind("\n", max(0, len(window) - 2 * _INDENT)) + 1
     half = _HALF_LINE.match(window, line)
     if half is None or not starts_line(window, half.start("marks"), indent):
@@ -73,7 +73,7 @@ def half_fence(window: str, indent: int | None) -> int:
 
 
 def indent_after(text: str, indent: int | None) -> int | None:
-    """How long the last line is if it is an indent only, given the indent before the text."""
+    """The width of the last line if it is only an indent, given the indent before the text."""
     line = text.rfind("\n")
     before = 0 if line >= 0 else indent
     if before is None or text[line + 1 :].strip(" \t"):

@@ -20,7 +20,7 @@ from .json_strings import ANY_QUOTE, BEFORE_APOSTROPHE, JsonStrings
 from .text_values import read_json
 
 _CLOSE = r"(?P<close></tool_call\s{0,16}>)"
-# Its `>` is not waited for: quotes may stand in the tag, and outside of a string it is no JSON.
+# The pattern does not wait for `>`, because the tag may contain quotes.
 _OPEN = r"(?P<open><tool_call(?=[\s>]))"
 _STRUCTURE = f"{ANY_QUOTE}|{_CLOSE}|{_OPEN}"
 _TOKEN = re.compile(_STRUCTURE, re.IGNORECASE)
@@ -29,10 +29,10 @@ _ARGUMENTS = ("arguments", "parameters", "args")
 
 
 class JsonBlock:
-    """A `<tool_call>` with JSON in it.
+    """A `<tool_call>` that contains JSON.
 
-    Whatever stands in a string is text: closing tags, calls, the lines of a fence. Nobody
-    who is quoted can make calls, so all is text after a string that was never closed.
+    Closing tags, calls and fences inside a JSON string are text. A quoted text must not be
+    able to make calls, so everything after a string that is never closed is text as well.
     """
 
     def __init__(self, position: int, fence: str | None) -> None:
@@ -118,7 +118,7 @@ def _made(item: Any, lookup: Lookup) -> Call | None:
 
 
 def _decoded(text: str) -> Any:
-    """Arguments that were written as JSON inside of a JSON string."""
+    """Arguments, decoded if they were written as JSON inside a JSON string."""
     try:
         return read_json(text or "{}")
     except ValueError:

@@ -1,4 +1,4 @@
-"""JSON as models write it: with trailing commas, single quotes and Python's words."""
+"""Read JSON with trailing commas, single quotes and Python's literals, as models write it."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ _IN_SINGLE = re.compile(r'\\.|"', re.DOTALL)
 
 
 def read_loose_json(text: str) -> list[Any]:
-    """The values that stand one after the other in almost JSON; `ValueError` if it is none."""
+    """The consecutive values in loose JSON; `ValueError` if the text is something else."""
     try:
         return read_json_values(text)
     except ValueError:
@@ -25,7 +25,7 @@ def read_loose_json(text: str) -> list[Any]:
 
 
 def _strict(text: str) -> str:
-    """JSON without trailing commas, single quotes and Python's words."""
+    """The text as strict JSON."""
     return _LOOSE.sub(_corrected, text)
 
 
@@ -38,5 +38,5 @@ def _corrected(found: re.Match[str]) -> str:
 
 
 def _requoted(found: re.Match[str]) -> str:
-    """An escape or a quote inside of single quotes, as it is written inside of double ones."""
+    """An escape or a quote from a single-quoted string, rewritten for double quotes."""
     return {"\\'": "'", '"': '\\"'}.get(found[0], found[0])

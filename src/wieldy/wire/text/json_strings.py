@@ -1,8 +1,8 @@
-"""Strings of JSON in a stream of text: whatever stands in one is text."""
+"""Track JSON strings in streaming text, because markup inside a string is text."""
 
 import re
 
-# Models also write strings as Python does. The apostrophe of a word, as in don't, starts none.
+# Models also write strings with single quotes. The apostrophe in a word starts no string.
 ANY_QUOTE = r"""(?P<apostrophe>\w\w')|(?P<quote>["'])"""
 BEFORE_APOSTROPHE = 2
 
@@ -16,35 +16,35 @@ _INSIDE = {
 }
 _TAGS = ("<tool_call", "</tool_call")
 _AFTER = re.compile(r"\s*+(?P<next>[\s\S]|\Z)")
-# So much space after a string is kept, because a fence may start in it.
+# This much space after a string is kept, because a fence may start in it.
 _KEPT = 32
 
 
 class JsonStrings:
     """The strings of one block, of which one may be open.
 
-    A string ends at its quote and nowhere else. One that was never closed ends at the
-    quote that opens another string. Then quotes can't be told apart any more (`lost`).
+    A string ends only at its quote. If a string is never closed, the quote that opens the next
+    one seems to end it; from then on opening and closing quotes can't be distinguished (`lost`).
     """
 
     __slots__ = ("_quote", "_quoting", "lost")
 
     def __init__(self) -> None:
         self._quote: str | None = None
-        self._quoting = False  # whether the last string holds a tag of calls
+        self._quoting = False  # whether the last string contains a call tag
         self.lost = False
 
     @property
     def unfinished(self) -> bool:
-        """Whether a string is open, or the quotes are lost."""
+        """Whether a string is open, or opening and closing quotes can't be distinguished."""
         return self.lost or self._quote is not None
 
     def enter(self, quote: str) -> None:
-        """Take note of the quote that opens a string."""
+        """Enter a string that this quote opens."""
         self._quote = quote
 
     def leave(self, window: str, position: int, final: bool) -> tuple[int, bool]:
-        """Go out of the open string, if there is one: where to read on, and whether it is over."""
+        """Leave the open string: the position to continue at, and whether the string ended."""
         if self.lost:
             return len(window), False
         if self._quote is not None:
@@ -72,7 +72,7 @@ class JsonStrings:
 
 
 def _half_tag(window: str, start: int, end: int) -> int:
-    """Where a tag of calls starts that the end of the window may have cut; else `end`."""
+    """The start of a call tag that the end of the window may cut off; else `end`."""
     at = window.rfind("<", max(start, len(window) - len(_TAGS[1])))
     half = window[at:].lower()
     return at if at >= 0 and any(tag.startswith(half) for tag in _TAGS) else end

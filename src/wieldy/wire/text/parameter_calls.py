@@ -1,7 +1,7 @@
-"""Calls with a name in the tag: `<function=…><parameter=…>` and `<invoke name="…">`.
+"""Read calls with a name in the tag: `<function=…><parameter=…>` and `<invoke name="…">`.
 
-The text of a parameter is taken as it is, without the line break that models
-put after the opening tag and before the closing one.
+The text of a parameter is used unchanged, except for one line break after the opening tag
+and one before the closing tag, which models add.
 """
 
 import re
@@ -39,7 +39,7 @@ _FORMS = {
 }
 _TAGS = {form: f"<(?:{tags})>" for form, tags in _FORMS.items()}
 _TOKENS = {form: re.compile(tags, re.IGNORECASE) for form, tags in _TAGS.items()}
-# What is looked for while the text streams: sections and fences too.
+# The markup to look for while the text streams, including CDATA sections and fences.
 _SEARCHED = {
     (form, fenced): re.compile(
         rf"{tags}|(?P<section>{CDATA})" + (f"|{FENCE_IN_BLOCK}" if fenced else ""), re.IGNORECASE
@@ -47,7 +47,7 @@ _SEARCHED = {
     for form, tags in _TAGS.items()
     for fenced in (False, True)
 }
-# What follows a closing tag that ends the call although a parameter was left open.
+# The text after a closing tag that ends the call even though a parameter is still open.
 _REAL_END = re.compile(
     rf"\s{{0,64}}(?:\Z|</?{_PREFIX}(?:tool_calls?|function_calls)[\s>]"
     rf"|<(?:function=|{_PREFIX}invoke\s))",
@@ -59,7 +59,7 @@ _SECTION = re.compile(rf"\s*+{CDATA}(?P<inside>x*+)\]\]>\s*+", re.IGNORECASE)
 
 
 class _Parameter(NamedTuple):
-    """One parameter: its name, its text, where its tag starts and where it is over."""
+    """One parameter: its name, its text, the start of its tag and its end."""
 
     name: str
     text: str
@@ -68,10 +68,10 @@ class _Parameter(NamedTuple):
 
 
 class ParameterBlock:
-    """A call whose tag has its name.
+    """A call whose tag contains its name.
 
-    A call inside of a parameter is quoted there. So is whatever stands in CDATA, if the
-    parameter starts with it: only then is CDATA more than text.
+    A call inside a parameter is quoted text. CDATA counts as markup only at the start of a
+    parameter; its content is quoted text as well.
     """
 
     def __init__(self, form: str, position: int, fence: str | None) -> None:
@@ -82,7 +82,7 @@ class ParameterBlock:
         self._token = _SEARCHED[form, fence is not None]
         self._section: OpenSection | None = None
         self._sections: list[tuple[int, int]] = []
-        self._begun: str | None = None  # the tag of a parameter that holds no text yet
+        self._begun: str | None = None  # the tag of a parameter without text so far
         self._open = 0
         self._quoted = 0
         self._filled = False
@@ -115,10 +115,10 @@ class ParameterBlock:
         return [made_call(name, arguments, tool)]
 
     def parameters(self, raw: str, start: int, ending: BlockEnding) -> list[_Parameter] | None:
-        """The parameters; None if this is a mention of a call and not one.
+        """The parameters; None if the text only mentions a call.
 
-        A tag around words and nothing else is one, and so is a tag that was never closed,
-        unless parameters follow it and no words.
+        A tag that contains only words is a mention. So is a tag that is never closed, unless
+        it is followed by parameters and no words.
         """
         closed = ending is BlockEnding.CLOSED
         source = Source(raw, mask_sections(raw, self._sections))
@@ -226,7 +226,7 @@ class ParameterBlock:
         return found if depth == 0 else None
 
     def _one_by_one(self, source: Source, start: int) -> list[_Parameter]:
-        """The parameters where each tag, of whatever kind, ends the one before it."""
+        """The parameters, if each tag of any kind ends the parameter before it."""
         found: list[_Parameter] = []
         opening = None
         for token in _TOKENS[self._form].finditer(source.masked, start):
@@ -236,7 +236,7 @@ class ParameterBlock:
         return found
 
     def _has_words(self, raw: str, start: int, end: int, parameters: list[_Parameter]) -> bool:
-        """Whether anything but tags stands outside of the parameters."""
+        """Whether there is text other than tags outside the parameters."""
         starts = [start, *(parameter.over for parameter in parameters)]
         ends = [*(parameter.at for parameter in parameters), end]
         between = (raw[one:other] for one, other in zip(starts, ends, strict=True))
@@ -244,7 +244,7 @@ class ParameterBlock:
 
 
 def read_back(form: str, text: str) -> tuple[str, list[tuple[str, str]]] | None:
-    """The name and the texts of a call that is nothing but this text; None if it is not one."""
+    """The name and the parameter texts if the text is exactly one call; else None."""
     block = ParameterBlock(form, 0, None)
     opening = _TOKENS[form].match(text)
     if opening is None or block.find_end(text, True) != BlockEnd(len(text), BlockEnding.CLOSED):
@@ -271,7 +271,7 @@ def _parameter(source: Source, opening: re.Match[str], end: int, over: int) -> _
 
 
 def _text(source: Source, start: int, end: int) -> str:
-    """The text of a parameter: as it is, or what stands in CDATA if nothing else is there."""
+    """The text of a parameter: unchanged, or the content of CDATA if there is nothing else."""
     inside: list[str] = []
     at = start
     while (section := _SECTION.match(source.masked, at, end)) is not None:

@@ -1,4 +1,4 @@
-"""What a tool gave, as XML for a model to read, and back."""
+"""Write a tool's result as XML for a model, and read it back."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,9 +22,17 @@ _EMPTY: dict[str, Any] = {"null": None, "string": ""}
 
 
 def format_result(name: str, result: Outcome | Mapping[str, Any]) -> str:
-    """A result as `<tool_result>`: the name, whether it worked, and the data or the error.
+    """Write a result as `<tool_result>` with the name, the success, and the data or the error.
 
-    A dict has the keys `success`, `data` and `error`.
+    Args:
+        name: the name of the tool.
+        result: an outcome, or a dict with the keys `success`, `data` and `error`.
+
+    Returns:
+        The XML text.
+
+    Example:
+        `format_result("weather", outcome)`
     """
     success, data, error = _facts(result)
     told = _element("data", data) if success else _element("error", error)
@@ -33,7 +41,7 @@ def format_result(name: str, result: Outcome | Mapping[str, Any]) -> str:
 
 
 def parse_result(text: str) -> dict[str, Any]:
-    """Read what `format_result` wrote: a dict with `name`, `success`, and `data` or `error`."""
+    """Read text of `format_result` as a dict with `name`, `success`, and `data` or `error`."""
     found = _read(text.strip())
     if not isinstance(found, dict) or not {"name", "success"} <= found.keys():
         raise ValueError("This is not a <tool_result>.")
@@ -69,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 
 def _parts(tag: str, value: Any, depth: int) -> Iterator[str]:
-    """The markup of one value. A type is named where the text alone would be read otherwise."""
+    """The markup of one value, with its type if the text alone would be read differently."""
     named = _ELEMENT.match(tag)
     element = tag if named else "entry"
     key = "" if named else f' key="{_escaped(tag).translate(_ATTRIBUTE_ESCAPES)}"'
@@ -120,7 +128,7 @@ class _Open:
         self.members: list[tuple[str, Any]] = []
 
     def value(self, text: str) -> Any:
-        """What the element holds, given the text before its closing tag."""
+        """The value of the element, given the text before its closing tag."""
         if self.kind == "object" or (self.members and {n for n, _ in self.members} != {"item"}):
             return dict(self.members)
         if self.kind == "array" or self.members:

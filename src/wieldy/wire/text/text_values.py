@@ -1,4 +1,4 @@
-"""Text to values: by the declared schema, or by a few plain rules where none is declared."""
+"""Convert text to values, by the declared schema or by simple rules if there is none."""
 
 import json
 import math
@@ -30,7 +30,7 @@ _JSON_TYPES = {
 
 
 def untyped_value(text: str) -> Any:
-    """The value of text that nothing is declared for: a boolean, a number, or the text."""
+    """The value of text without a declared type: a boolean, a number, or the text."""
     if not _MAYBE_SCALAR.match(text):
         return text
     word = text.strip()
@@ -41,7 +41,7 @@ def untyped_value(text: str) -> Any:
 
 
 def typed_value(text: str, schema: Any, root: Schema) -> Any:
-    """The value of text as its schema declares it; the text itself where it does not fit."""
+    """The value of text according to its schema; the text itself if it does not fit."""
     kinds = kinds_of(schema, root) if schema else None
     if not kinds:
         return untyped_value(text)
@@ -60,13 +60,13 @@ def typed_value(text: str, schema: Any, root: Schema) -> Any:
 def kinds_of(
     schema: Any, root: Schema, depth: int = 0, known: dict[int, frozenset[str]] | None = None
 ) -> frozenset[str]:
-    """The JSON types that a schema names; none at all means that anything goes."""
+    """The JSON types that a schema allows; an empty set means any type."""
     schema = resolve_reference(schema, root)
     known = {} if known is None else known
     if depth > _HOPS:
         return frozenset()
     if id(schema) not in known:
-        # A choice that leads back here says nothing new.
+        # A member that refers back to this schema adds no type.
         known[id(schema)] = frozenset()
         known[id(schema)] = _kinds(schema, root, depth, known)
     return known[id(schema)]
@@ -93,7 +93,7 @@ def _kinds(
 
 
 def branch_of(schema: Any, root: Schema, kind: str, depth: int = 0) -> Schema:
-    """The part of a schema that speaks of one JSON type."""
+    """The part of a schema that describes values of one JSON type."""
     here = resolve_reference(schema, root)
     if depth <= _HOPS and not {"properties", "items", "prefixItems"} & here.keys():
         for choice in chain.from_iterable(here.get(key, ()) for key in _CHOICES):
@@ -103,7 +103,7 @@ def branch_of(schema: Any, root: Schema, kind: str, depth: int = 0) -> Schema:
 
 
 def property_schema(schema: Schema, name: str) -> Any:
-    """What an object's schema says of one member."""
+    """The schema of one member of an object."""
     properties = schema.get("properties")
     if isinstance(properties, Mapping) and name in properties:
         return properties[name]
@@ -111,7 +111,7 @@ def property_schema(schema: Schema, name: str) -> Any:
 
 
 def declared_name(name: str, schema: Schema) -> str:
-    """The declared member that a tag names: exactly, or else in another case."""
+    """The declared member that a tag names, exactly or ignoring case."""
     properties = schema.get("properties") or {}
     if name in properties:
         return name
@@ -120,7 +120,7 @@ def declared_name(name: str, schema: Schema) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Read JSON; `ValueError` if it is none. Numbers beyond float, and NaN, stay text."""
+    """Read JSON; `ValueError` if the text is not JSON. NaN and too large numbers stay text."""
     try:
         return _DECODER.decode(text)
     except RecursionError as error:
@@ -128,7 +128,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_values(text: str) -> list[Any]:
-    """Read JSON values that stand one after the other; `ValueError` if anything else does."""
+    """Read consecutive JSON values; `ValueError` if there is anything else."""
     values: list[Any] = []
     at = 0
     try:

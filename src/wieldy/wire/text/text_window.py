@@ -1,4 +1,4 @@
-"""The part of a streamed text that is still needed, and where in it the reading is."""
+"""Hold the part of a streamed text that is still needed, with the reading position."""
 
 import re
 
@@ -9,24 +9,24 @@ _RUN = re.compile(r"`+|~+")
 
 
 class TextWindow:
-    """Text with a place to read at. Each search goes over each character once."""
+    """Text with a reading position. Each search visits each character once."""
 
     __slots__ = ("_clear", "_tag", "_tag_found", "at", "indent", "text")
 
     def __init__(self) -> None:
         self.text = ""
         self.at = 0
-        self.indent: int | None = 0  # what stands before the text on its line; None: more
+        self.indent: int | None = 0  # the indent before the text; None: other text
         self.renew()
 
     def add(self, chunk: str) -> None:
-        """Take more text."""
+        """Append text."""
         self.text += chunk
         self.renew()
 
     def renew(self) -> None:
-        """Forget what was found."""
-        self._clear = [0, 0]  # up to where there is no run of either kind
+        """Forget the results of earlier searches."""
+        self._clear = [0, 0]  # positions before which there is no run
         self._tag: re.Match[str] | None = None
         self._tag_found = False
 
@@ -37,17 +37,17 @@ class TextWindow:
         return taken
 
     def drop(self) -> None:
-        """Let go of what has been read."""
+        """Drop the text that has been read."""
         self.indent = indent_after(self.text[: self.at], self.indent)
         self.text = self.text[self.at :]
         self.at = 0
 
     def starts_line(self, at: int) -> bool:
-        """Whether only an indent stands before a place on its line."""
+        """Whether the line has only an indent before the position."""
         return starts_line(self.text, at, self.indent)
 
     def half_fence(self) -> int:
-        """Where one or two marks of a fence are cut by the end; else the end."""
+        """The start of one or two fence marks at the end of the text; else the end."""
         return max(self.at, half_fence(self.text, self.indent))
 
     def next_tag(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -69,7 +69,7 @@ class TextWindow:
         return None
 
     def _next_run(self, position: int, limit: int) -> int:
-        """Where the next three marks are; the limit if there are none before it."""
+        """The position of the next three marks; the limit if there are none before it."""
         nearest = limit
         for i, run in enumerate(_RUNS):
             start = max(position, self._clear[i])

@@ -1,7 +1,7 @@
-"""Calls as XML: `<tool_call><name>…</name><params>…</params></tool_call>`, CDATA or not.
+"""Read calls as XML: `<tool_call><name>…</name><params>…</params></tool_call>`.
 
-This is no XML parser. Entities beyond the five and the numeric ones are text, and
-so are document types, comments and whatever else is no plain tag.
+This is not an XML parser. Only the five named entities and numeric ones are decoded. Document
+types, comments and everything else that is not a plain tag or CDATA are text.
 """
 
 import re
@@ -32,18 +32,18 @@ _JSON_TOKENS = {
     _FENCED_TOKEN: re.compile(f"{_JSON}|{FENCE_IN_BLOCK}", re.IGNORECASE),
 }
 _FIRST = re.compile(r"\s*+(?P<first>[\s\S]|\Z)")
-# So much space is kept, because a fence may start in it.
+# This much space is kept, because a fence may start in it.
 _KEPT = 32
 _PARAMS = ("params", "parameters", "arguments")
 _DEPTH = 32
 
 
 class XmlBlock:
-    """A `<tool_call>` with tags in it.
+    """A `<tool_call>` that contains tags.
 
-    A closing tag inside CDATA is text, and so is one in a string where the parameters are
-    JSON. A `<tool_call>` inside an open parameter is quoted there and must be closed there;
-    anywhere else it means that this block was never closed.
+    A closing tag inside CDATA is text, and so is one inside a string if the parameters are
+    JSON. A `<tool_call>` inside an open parameter is quoted text and must be closed there.
+    Anywhere else it means that this block was never closed.
     """
 
     def __init__(self, position: int, fence: str | None) -> None:
@@ -57,7 +57,7 @@ class XmlBlock:
         self._hidden: list[tuple[int, int]] = []
         self._elements = OpenElements("tool_call")
         self._in_params = False
-        self._part_begins = False  # whether nothing but space has followed a part or `<params>`
+        self._part_begins = False  # whether only space has followed a part or `<params>`
         self._open: str | None = None
         self._same = 0
         self._depth = 1
@@ -110,7 +110,7 @@ class XmlBlock:
         return None
 
     def _is_outside(self, window: str, final: bool) -> bool:
-        """Go out of CDATA or a string, if in one; False if more text is needed."""
+        """Leave the CDATA section or string that is open; False if more text is needed."""
         if self._section is not None:
             return self._leave_section(window, self._section, final)
         if self._string_start is not None:
@@ -139,7 +139,7 @@ class XmlBlock:
         return over
 
     def _look_for_json(self, window: str, final: bool) -> bool:
-        """See whether JSON stands where a part may: in it, quotes count."""
+        """Check whether JSON starts where a part may start; quotes matter inside JSON."""
         found = _FIRST.match(window, self.position)
         first = "" if found is None else found["first"]
         if not first and not final:
@@ -204,7 +204,7 @@ class XmlBlock:
 
 
 def _is_prose(source: Source, params: Element, schema: Schema) -> bool:
-    """Whether words stand where only parameters, or an object as JSON, should."""
+    """Whether there is prose where only parameters or a JSON object are allowed."""
     region = elements_in(source, params.start, params.end, schema.get("properties") or {})
     if not region.worded or region.elements:
         return region.worded
@@ -219,7 +219,7 @@ def _read_params(source: Source, params: Element, schema: Schema) -> dict[str, A
 
 
 def _read_object(source: Source, params: Element) -> dict[str, Any] | None:
-    """The parameters, where they are an object as JSON."""
+    """The parameters, if they are a JSON object."""
     try:
         values = read_loose_json(text_of(source, params.start, params.end))
     except ValueError:
@@ -230,7 +230,7 @@ def _read_object(source: Source, params: Element) -> dict[str, Any] | None:
 def _members(
     source: Source, elements: list[Element], schema: Schema, root: Schema, depth: int
 ) -> dict[str, Any]:
-    """Elements as a dict. Where an array is declared, a repeated one adds to it."""
+    """Elements as a dict. A repeated element is added to its array if one is declared."""
     members: dict[str, Any] = {}
     for element in elements:
         name = declared_name(element.tag, schema)

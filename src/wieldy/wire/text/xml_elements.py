@@ -1,4 +1,4 @@
-"""Elements in text that is almost XML: tags, CDATA, and whatever stands between them."""
+"""Find elements in text that resembles XML: tags, CDATA, and the text between them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ _MOST_UNCLOSED = 8
 
 
 class Source(NamedTuple):
-    """The text of a block, and the same without the inside of CDATA, in which tags are found."""
+    """The text of a block, and a copy with CDATA content masked, in which tags are searched."""
 
     raw: str
     masked: str
 
 
 class Element(NamedTuple):
-    """One element: its tag, where its content starts and ends, and where it is over."""
+    """One element: its tag, the start and end of its content, and its own end."""
 
     tag: str
     start: int
@@ -34,9 +34,9 @@ class Element(NamedTuple):
 
 
 class Region(NamedTuple):
-    """The elements of a stretch of text, and whether there is anything but them.
+    """The elements in a range of text, and whether the range contains anything else.
 
-    `worded` tells of words between them, `mixed` of stray closing tags too.
+    `worded` means words between the elements, `mixed` words or stray closing tags.
     """
 
     elements: list[Element]
@@ -47,9 +47,9 @@ class Region(NamedTuple):
 def elements_in(
     source: Source, start: int, end: int, known: Mapping[str, Any] | None = None
 ) -> Region:
-    """The elements between two places, without those inside them.
+    """The elements between two positions, without nested ones.
 
-    One that is never closed goes on to the end, or to the next one that is known.
+    An element that is never closed extends to the end, or to the next known element.
     """
     raw = source.masked
     found: list[Element] = []
@@ -93,7 +93,7 @@ def _cut(raw: str, element: Element, known: Mapping[str, Any]) -> Element:
 
 
 def _tags(raw: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The tags between two places, without those in CDATA."""
+    """The tags between two positions, without those in CDATA."""
     while (token := TOKEN.search(raw, start, end)) is not None:
         if token["tag"] is not None:
             yield token
@@ -101,7 +101,7 @@ def _tags(raw: str, start: int, end: int) -> Iterator[re.Match[str]]:
 
 
 def _after(raw: str, token: re.Match[str], end: int) -> int:
-    """The place after a tag, or after the CDATA section that starts here."""
+    """The position after a tag, or after the CDATA section that starts here."""
     if token["tag"] is not None:
         return token.end()
     close = raw.find(CDATA_END, token.end(), end)
@@ -109,7 +109,7 @@ def _after(raw: str, token: re.Match[str], end: int) -> int:
 
 
 def text_of(source: Source, start: int, end: int) -> str:
-    """The text of an element: CDATA as it is, the rest stripped at both ends and unescaped."""
+    """The text of an element: CDATA unchanged, other text stripped and unescaped."""
     content, marked = source.raw[start:end], source.masked[start:end]
     if "<![" not in marked:
         return unescape_entities(content.strip())
@@ -131,7 +131,7 @@ def _between(plain: str) -> str:
 
 
 def unescape_entities(text: str) -> str:
-    """Replace the five entities and character numbers; any other entity stays as it is."""
+    """Replace the five named entities and numeric ones; other entities stay unchanged."""
     return _ENTITY.sub(_character, text) if "&" in text else text
 
 

@@ -1,4 +1,4 @@
-"""Calls as XML that are all there and written by the book, read in one go."""
+"""Read complete, regular XML calls in one step, which is the common case."""
 
 import re
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ _TAIL = re.compile(r"\s*+</params>\s*+</tool_call>", re.IGNORECASE)
 
 
 class PlainCall(NamedTuple):
-    """A block that is all there and written by the book: its name, texts, and end."""
+    """A complete, regular block: its name, its texts and its end."""
 
     name: str
     texts: dict[str, str]
@@ -25,7 +25,7 @@ class PlainCall(NamedTuple):
 
 
 def read_plain(window: str, start: int) -> PlainCall | None:
-    """Read the most common form in one go; None for any other, which is read with more care."""
+    """Read the most common form in one step; None for other forms, which `XmlBlock` reads."""
     head = _HEAD.match(window, start)
     if head is None or not head[1].strip():
         return None
@@ -51,7 +51,7 @@ def read_plain(window: str, start: int) -> PlainCall | None:
 
 
 def plain_call(plain: PlainCall, lookup: Lookup) -> Call:
-    """The call with its values as declared."""
+    """The call, with its values converted to the declared types."""
     tool = lookup(plain.name)
     if tool is None:
         return Call(plain.name, {tag: untyped_value(text) for tag, text in plain.texts.items()})

@@ -1,4 +1,4 @@
-"""CDATA sections in text that streams. The text of one may hold the mark that ends it."""
+"""Find the ends of CDATA sections in streaming text, whose content may contain the end mark."""
 
 import re
 from collections.abc import Iterable
@@ -13,11 +13,10 @@ _LONGEST_DECISION = 96
 
 
 class OpenSection:
-    """A section whose end is looked for.
+    """A section whose end has not been found yet.
 
-    From its first end mark on, it goes to the last one before the closing tag of its
-    element or the next section, so that `a[b[0]]>1` comes through. Where neither follows,
-    the first mark is its end.
+    The section ends at the last end mark before the closing tag of its element or the next
+    section, so that `a[b[0]]>1` is preserved. If neither follows, it ends at the first mark.
     """
 
     __slots__ = ("_marked", "_tag", "_tail", "start")
@@ -29,7 +28,7 @@ class OpenSection:
         self._tail = ""
 
     def find_end(self, window: str, position: int, final: bool) -> tuple[int, bool]:
-        """The end mark of the section, and True; else from where on the window is needed."""
+        """The end mark of the section and True, else the position from which text is needed."""
         if not self._marked:
             first = window.find(CDATA_END, position)
             if first < 0:
@@ -46,10 +45,9 @@ class OpenSection:
         return position, final
 
     def defers(self, chunk: str) -> bool:
-        """Whether more text leaves it open where the section ends.
+        """Whether this text can't decide where the section ends.
 
-        All text since the first end mark is needed again, and would be gone over with every
-        chunk of it.
+        A search starts at the first end mark, so without this it would repeat for each chunk.
         """
         if not self._marked:
             return False
@@ -64,7 +62,7 @@ class OpenSection:
 
 
 class OpenElements:
-    """The elements that are open at a place, the outermost first."""
+    """The elements that are open at a position, outermost first."""
 
     __slots__ = ("_counts", "_names")
 
@@ -74,16 +72,16 @@ class OpenElements:
 
     @property
     def innermost(self) -> str:
-        """The last one that is open."""
+        """The innermost open element."""
         return self._names[-1] if self._names else ""
 
     def enter(self, name: str) -> None:
-        """Go into an element."""
+        """Enter an element."""
         self._names.append(name)
         self._counts[name] = self._counts.get(name, 0) + 1
 
     def leave(self, name: str) -> None:
-        """Go out of an element and of those in it that were not closed."""
+        """Leave an element and the unclosed elements inside it."""
         while self._counts.get(name):
             last = self._names.pop()
             self._counts[last] -= 1
@@ -92,7 +90,7 @@ class OpenElements:
 
 
 def mask_sections(raw: str, stretches: Iterable[tuple[int, int]]) -> str:
-    """Text of the same length in which nothing within the stretches looks like markup."""
+    """The text with the content of the ranges masked, so that it contains no markup."""
     pieces: list[str] = []
     position = 0
     for start, end in stretches:
