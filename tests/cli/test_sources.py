@@ -51,7 +51,7 @@ def test_several_sources_are_one_box(command: Command, other: str) -> None:
     assert (origins["add"], origins["add_2"], origins["only_here"]) == ("tools.py", other, other)
     done = command("call", "add_2", "tools.py", other, "--arg", "a=1")
     assert (done.exit_code, done.stdout) == (0, "other 1\n")
-    assert "other.py: add is add_2 here" in done.stderr
+    assert "other.py: add is renamed to add_2" in done.stderr
     assert "these tools run in the first toolbox" in done.stderr
 
 

@@ -181,7 +181,7 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
     for source in (source for source, view in views.items() if view is box):
         found.note(source, set())
     if own.store is not None and box in views.values():
-        said = "has one" if found.kept else 'has none, so write Toolbox(store="…")'
+        said = "has a store of its own" if found.kept else 'has none, so write Toolbox(store="…")'
         raise SourceError(
             f"--store can't change the store of a toolbox in a Python source. The toolbox {said}."
         )

@@ -76,7 +76,7 @@ def test_arguments_may_be_json_and_a_pair_counts_more(command: Command, folder: 
     ("arguments", "said"),
     [
         (("--arg", "texts=1"), "There is no argument 'texts'. Did you mean 'text'?"),
-        (("--arg", "zzz=1"), "There are: text, more, tags."),
+        (("--arg", "zzz=1"), "The arguments are: text, more, tags."),
         (("--arg", "text"), "--arg takes name=value, not 'text'."),
         (("--arg", "text=1", "--arg", "text=2"), "'text' is given twice"),
         (("--arg", "text=@nowhere"), "'nowhere' can't be read"),

@@ -146,7 +146,10 @@ def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(
         (("--since", "yesterday"), "--since takes a length of time"),
         (("--until", "2026-13-01"), "--until takes a length of time"),
         (("--limit", "-1"), "--limit takes a number"),
-        (("--store", "sqlite:///typo.db"), "There is no store at typo.db. That is /"),
+        (
+            ("--store", "sqlite:///typo.db"),
+            "There is no store at typo.db. The path is relative, so this is /",
+        ),
         (("--store", "sqlite:////no/typo.db"), "There is no store at /no/typo.db.\n"),
         (("--store", "mysql://x/y"), "a store is sqlite:///file.db or postgresql://"),
         (("--follow", "--since", "2h"), "--follow shows new calls"),
@@ -175,7 +178,7 @@ def test_the_store_comes_from_the_environment_or_is_asked_for(
 def test_an_empty_log_is_said_to_be_empty(command: Command, store: Path) -> None:
     done = command("log", "--session", "no such")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "No call is recorded that fits, in sqlite:///wieldy.db." in done.stderr
+    assert "No matching call is recorded in sqlite:///wieldy.db." in done.stderr
     assert logged(command, "--session", "no such") == []
 
 

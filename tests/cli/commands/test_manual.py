@@ -34,7 +34,7 @@ def test_docs_shows_a_page_as_it_is_in_a_pipe(command: Command, name: str) -> No
 def test_docs_shows_a_page_formatted_on_a_terminal(folder: Path) -> None:
     terminal = Terminal("docs", "limits", cwd=folder)
     try:
-        shown = terminal.wait_for("seconds that one attempt may run")
+        shown = terminal.wait_for("how many seconds one attempt may run")
         assert "# Limits" not in shown
         assert "```" not in shown
     finally:

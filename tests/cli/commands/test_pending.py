@@ -111,7 +111,7 @@ def test_nothing_pending_is_said(command: Command, folder: Path) -> None:
     command("call", "add", "--arg", "a=1")
     done = command("pending")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "No call waits for a decision in sqlite:///wieldy.db." in done.stderr
+    assert "No call waits for approval in sqlite:///wieldy.db." in done.stderr
     assert json.loads(command("pending", "--json").stdout) == []
 
 
@@ -254,7 +254,7 @@ def test_what_a_tool_asks_is_answered_by_approving(command: Command) -> None:
     assert "How many nights?" in command("pending").stdout
     bare = command("approve", call_id, "tools.py")
     assert bare.exit_code == 2
-    assert "The tool asks: How many nights? Answer: --arg nights=…" in bare.stderr
+    assert "The tool asks: How many nights? Answer with --arg nights=…" in bare.stderr
     done = command("approve", call_id, "tools.py", "--arg", "nights=2", "--arg", "name=7")
     assert (done.exit_code, done.stdout) == (0, "{'nights': 2, 'name': '7'} in Oslo\n")
 

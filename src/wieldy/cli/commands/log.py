@@ -24,11 +24,11 @@ _LENGTH = re.compile(rf"(?:{_PIECE.pattern})+", re.ASCII)
 
 
 class MomentError(WieldyError):
-    """Text that names no moment."""
+    """The text is not a point in time."""
 
 
 def read_moment(text: str | None, option: str) -> float | None:
-    """Seconds since the epoch; a length of time is that long ago."""
+    """The time in seconds since the epoch; `2h` means two hours ago."""
     if text is None:
         return None
     plain = text.strip()
@@ -36,11 +36,11 @@ def read_moment(text: str | None, option: str) -> float | None:
         if _LENGTH.fullmatch(plain):
             pieces = _PIECE.findall(plain)
             return time.time() - sum(float(size) * _SECONDS[unit] for size, unit in pieces)
-        # A time without a zone is the local one.
+        # A time without a zone is local time.
         return datetime.fromisoformat(plain).timestamp()
     except (ValueError, OverflowError, OSError):
         raise MomentError(
-            f"{option} takes a length of time, such as 90s, 30m, 2h or 1d12h, "
+            f"{option} takes an age, such as 90s, 30m, 2h or 1d12h, "
             f"or a date such as 2026-11-01 or 2026-11-01T10:00, not {text!r}."
         ) from None
 
