@@ -143,8 +143,8 @@ def test_one_call_is_shown_whole_also_by_the_beginning_of_its_id(
     ("arguments", "said"),
     [
         (("--status", "eror"), "There is no status 'eror'. Did you mean error?"),
-        (("--since", "yesterday"), "--since takes a length of time"),
-        (("--until", "2026-13-01"), "--until takes a length of time"),
+        (("--since", "yesterday"), "--since takes an age"),
+        (("--until", "2026-13-01"), "--until takes an age"),
         (("--limit", "-1"), "--limit takes a number"),
         (
             ("--store", "sqlite:///typo.db"),
