@@ -48,6 +48,7 @@ from wieldy.core.model_errors import (
     UnknownModel,
 )
 from wieldy.core.options import tool
+from wieldy.core.permission.explanation import Explanation
 from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
@@ -87,6 +88,7 @@ __all__ = [
     "CorruptRow",
     "DefinitionError",
     "DocumentError",
+    "Explanation",
     "Handler",
     "Image",
     "InputNeeded",

@@ -105,7 +105,7 @@ class Toolbox(CallControl):
         middleware: Sequence[Middleware] = (),
         observers: Sequence[Observer] = (),
         approver: Approver | None = None,
-        permission_mode: PermissionMode = "ask",
+        permission_mode: PermissionMode | None = "ask",
         approval_ttl: float | None = None,
         validation: ValidationMode = "repair",
         check_output: bool = False,
@@ -124,6 +124,7 @@ class Toolbox(CallControl):
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
         self.rules = Rules(changed=registry.announce)
         self.groups = Groups(registry)
+        workers = Threads(threads)
         permits = Permits(
             self.rules,
             approvals,
@@ -131,8 +132,8 @@ class Toolbox(CallControl):
             approver=approver,
             ttl=approval_ttl,
             stored=None if kept is None else kept.standing,
+            place=workers,
         )
-        workers = Threads(threads)
         self._holdings.add(workers)
         self._executors: dict[str, Executor] = {"thread": workers}
         planner = Planner(

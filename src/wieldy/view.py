@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
-from wieldy.core.choices import ProviderFormat
+from wieldy.core.choices import PermissionMode, ProviderFormat
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
+from wieldy.core.permission.explanation import Explanation
 from wieldy.core.registry import Registry, Selection
 from wieldy.core.run import Extras
 from wieldy.core.schema.signature import is_same_function
@@ -406,6 +407,77 @@ class View:
             The tools, in order.
         """
         return await self._engine.permits.callable_tools(self, self._scope.within(scope))
+
+    async def explain_permission(
+        self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE
+    ) -> Explanation:
+        """Say whether a call would run, and which rule, trait or mode makes it so.
+
+        Nothing is run, parked or recorded.
+
+        Args:
+            name: The tool.
+            arguments: What would be sent; they are repaired and checked like those of a call.
+            scope: On whose behalf the call would be made, as far as this view leaves that open.
+
+        Returns:
+            The decision (`run`, `ask`, `deny` or `dry-run`), the sentence that the ledger and an
+            approver would get, every rule that matches, and what a person would be asked.
+
+        Raises:
+            ToolNotFound: There is no such tool here.
+            InvalidArguments: The arguments don't fit.
+
+        Example:
+            `(await box.explain_permission("wipe", {"path": "/"})).because`
+        """
+        call = Call(name, arguments, self._scope.within(scope, scope.parent))
+        return await self._engine.explain(call, self._selection)
+
+    def set_mode(
+        self,
+        mode: PermissionMode | None,
+        agent: str | None = None,
+        session: str | None = None,
+        *,
+        by: str | None = None,
+    ) -> None:
+        """Change the permission mode, for all calls or for those of one agent or session.
+
+        It counts at once, also for calls that wait for their turn or for a person. Of the modes
+        that apply to a call the strictest wins. With a store, each change is in the ledger when
+        this returns.
+
+        Args:
+            mode: The mode; None takes back the one that was set for the same calls.
+            agent: Only calls of this agent; a view with an agent of its own means that one.
+            session: Only calls of this session.
+            by: Who changes it.
+
+        Raises:
+            ValueError: There is no such mode, or a view without an agent was to change the mode
+                of calls that it can't see.
+            StoreError: The change could not be recorded. A stricter mode counts nevertheless.
+
+        Example:
+            `box.set_mode("read-only", session="s-1", by="ann")`
+        """
+        own = self._scope
+        if own.agent is not None and agent not in (None, own.agent):
+            raise ValueError(f"This view is for {own.agent!r}, and sets no mode for {agent!r}.")
+        agent = own.agent if agent is None else agent
+        session = own.session if session is None else session
+        if self._selection is not None and agent is None and session is None:
+            raise ValueError(
+                "This view has no agent: name an agent or a session, or use box.set_mode(…)."
+            )
+        modes = self._engine.permits.modes
+        self._engine.set_mode(modes.plan_change(mode, agent, session, by))
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        """The strictest mode that applies to the calls of this view, whatever their session."""
+        return self._engine.permits.modes.applying(self._scope)[0]
 
     async def rules_in_force(self) -> Hashable:
         """Read which rules are in force, including those in the store.

@@ -10,7 +10,7 @@ from wieldy import Limits, Permission, Tool, Toolbox, View
 from wieldy.core import choices
 from wieldy.core.limits.limits import ISOLATIONS
 from wieldy.core.options import ToolOptions
-from wieldy.core.permission.permits import MODES
+from wieldy.core.permission.modes import MODES
 from wieldy.core.registry import CONFLICTS
 from wieldy.core.tool import VALIDATIONS
 from wieldy.lock.lock_review import ON_CHANGE
@@ -46,7 +46,7 @@ def test_the_types_know_all_that_are_taken() -> None:
     [
         (Toolbox, "durability", choices.Durability),
         (Toolbox, "on_change", choices.ChangePolicy),
-        (Toolbox, "permission_mode", choices.PermissionMode),
+        (Toolbox, "permission_mode", choices.PermissionMode | None),
         (Toolbox, "validation", choices.ValidationMode),
         (Toolbox.add_mcp, "permission", Permission | choices.PermissionName | None),
         (Toolbox.add_mcp, "on_conflict", choices.ServerConflictPolicy | None),

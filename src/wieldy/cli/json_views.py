@@ -33,6 +33,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
         "ended_at": iso_time(entry.ended_at),
         "attempts": entry.attempts,
         "decision": _decision(call),
+        "because": entry.because,
         "value": entry.value,
         "content": [block.to_dict() for block in entry.content] if entry.ended else [],
         "error": None if entry.error is None else str(entry.error),

@@ -7,7 +7,8 @@ lists the right ones.
 from typing import Literal
 
 PermissionName = Literal["auto", "confirm", "deny"]
-PermissionMode = Literal["ask", "read-only", "bypass"]
+# The laxest first: of the modes that apply to a call, the strictest wins.
+PermissionMode = Literal["bypass", "accept-edits", "ask", "dont-ask", "dry-run", "read-only"]
 ValidationMode = Literal["repair", "strict", "describe"]
 Isolation = Literal["inline", "thread", "process", "ray"]
 ConflictPolicy = Literal["raise", "override", "skip", "rename"]

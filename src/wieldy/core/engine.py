@@ -26,6 +26,8 @@ from .errors import (
 )
 from .invoke import failure_outcome, outcome_of_exception, settle_value
 from .names import find_near_names
+from .permission.explanation import Explanation
+from .permission.modes import ModeChange
 from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
@@ -159,13 +161,16 @@ class Engine:
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, with repairs and secrets; or raise why not."""
         run = Run(call, None)
-        plan = self._find(run, None)
+        self._accepted(run, self._find(run, None))
+        return run.arguments, run.noted("repairs", []), run.secrets
+
+    def _accepted(self, run: Run, plan: Plan) -> dict[str, Any]:
+        """What the function would get; `InvalidArguments` without secrets if it can't."""
         run.tool = plan.tool
         try:
-            plan.accept(run)
+            return plan.accept(run)
         except InvalidArguments as error:
             raise _discreet(run, error) from None
-        return run.arguments, run.noted("repairs", []), run.secrets
 
     @property
     def permits(self) -> Permits:
@@ -187,6 +192,32 @@ class Engine:
             except Exception:
                 # Observers are other people's code, and their errors must not change what happens.
                 _log.exception("An observer failed on what %s shows", call.tool)
+
+    async def explain(self, call: Call, selection: Selection | None = None) -> Explanation:
+        """What would become of a call, and why; nothing is run, parked or recorded."""
+        run = Run(call, None)
+        try:
+            plan = self._find(run, selection)
+        except CallDenied as denied:
+            # It is held back, and not offered at all.
+            return Explanation("deny", denied.reason)
+        run.values = self._accepted(run, plan)
+        return await self.permits.explain(run)
+
+    def set_mode(self, change: ModeChange) -> None:
+        """Let a change of a permission mode count, and record it; a store's errors are raised.
+
+        Nothing is let through before that is recorded, and nothing waits to be held back.
+        """
+        modes, recorder = self.permits.modes, self._recorder
+        if change.mode == change.before:
+            return
+        if change.tightens:
+            modes.apply(change)
+        if recorder is not None:
+            blocking_border().wait(lambda home: recorder.note_mode(change))
+        if not change.tightens:
+            modes.apply(change)
 
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call reports."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from .block import FINAL, to_blocks, to_text
 from .call import Outcome, Status
-from .errors import CallDenied, CallUnknown, ToolFailed, describe_exception
+from .errors import CallUnknown, ToolFailed, describe_exception
 from .run import Executor, Handler, RemoteExecutor, Run
 from .schema.signature import is_async
 from .secrets.secret import redact_text
@@ -68,8 +68,7 @@ def _elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
             if type(value) is Stopped:
                 return failure_outcome(run, value.error)
             if type(value) is Forbidden:
-                denied = CallDenied(tool.name, value.reason)
-                return Outcome(run.call, Status.DENIED, error=denied)
+                return await value.refusal.outcome()
             if type(value) not in FINAL or tool.postprocess is not None:
                 value = await settle_value(run, value, place)
             return Outcome(run.call, _OK, value)

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from .call import Outcome
+from .permission.modes import ModeChange
 from .run import Handler, Run
 
 
@@ -21,6 +22,9 @@ class Recorder(Protocol):
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
         """Record the outcome durably and return it, or an outcome that says why that failed."""
+
+    async def note_mode(self, change: ModeChange) -> None:
+        """Make it durable that a permission mode was changed."""
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """Record the outcome without awaiting anything."""

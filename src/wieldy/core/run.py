@@ -13,7 +13,7 @@ from .secrets.credential import held_secrets
 from .secrets.held_text import HeldText
 from .secrets.secret import redact_data, redact_text
 from .task import Cancellation, current_task, running_tasks
-from .tool import Permission, Tool
+from .tool import Tool
 
 if TYPE_CHECKING:
     from .work import Work
@@ -138,7 +138,8 @@ class Run:
     late: "Late"
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
-    permission: Permission = Permission.AUTO
+    # Which rule, trait or mode decided on the call, where one did.
+    because: str | None = None
     # The edition of the rules when the approver agreed.
     agreed: int | None = None
     # The edition of the rules when the values were judged.
@@ -417,9 +418,21 @@ Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
 # The method `shown` of an observer that has one.
 Watcher = Callable[[Call, Block | Progress], Any]
-# Returns why a call that has waited may not go on, or None. `Objection` does so without waiting.
-Veto = Callable[[Run], Awaitable[str | None]]
-Objection = Callable[[Run], str | None]
+
+
+class Refusal:
+    """Why a call that has waited may not go on, and what makes the outcome that it gets."""
+
+    __slots__ = ("outcome", "reason")
+
+    def __init__(self, reason: str, outcome: Callable[[], Awaitable[Outcome]]) -> None:
+        self.reason = reason
+        self.outcome = outcome
+
+
+# Whether a call that has waited is refused; `Objection` is the same without waiting.
+Veto = Callable[[Run], Awaitable[Refusal | None]]
+Objection = Callable[[Run], Refusal | None]
 Late = Callable[[Run, Any, BaseException | None], None]
 
 

@@ -6,7 +6,7 @@ from types import GeneratorType
 from typing import Any
 
 from .context import Context
-from .run import CallChannel, Objection, Run
+from .run import CallChannel, Objection, Refusal, Run
 
 Enter = Callable[[Mapping[str, Any], CallChannel], Any]
 
@@ -74,10 +74,10 @@ class Stopped:
 class Forbidden:
     """Why a function was not entered, on its way from another thread."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("refusal",)
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
 
 
 def _entrance(

@@ -6,6 +6,7 @@ from typing import Any
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallUnknown, CorruptRow
 from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.rulings import NOTHING_HOLDS
 
 from .row_values import (
     ENDS,
@@ -28,7 +29,9 @@ class Entry(Outcome):
 
     Attributes:
         state: The state in the ledger. `status` is `PENDING` until the call has ended, and
-            `DENIED` for an expired call.
+            `DENIED` for an expired call. A call that was not run in the mode `dry-run` has the
+            state `dry_run`. A change of the permission mode is a row of the state `mode`.
+        because: Which rule, trait or mode decided on the call.
         fingerprint: The fingerprint of the tool's definition.
         owner: The process that runs the call, while it does.
         asked: The digest of the arguments that the call was first made with.
@@ -40,6 +43,7 @@ class Entry(Outcome):
 
     __slots__ = (
         "asked",
+        "because",
         "ended_at",
         "fingerprint",
         "owner",
@@ -66,6 +70,9 @@ class Entry(Outcome):
         self.owner: str | None = row.owner
         self.asked: str | None = row.asked
         self.partial = bool(row.partial)
+        self.because: str | None = row.reason or (
+            None if row.started_at is None else NOTHING_HOLDS.because
+        )
         self.proposed_at: float = row.proposed_at
         self.started_at: float | None = row.started_at
         self.ended_at: float | None = row.ended_at
@@ -162,6 +169,8 @@ def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
 
 
 def _status(state: str) -> Status:
+    if state in ("dry_run", "mode"):
+        return Status.OK
     if state == "expired":
         return Status.DENIED
     return Status(state) if state in ENDS else Status.PENDING

@@ -76,6 +76,7 @@ def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transition
         or run.eventful
         or call.provider_id is not None
         or call.idempotency_key is not None
+        or run.because is not None
     ):
         more = _circumstances(run)
         start, row = insert_if_new(calls, (*start.names, *more)), (*row, *more.values())
@@ -94,6 +95,7 @@ def _circumstances(run: Run) -> dict[str, str]:
         "run": scope.run,
         "provider_id": call.provider_id,
         "idempotency_key": call.idempotency_key,
+        "reason": run.because,
         "repairs": to_column(repairs, run.secrets) if repairs else None,
     }
     return {name: value for name, value in said.items() if value is not None}
@@ -149,7 +151,7 @@ class Ending(Write):
     def _asked(self) -> dict[str, Any]:
         """What was asked for, in a row that was not written when it started."""
         run = self._run
-        row = {"proposed_at": self._record.proposed_at}
+        row: dict[str, Any] = {"proposed_at": self._record.proposed_at, "reason": run.because}
         tool = getattr(run, "tool", None)
         if tool is None:
             return row

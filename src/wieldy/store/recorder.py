@@ -18,6 +18,7 @@ from wieldy.core.errors import (
     StoreUnavailable,
     ToolFailed,
 )
+from wieldy.core.permission.modes import ModeChange
 from wieldy.core.run import Handler, Run
 
 from . import transitions
@@ -25,7 +26,7 @@ from .databases.database import Operation
 from .databases.prepared_statements import Write
 from .ledger_writes import Ending, Record, digest_without_secrets, start_operation
 from .process_owner import ProcessOwner
-from .row_values import decision_columns, from_column, outcome_columns, to_column
+from .row_values import decision_columns, from_column, mode_row, outcome_columns, to_column
 from .store_access import StoreAccess
 from .wakeups import Repeated
 
@@ -169,6 +170,12 @@ class LedgerRecorder:
         if record.owner is not None:
             record.owner.running.pop(record, None)
         self._store.bell.ring(record.id)
+
+    async def note_mode(self, change: ModeChange) -> None:
+        """Make it durable that a permission mode was changed: a row of its own kind."""
+        row = mode_row(change)
+        await self._store.write(transitions.put(row))
+        self._store.bell.ring(row["id"])
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
         """The same where nothing can be awaited."""

@@ -27,6 +27,7 @@ from wieldy.core.errors import (
     ToolFailed,
     ToolNotFound,
 )
+from wieldy.core.permission.modes import ModeChange
 from wieldy.core.secrets.secret import is_secret, redact_data, redact_text, reveal_secret
 
 from .databases.tables import OVER
@@ -68,6 +69,22 @@ def call_columns(call: Call) -> dict[str, Any]:
     }
 
 
+def mode_row(change: ModeChange) -> dict[str, Any]:
+    """A change of the permission mode, as the ledger keeps it among the calls."""
+    said = {"mode": change.mode, "agent": change.agent, "session": change.session, "by": change.by}
+    by = f" by {change.by}" if change.by else ""
+    call = Call("set_mode", scope=Scope(change.agent, change.session))
+    return {
+        **call_columns(call),
+        **argument_columns(said, ()),
+        "state": "mode",
+        "reason": f"the mode was changed{by}",
+        "value": to_column(f"{change.before or 'none'} → {change.mode or 'none'}"),
+        "proposed_at": change.at,
+        "ended_at": change.at,
+    }
+
+
 def decision_columns(decision: Decision) -> dict[str, Any]:
     """What is kept of a decision: who said what, and when."""
     return {
@@ -104,8 +121,9 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
     write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
     if outcome._content is not None or (type(value) not in _PLAIN and _has_blocks(value)):
         content = write(list(outcome.content))
+    rehearsed = outcome._metadata and outcome._metadata.get("dry_run") and error is None
     return (
-        outcome.status._value_,
+        "dry_run" if rehearsed else outcome.status._value_,
         None if value is None else write(value),
         content,
         None if error is None else write(error_facts(error)),

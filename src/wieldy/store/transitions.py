@@ -155,7 +155,11 @@ def suspend(
 
 def refuse_approved(connection: Connection, call_id: str, ended: dict[str, Any]) -> None:
     """End an approved call that was not allowed to start after all."""
-    _move(connection, call_id, "approved", {**ended, **_COVERED})
+    values = {**ended, **_COVERED}
+    if ended["state"] == "dry_run":
+        # Nothing has run, so that its key is free.
+        values["idempotency_key"] = None
+    _move(connection, call_id, "approved", values)
 
 
 def approve(

@@ -93,7 +93,7 @@ async def test_modes(
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    with pytest.raises(ValueError, match="permission_mode must be one of ask, read-only, bypass"):
+    with pytest.raises(ValueError, match="permission_mode must be one of bypass, accept-edits"):
         Toolbox(permission_mode="yolo")  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
             await asyncio.sleep(max(pause * uniform(0.5, 1.0), _asked_pause(outcome)))
             why_not = await forbids(run)
             if why_not is not None:
-                trial.note("not_retried", why_not)
+                trial.note("not_retried", why_not.reason)
                 break
         _adopt(run, trial)
         return outcome

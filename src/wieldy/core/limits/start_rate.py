@@ -7,8 +7,7 @@ from bisect import insort
 from collections import deque
 from contextlib import suppress
 
-from wieldy.core.call import Outcome, Status
-from wieldy.core.errors import CallDenied
+from wieldy.core.call import Outcome
 from wieldy.core.run import Handler, Middleware, Run, Veto
 
 
@@ -46,8 +45,7 @@ def limit_rate(count: int, seconds: float, forbids: Veto) -> Middleware:
             why_not = await forbids(run)
             if why_not is not None:
                 cancel(start)
-                denied = CallDenied(run.tool.name, why_not)
-                return Outcome(run.call, Status.DENIED, error=denied)
+                return await why_not.outcome()
         return await proceed(run)
 
     return start_in_turn

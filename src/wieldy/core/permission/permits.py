@@ -8,51 +8,59 @@ import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, get_args
+from functools import partial
+from typing import Any
 
 from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
-from wieldy.core.run import Handler, Layer, Objection, Run
-from wieldy.core.schema.signature import known_values
+from wieldy.core.invoke import make_invoker
+from wieldy.core.limits.deadline import limit_time
+from wieldy.core.run import Executor, Handler, Layer, Objection, Refusal, Run
 from wieldy.core.secrets.credential import argument_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
-from wieldy.core.tool import Permission, Tool
+from wieldy.core.tool import Tool
+from wieldy.core.work import Work
 
+from .explanation import Explanation, shown_call
+from .modes import Modes
 from .parked import Approvals, Parked, make_receipt
-from .rules import Rule, Rules, StoredRules, Verdict, rules_concerning
+from .rules import Rule, Rules, StoredRules
+from .rulings import (
+    NOTHING_HOLDS,
+    Judge,
+    Ruling,
+    judge_by_modes,
+    matching_rules,
+    never_runs,
+)
 
 Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
-MODES = get_args(PermissionMode)
-_VERDICTS = {
-    Verdict.DENY: Permission.DENY,
-    Verdict.ASK: Permission.CONFIRM,
-    Verdict.ALLOW: Permission.AUTO,
-}
-_EVERY = tuple(Verdict)
-Judge = Callable[[Run], tuple[Permission, str]]
-_AUTO = Permission.AUTO
 _log = logging.getLogger("wieldy")
 
 
 class Permits:
-    """What decides on calls: the mode, the rules, the approver, and the parked calls."""
+    """What decides on calls: the modes, the rules, the approver, and the parked calls.
+
+    `place` is where a blocking function runs that answers in a tool's place.
+    """
 
     def __init__(
         self,
         rules: Rules,
         approvals: Approvals,
         *,
-        mode: str = "ask",
+        mode: PermissionMode | None = "ask",
         approver: Approver | None = None,
         ttl: float | None = None,
         stored: StoredRules | None = None,
+        place: Executor | None = None,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"permission_mode must be one of {', '.join(MODES)}, not {mode!r}")
-        self.mode = mode
+        # A change of a mode is counted with those of the rules: nobody has to look at both.
+        self.modes = Modes(mode, rules.count_change)
+        self._place = place
         self.rules = rules
         self.approvals = approvals
         self.approver = approver
@@ -83,17 +91,20 @@ class Permits:
             # A call is refused while the rules can't be read; what is known is enough to list.
             with suppress(StoreError):
                 await self.stored.renew()
-        denials = [
-            rule
-            for rule in self._every_rule()
-            if rule.verdict is Verdict.DENY and not rule.where and rule.holds_for(scope)
-        ]
-        return [
-            tool
-            for tool in tools
-            if _settled(tool, self.mode) is not Permission.DENY
-            and not any(rule.concerns(tool) for rule in denials)
-        ]
+        rules, modes = [*self._every_rule()], self.modes.applying(scope)
+        return [tool for tool in tools if not never_runs(tool, rules, modes, scope)]
+
+    async def explain(self, run: Run) -> Explanation:
+        """What would become of a call whose arguments are accepted, and why."""
+        if self.stored is not None:
+            await _read_again(self.stored, run.tool)
+        judge = self.judge(run.tool)
+        ruling = NOTHING_HOLDS if judge is None else judge(run)
+        matched = matching_rules(run.tool, self._every_rule(), run.call.scope, run.values)
+        question = None
+        if ruling.decision == "ask":
+            question = f"May {_shown(run)} run? It needs approval: {ruling.because}"
+        return Explanation(ruling.decision, ruling.because, matched, question)
 
     async def rules_in_force(self) -> Hashable:
         """What differs as soon as other rules are in force; stored ones are read again."""
@@ -103,16 +114,16 @@ class Permits:
         timed = [rule.expires_at for rule in self._every_rule() if rule.expires_at is not None]
         return self.edition, sum(ends > now for ends in timed)
 
-    async def forbids(self, run: Run) -> str | None:
+    async def forbids(self, run: Run) -> Refusal | None:
         """Why a call that has waited since it began may not go on; None if it may."""
         try:
             if self._outdated():
                 assert self.stored is not None
                 await self.stored.renew()
         except StoreError as error:
-            return str(error)
+            return _refusal(run, str(error))
         judge = self.judge(run.tool)
-        return None if judge is None else _objection(judge, run)
+        return None if judge is None else self._objection(judge, run)
 
     def late_check(self, tool: Tool) -> Objection:
         """What a worker asks just before it enters the function: the call may have waited for it.
@@ -121,41 +132,75 @@ class Permits:
         """
         known: tuple[int, Judge | None] = -1, None
 
-        def check(run: Run) -> str | None:
+        def check(run: Run) -> Refusal | None:
             nonlocal known
             if self._outdated():
                 return asyncio.run_coroutine_threadsafe(self.forbids(run), run.loop).result()
             edition, judge = known
             if edition != self.edition:
                 known = edition, judge = self.edition, self.judge(tool)
-            return None if judge is None or run.judged == edition else _objection(judge, run)
+            return None if judge is None or run.judged == edition else self._objection(judge, run)
 
         return check
+
+    def _objection(self, judge: Judge, run: Run) -> Refusal | None:
+        """Why a call that has begun may not go on: somebody forbids it, or had to be asked."""
+        ruling = judge(run)
+        asked = run.agreed is not None or run.call.decision is not None
+        if ruling.decision == "run" or (ruling.asks and asked):
+            return None
+        if ruling.decision == "dry-run":
+            return Refusal(ruling.because, partial(self._rehearse, run, ruling))
+        return _refusal(run, ruling.because)
 
     def _outdated(self) -> bool:
         return self.stored is not None and time.monotonic() >= self.stored.good_until
 
     @property
     def edition(self) -> int:
-        """A number that grows with every change of the rules, here or in the store."""
+        """A number that grows with every change of the rules and modes, here or in the store."""
         return self.rules.edition + (0 if self.stored is None else self.stored.edition)
 
     def judge(self, tool: Tool) -> "Judge | None":
         """What says whether a call of this tool may run, or None where every call may."""
-        return _judge(tool, self._every_rule(), self.mode)
+        return judge_by_modes(tool, self._every_rule(), self.modes.table)
 
     def _every_rule(self) -> Iterable[Rule]:
         return self.rules if self.stored is None else [*self.rules, *self.stored]
 
-    async def withhold(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
-        """Let a call run only if somebody has said yes to it."""
-        if run.permission is Permission.DENY:
-            return _denied(run, reason)
-        if run.call.decision is not None:
-            return await _decided(run, proceed)
-        if run.agreed == edition:
+    async def withhold(self, run: Run, proceed: Handler, ruling: Ruling, edition: int) -> Outcome:
+        """Let a call run only if somebody has said yes to it, and nothing else is against it."""
+        answered = run.call.decision is not None
+        if ruling.decision == "deny" and not (ruling.asks and answered):
+            return _denied(run, ruling.because)
+        why_not = _disagreement(run) if answered else None
+        if why_not is not None:
+            return _denied(run, why_not)
+        if ruling.decision == "dry-run":
+            return await self._rehearse(run, ruling)
+        if answered or run.agreed == edition:
             return await proceed(run)
-        return await self._ask(run, proceed, reason, edition)
+        return await self._ask(run, proceed, ruling.because, edition)
+
+    async def _rehearse(self, run: Run, ruling: Ruling) -> Outcome:
+        """Say what would have run, or let the function answer that stands in for the tool."""
+        run.note("dry_run", True)
+        run.note("reason", ruling.because)
+        if run.tool.simulate is not None:
+            run.note("simulated", True)
+            return await self._simulate(run, run.tool.simulate)
+        because = ruling.because[0].upper() + ruling.because[1:]
+        return Outcome(run.call, Status.OK, f"Not run: {_shown(run)}. {because}.")
+
+    async def _simulate(self, run: Run, simulate: Callable[..., Any]) -> Outcome:
+        tool = run.tool
+        stand_in = Tool(simulate, name=tool.name, postprocess=tool.postprocess)
+        takes = stand_in.signature
+        work = Work(simulate, takes.context, takes.positional)
+        handler = make_invoker(stand_in, work, self._place)
+        if tool.limits.timeout is None:
+            return await handler(run)
+        return await limit_time(tool.limits.timeout)(run, handler)
 
     async def _ask(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
@@ -245,19 +290,23 @@ class _Guard:
             return proceed(run)
         # What is judged is what the function gets, whatever becomes of what was sent.
         run.values, run.judged = private_arguments(run.values), edition
-        permission, reason = judge(run)
-        if permission is _AUTO:
+        ruling = judge(run)
+        run.because = ruling.because
+        if ruling.decision == "run":
             return proceed(run)
-        run.permission = permission
-        return permits.withhold(run, proceed, reason, edition)
+        return permits.withhold(run, proceed, ruling, edition)
 
     async def _renew(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
-        """Read the stored rules again; nothing runs past a rule that can't be read."""
-        try:
-            await stored.renew()
-        except StoreError as error:
-            raise NotChecked(self._tool.name, str(error)) from error
+        await _read_again(stored, self._tool)
         return await self._decide(run, proceed)
+
+
+async def _read_again(stored: StoredRules, tool: Tool) -> None:
+    """Read the stored rules again; nothing runs past a rule that can't be read."""
+    try:
+        await stored.renew()
+    except StoreError as error:
+        raise NotChecked(tool.name, str(error)) from error
 
 
 def decision_on(
@@ -313,87 +362,32 @@ async def _answer(
     return answer if isinstance(answer, bool) else None
 
 
-async def _decided(run: Run, proceed: Handler) -> Outcome:
+def _disagreement(run: Run) -> str | None:
+    """Why the decision on a call does not let it run, or None if it does."""
     decision = run.call.decision
     assert decision is not None
     if not decision.approved:
-        return _denied(run, decision.reason or "a person said no")
+        return decision.reason or "a person said no"
     if decision.fingerprint != run.tool.fingerprint:
-        return _denied(run, "the tool has changed since the call was approved")
+        return "the tool has changed since the call was approved"
     if decision.arguments_digest != digest_of(run.call.arguments):
-        return _denied(run, "the arguments are not those that were approved")
-    return await proceed(run)
+        return "the arguments are not those that were approved"
+    return None
 
 
-def _judge(tool: Tool, rules: Iterable[Rule], mode: str) -> Judge | None:
-    """What says whether a call may run, or None where every call may.
-
-    The tool's own DENY counts first, then deny, ask and allow rules, then the
-    tool's own permission. Where the tool is held back, only a denial is stronger.
-    """
-    settled = _settled(tool, mode)
-    if settled is Permission.DENY:
-        own = tool.permission is Permission.DENY
-        reason = "the tool is switched off" if own else "only read-only tools may run"
-        return lambda run: (settled, reason)
-    heeded = _heeded(tool, mode)
-    verdicts = [
-        (
-            None if rule.always else rule.holds_for,
-            rule.matches,
-            _VERDICTS[rule.verdict],
-            rule.reason or f"the rule {rule}",
-        )
-        for rule in rules_concerning(rules, tool)
-        if rule.verdict in heeded
-        and (rule.fingerprints is None or tool.fingerprint in rule.fingerprints)
-    ]
-    if not verdicts and settled is _AUTO:
-        return None
-    otherwise = tool.hold.reason if tool.hold else "the tool asks for confirmation"
-    names = tool.argument_names
-    known = known_values(tool.function)
-
-    def judge(run: Run) -> tuple[Permission, str]:
-        values = run.values
-        if not known.keys() <= values.keys():
-            # What the function fills in by itself counts like what was sent.
-            values = {**known, **values}
-        for holds_for, matches, permission, reason in verdicts:
-            if holds_for is not None and not holds_for(run.call.scope):
-                continue
-            if matches(values, names):
-                return permission, reason
-        return settled, otherwise
-
-    return judge
-
-
-def _objection(judge: Judge, run: Run) -> str | None:
-    """Why a call that has begun may not go on: it is forbidden, or should have been asked about."""
-    permission, reason = judge(run)
-    asked = run.agreed is not None or run.call.decision is not None
-    fine = permission is _AUTO or (permission is Permission.CONFIRM and asked)
-    return None if fine else reason
-
-
-def _heeded(tool: Tool, mode: str) -> tuple[Verdict, ...]:
-    """The kinds of rules that can change what is settled."""
-    if tool.hold is not None:
-        return (Verdict.DENY,)
-    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else _EVERY
-
-
-def _settled(tool: Tool, mode: str) -> Permission:
-    """What the tool itself and the mode say, before any rule."""
-    if tool.permission is Permission.DENY or (mode == "read-only" and not tool.read_only):
-        return Permission.DENY
-    if tool.hold is not None:
-        return Permission.CONFIRM
-    if mode == "bypass":
-        return Permission.AUTO
-    return tool.permission
+def _shown(run: Run) -> str:
+    """The call in words, its secrets covered."""
+    arguments, discreet = _discreetly(run)
+    covered = discreet["covered"]
+    return shown_call(run.tool.name, arguments if covered is None else covered)
 
 
 def _denied(run: Run, reason: str) -> Outcome:
     return Outcome(run.call, Status.DENIED, error=CallDenied(run.tool.name, reason))
+
+
+def _refusal(run: Run, reason: str) -> Refusal:
+    async def outcome() -> Outcome:
+        return _denied(run, reason)
+
+    return Refusal(reason, outcome)

@@ -87,6 +87,9 @@ def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
     # Of a result that was cut there is only a part, and that is not the tool's doing.
     if outcome.status is not Status.OK or run.noted("cut") is not None:
         return outcome
+    if run.noted("dry_run") and not run.noted("simulated"):
+        # It says that nothing ran.
+        return outcome
     found = _problem(run.tool, outcome.value)
     if found is None:
         return outcome

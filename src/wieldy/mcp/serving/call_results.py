@@ -28,8 +28,10 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
     made = complete_result(render_result(outcome, promise))
     if promise is None or made["isError"]:
         return made
+    if outcome.metadata.get("dry_run") and not outcome.metadata.get("simulated"):
+        made.pop("structuredContent", None)
     if "structuredContent" not in made:
-        # Such as a result that was cut.
+        # Such as a result that was cut, or what would have run.
         made["isError"] = True
         return made
     found = promise.problem(made["structuredContent"]) if check_output else None

@@ -1,0 +1,58 @@
+"""Why a call would run, be asked about or be denied, told without running it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from wieldy.core.block import to_text
+from wieldy.core.visible_text import cut_middle
+
+from .rules import Rule
+from .rulings import DecisionName
+
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would become of a call, and why.
+
+    Attributes:
+        decision: What would happen: `run`, `ask`, `deny` or `dry-run`.
+        because: The rule, trait or mode that makes it so, as a sentence. The ledger and the
+            person who is asked get the same one.
+        matched: Every rule that means the call, those that count first in front.
+        question: What a person would be asked; None where nobody would be.
+    """
+
+    decision: DecisionName
+    because: str
+    matched: tuple[Rule, ...] = ()
+    question: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain form for programs."""
+        return {
+            "decision": self.decision,
+            "because": self.because,
+            "matched": [_rule_data(rule) for rule in self.matched],
+            "question": self.question,
+        }
+
+
+def shown_call(tool: str, arguments: Any) -> str:
+    """A call in words: the tool, and the arguments as a person may see them."""
+    return f"{tool} with {cut_middle(to_text(arguments), _LONGEST)}" if arguments else tool
+
+
+def _rule_data(rule: Rule) -> dict[str, Any]:
+    holders = {"agent": rule.agent, "session": rule.session, "caller": rule.caller}
+    return {
+        "id": rule.id,
+        "rule": str(rule),
+        "verdict": rule.verdict.value,
+        "pattern": rule.pattern,
+        "where": {name: str(matcher) for name, matcher in rule.where.items()},
+        **rule.criteria.to_dict(),
+        **{name: value for name, value in holders.items() if value is not None},
+        "reason": rule.reason,
+    }

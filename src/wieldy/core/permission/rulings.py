@@ -1,0 +1,188 @@
+"""Work out once per tool who judges its calls: its own permission, the rules and the mode."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from wieldy.core.call import Scope
+from wieldy.core.choices import PermissionMode
+from wieldy.core.run import Run
+from wieldy.core.schema.signature import known_values
+from wieldy.core.tool import Permission, Tool
+
+from .modes import Holder, applying_modes
+from .rules import Rule, Verdict, rules_concerning
+
+DecisionName = Literal["run", "ask", "deny", "dry-run"]
+
+
+class Ruling(NamedTuple):
+    """What becomes of a call, and the sentence that says why.
+
+    `asks` says that a person's yes lets it run, also where nobody is asked for one.
+    """
+
+    decision: DecisionName
+    because: str
+    asks: bool = False
+
+
+Judge = Callable[[Run], Ruling]
+NOTHING_HOLDS = Ruling("run", "nothing holds it back")
+_VERDICTS: dict[Verdict, DecisionName] = {
+    Verdict.DENY: "deny",
+    Verdict.ASK: "ask",
+    Verdict.ALLOW: "run",
+}
+_WEIGHTS = {"run": 0, "ask": 1, "dry-run": 2, "deny": 4}
+_WITHOUT_ASKING = 3
+
+
+def judge_by_modes(
+    tool: Tool, rules: Iterable[Rule], table: Mapping[Holder, PermissionMode]
+) -> Judge | None:
+    """What judges calls of a tool, each by the modes that apply to it; None where all may run."""
+    found = list(rules)
+    if not table.keys() - {(None, None)}:
+        return judge_by_mode(tool, found, *applying_modes(table, Scope()))
+    modes = {*table.values(), *applying_modes(table, Scope())}
+    judges = {mode: judge_by_mode(tool, found, mode) for mode in modes}
+    if not any(judges.values()):
+        return None
+
+    def judge(run: Run) -> Ruling:
+        # An answer that a person gave stands where nobody would be asked for one now.
+        answered = run.call.decision is not None
+        heaviest = NOTHING_HOLDS
+        for mode in applying_modes(table, run.call.scope):
+            judge_one = judges[mode]
+            ruling = NOTHING_HOLDS if judge_one is None else judge_one(run)
+            if heaviest is NOTHING_HOLDS or _weight(ruling, answered) > _weight(heaviest, answered):
+                heaviest = ruling
+        return heaviest
+
+    return judge
+
+
+def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Judge | None:
+    """What judges calls of a tool in one mode, or None where nothing holds them back.
+
+    The tool's own DENY counts first, then deny, ask and allow rules, then the tool's own
+    permission. Where the tool is held back, only a denial is stronger. The mode has the last
+    word on whatever that gives.
+    """
+    settled = _settled(tool, mode)
+    if settled.decision == "deny":
+        return lambda run: settled
+    heeded = _heeded(tool, mode)
+    verdicts = [
+        (
+            None if rule.always else rule.holds_for,
+            rule.matches,
+            _in_mode(tool, mode, _ruling_of(rule)),
+        )
+        for rule in rules_concerning(rules, tool)
+        if rule.verdict in heeded and _means(rule, tool)
+    ]
+    otherwise = _in_mode(tool, mode, settled)
+    if not verdicts and otherwise is NOTHING_HOLDS:
+        return None
+    names = tool.argument_names
+    known = known_values(tool.function)
+
+    def judge(run: Run) -> Ruling:
+        values = run.values
+        if not known.keys() <= values.keys():
+            # What the function fills in by itself counts like what was sent.
+            values = {**known, **values}
+        for holds_for, matches, ruling in verdicts:
+            if holds_for is not None and not holds_for(run.call.scope):
+                continue
+            if matches(values, names):
+                return ruling
+        return otherwise
+
+    return judge
+
+
+def matching_rules(
+    tool: Tool, rules: Iterable[Rule], scope: Scope, values: Mapping[str, Any]
+) -> tuple[Rule, ...]:
+    """Every rule that means this call, those that count first in front."""
+    values = {**known_values(tool.function), **values}
+    return tuple(
+        rule
+        for rule in rules_concerning(rules, tool)
+        if _means(rule, tool)
+        and rule.holds_for(scope)
+        and rule.matches(values, tool.argument_names)
+    )
+
+
+def never_runs(
+    tool: Tool, rules: Iterable[Rule], modes: Iterable[PermissionMode], scope: Scope
+) -> bool:
+    """Whether calls of a tool on this behalf are denied whatever their arguments are."""
+    heeded = [rule for rule in rules_concerning(rules, tool) if rule.holds_for(scope)]
+    every = {rule.verdict for rule in heeded if not rule.where and _means(rule, tool)}
+    some = {rule.verdict for rule in heeded if _means(rule, tool)}
+    if Verdict.DENY in every:
+        return True
+    for mode in modes:
+        settled = _settled(tool, mode)
+        asked = settled.decision == "ask" and (tool.hold is not None or Verdict.ALLOW not in some)
+        if settled.decision == "deny":
+            return True
+        if mode == "dont-ask" and (asked or Verdict.ASK in every):
+            return True
+    return False
+
+
+def _weight(ruling: Ruling, answered: bool) -> int:
+    """How much a ruling holds back."""
+    if ruling.decision == "deny" and ruling.asks:
+        return _WEIGHTS["ask"] if answered else _WITHOUT_ASKING
+    return _WEIGHTS[ruling.decision]
+
+
+def _ruling_of(rule: Rule) -> Ruling:
+    decision = _VERDICTS[rule.verdict]
+    return Ruling(decision, rule.reason or f"the rule {rule}", asks=decision == "ask")
+
+
+def _means(rule: Rule, tool: Tool) -> bool:
+    return rule.fingerprints is None or tool.fingerprint in rule.fingerprints
+
+
+def _heeded(tool: Tool, mode: PermissionMode) -> tuple[Verdict, ...]:
+    """The kinds of rules that can change what is settled."""
+    if tool.hold is not None:
+        return (Verdict.DENY,)
+    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else tuple(Verdict)
+
+
+def _settled(tool: Tool, mode: PermissionMode) -> Ruling:
+    """What the tool itself and the mode say where no rule does."""
+    if tool.permission is Permission.DENY:
+        return Ruling("deny", "the tool is switched off")
+    if mode == "read-only" and not tool.read_only:
+        return Ruling("deny", "in the mode read-only, only read-only tools may run")
+    if tool.hold is not None:
+        return Ruling("ask", tool.hold.reason, asks=True)
+    if tool.permission is Permission.AUTO:
+        return NOTHING_HOLDS
+    if mode == "bypass":
+        return Ruling("run", "the mode bypass asks about nothing")
+    if mode == "accept-edits" and not tool.is_destructive and not tool.is_open_world:
+        return Ruling("run", "the mode accept-edits runs what is not destructive nor open-world")
+    return Ruling("ask", "the tool asks for confirmation", asks=True)
+
+
+def _in_mode(tool: Tool, mode: PermissionMode, ruling: Ruling) -> Ruling:
+    """What a mode makes of a ruling that was reached without it."""
+    if mode == "dont-ask" and ruling.decision == "ask":
+        return Ruling("deny", f"in the mode dont-ask nobody is asked: {ruling.because}", asks=True)
+    if mode == "dry-run" and ruling.decision in ("run", "ask") and not tool.read_only:
+        would = "it would run" if ruling.decision == "run" else "a person would be asked"
+        because = f"in the mode dry-run, only read-only tools run; without it {would}: "
+        return Ruling("dry-run", because + ruling.because)
+    return ruling
