@@ -12,13 +12,13 @@ from wieldy.models.model import Model, ModelRequest
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
-from .explanation import Explanation
 from .extension_handlers import ExtensionHandlers
 from .model_choice import choose_model
 from .prompt import Prompt, RequestPrompt
 from .prompt_text import make_turns
 from .request import Decider, Request
 from .response import Response
+from .sent_requests import SentRequests
 from .settings import Settings
 from .strategies.judge import Judge
 from .strategies.native import Native
@@ -455,7 +455,7 @@ class BaseAgent:
         """
         return self.get_response().get_async_generator(type, **options)
 
-    def explain(self) -> Explanation:
+    def explain(self) -> SentRequests:
         """Show the messages that would be sent, or those that were sent last if nothing is written.
 
         With the strategy "judge" and tools, the second request is shown without a result.
@@ -469,7 +469,7 @@ class BaseAgent:
         if not self.request_prompt.get(inherit=False) and self._last is not None:
             return self._last.explain()
         request = self._make_request(self.request_prompt.values())
-        return Explanation(request.model, self._preview(request), sent=False)
+        return SentRequests(request.model, self._preview(request), sent=False)
 
     # Ending
 

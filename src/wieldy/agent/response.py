@@ -15,13 +15,13 @@ from wieldy.core.sync import blocking_border
 from wieldy.models.model import Said
 
 from .event_log import EventLog
-from .explanation import Explanation
 from .extension_handlers import run_handler
 from .nested_data import PathStyle
 from .request import Request
 from .response_stream import StreamType, blocking_items, read_events
 from .run_loop import RunLoop
 from .run_state import Step
+from .sent_requests import SentRequests
 
 T = TypeVar("T")
 _END = object()
@@ -211,9 +211,9 @@ class Response:
 
     # About the request
 
-    def explain(self) -> Explanation:
+    def explain(self) -> SentRequests:
         """Return the messages that were sent so far, with estimates of their tokens."""
-        return Explanation(self._request.model, self._run.sent, sent=True)
+        return SentRequests(self._request.model, self._run.sent, sent=True)
 
     def cancel(self) -> None:
         """Stop the request and its running calls; does nothing after the request has ended."""

@@ -420,7 +420,7 @@ Observer = Callable[[Outcome], Any]
 Watcher = Callable[[Call, Block | Progress], Any]
 
 
-class Refusal:
+class LateRefusal:
     """Why a call that has waited may not go on, and what makes the outcome that it gets."""
 
     __slots__ = ("outcome", "reason")
@@ -431,8 +431,8 @@ class Refusal:
 
 
 # Whether a call that has waited is refused; `Objection` is the same without waiting.
-Veto = Callable[[Run], Awaitable[Refusal | None]]
-Objection = Callable[[Run], Refusal | None]
+Veto = Callable[[Run], Awaitable[LateRefusal | None]]
+Objection = Callable[[Run], LateRefusal | None]
 Late = Callable[[Run, Any, BaseException | None], None]
 
 

@@ -6,7 +6,7 @@ from types import GeneratorType
 from typing import Any
 
 from .context import Context
-from .run import CallChannel, Objection, Refusal, Run
+from .run import CallChannel, LateRefusal, Objection, Run
 
 Enter = Callable[[Mapping[str, Any], CallChannel], Any]
 
@@ -76,7 +76,7 @@ class Forbidden:
 
     __slots__ = ("refusal",)
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: LateRefusal) -> None:
         self.refusal = refusal
 
 

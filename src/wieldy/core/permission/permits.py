@@ -18,7 +18,7 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
-from wieldy.core.run import Executor, Handler, Layer, Objection, Refusal, Run
+from wieldy.core.run import Executor, Handler, LateRefusal, Layer, Objection, Run
 from wieldy.core.secrets.credential import argument_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
@@ -114,7 +114,7 @@ class Permits:
         timed = [rule.expires_at for rule in self._every_rule() if rule.expires_at is not None]
         return self.edition, sum(ends > now for ends in timed)
 
-    async def forbids(self, run: Run) -> Refusal | None:
+    async def forbids(self, run: Run) -> LateRefusal | None:
         """Why a call that has waited since it began may not go on; None if it may."""
         try:
             if self._outdated():
@@ -132,7 +132,7 @@ class Permits:
         """
         known: tuple[int, Judge | None] = -1, None
 
-        def check(run: Run) -> Refusal | None:
+        def check(run: Run) -> LateRefusal | None:
             nonlocal known
             if self._outdated():
                 return asyncio.run_coroutine_threadsafe(self.forbids(run), run.loop).result()
@@ -143,14 +143,14 @@ class Permits:
 
         return check
 
-    def _objection(self, judge: Judge, run: Run) -> Refusal | None:
+    def _objection(self, judge: Judge, run: Run) -> LateRefusal | None:
         """Why a call that has begun may not go on: somebody forbids it, or had to be asked."""
         ruling = judge(run)
         asked = run.agreed is not None or run.call.decision is not None
         if ruling.decision == "run" or (ruling.asks and asked):
             return None
         if ruling.decision == "dry-run":
-            return Refusal(ruling.because, partial(self._rehearse, run, ruling))
+            return LateRefusal(ruling.because, partial(self._rehearse, run, ruling))
         return _refusal(run, ruling.because)
 
     def _outdated(self) -> bool:
@@ -386,8 +386,8 @@ def _denied(run: Run, reason: str) -> Outcome:
     return Outcome(run.call, Status.DENIED, error=CallDenied(run.tool.name, reason))
 
 
-def _refusal(run: Run, reason: str) -> Refusal:
+def _refusal(run: Run, reason: str) -> LateRefusal:
     async def outcome() -> Outcome:
         return _denied(run, reason)
 
-    return Refusal(reason, outcome)
+    return LateRefusal(reason, outcome)

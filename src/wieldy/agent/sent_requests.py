@@ -8,7 +8,7 @@ from wieldy.models.model import Model, ModelRequest
 from wieldy.models.token_estimate import estimate_tokens
 
 
-class Explanation:
+class SentRequests:
     """The bodies of requests, exactly as they were or would be sent.
 
     Attributes:
@@ -47,4 +47,4 @@ class Explanation:
         return "\n\n".join(parts) or "Nothing was asked yet, and nothing is there to ask."
 
     def __repr__(self) -> str:
-        return f"Explanation({len(self.requests)} requests to {self.model})"
+        return f"SentRequests({len(self.requests)} requests to {self.model})"
