@@ -32,6 +32,11 @@ WieldyError
 │   └── ModelAnswerTooLarge  the answer outgrew its limit, and the rest was not read
 ├── RunError             an agent's request ended without an answer (in run_errors)
 │   ├── RunInterrupted   its calls wait for a person: decide on them
+│   ├── RunNotFound      no run has this id
+│   ├── RunBusy          somebody else carries the run on: try later
+│   ├── RunTaken         somebody else has taken it over
+│   ├── StateRefused     what was given is no state that can go on here
+│   ├── NotPending       a decision on a call that the run does not wait for
 │   ├── RunCancelled     it was cancelled
 │   └── KeysMissing      the answers never had the keys that were asked for
 ├── LockError            the lock file can't be relied upon

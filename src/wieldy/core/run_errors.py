@@ -1,6 +1,6 @@
 """Why an agent's request has no answer: the branch `RunError` of the tree in `errors`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .errors import WieldyError
@@ -11,16 +11,71 @@ class RunError(WieldyError):
 
 
 class RunInterrupted(RunError):
-    """Calls of the request wait for a person: decide on them, and ask again.
+    """Calls of the request wait for a person.
 
     Attributes:
-        pending: The parked calls.
+        pending: The calls that wait.
+        run_id: The id of the run.
+        state: Where the run stands, as JSON that `agent.resume` takes.
     """
 
-    def __init__(self, pending: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        pending: Sequence[Any],
+        run_id: str = "",
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
         names = ", ".join(f"{each.call.tool} ({each.call.id})" for each in pending)
         super().__init__(f"The request waits for a decision on {names or 'a call'}.")
         self.pending = list(pending)
+        self.run_id = run_id
+        self.state = dict(state or {})
+
+
+class RunNotFound(RunError, LookupError):
+    """The store has no run of this id."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"No run has the id {run_id!r}. `box.store.runs.list()` lists them.")
+        self.run_id = run_id
+
+
+class RunBusy(RunError):
+    """Somebody else carries the run on at this moment."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"Run {run_id} is being carried on elsewhere, and nothing was changed. "
+            "Resume it again when that has ended, if it is still needed."
+        )
+        self.run_id = run_id
+
+
+class RunTaken(RunError):
+    """Somebody else has taken the run over: this process was silent and was taken for dead."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"Run {run_id} was taken over by another process, because this one was taken for "
+            "dead. It goes on there; resume(run_id) gives its answer when it is done."
+        )
+        self.run_id = run_id
+
+
+class StateRefused(RunError, ValueError):
+    """What was given to `resume` is not the state of a run that can go on here."""
+
+
+class NotPending(RunError, LookupError):
+    """A decision names a call of which the run does not wait; nothing was changed."""
+
+    def __init__(self, run_id: str, call_id: str) -> None:
+        super().__init__(
+            f"Run {run_id} does not wait for a decision on {call_id!r}, and nothing was changed. "
+            "`RunInterrupted.pending` has the calls that it waits for."
+        )
+        self.run_id = run_id
+        self.call_id = call_id
 
 
 class RunCancelled(RunError):

@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from .databases.tables import IS_WAITING, calls, owners
+from .databases.tables import IS_CARRIED_ON, IS_WAITING, calls, owners, runs
 
 PULSE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
@@ -101,16 +101,17 @@ class ProcessOwner:
         self.beat(connection)
 
     def leave(self, connection: Connection) -> None:
-        """Say that we are gone, unless calls of ours are still open."""
+        """Say that we are gone, unless calls or runs of ours are still open."""
         claimed = and_(calls.c.owner == self.id, IS_WAITING, calls.c.state == "approved")
         since = select(owners.c.since).where(owners.c.id == self.id).scalar_subquery()
-        ours = or_(exists().where(claimed), exists().where(_runs(self.id, since)))
+        carried = exists().where(runs.c.owner == self.id, IS_CARRIED_ON)
+        ours = or_(exists().where(claimed), exists().where(_runs(self.id, since)), carried)
         connection.execute(delete(owners).where(owners.c.id == self.id, ~ours))
 
     def sweep(self, connection: Connection) -> list[str]:
         """Take what dead owners left: started calls become unknown, approved ones free.
 
-        Gives the ids of the calls that changed.
+        Their runs have crashed, and may be carried on. Gives the ids of what changed.
         """
         now = shared_clock(connection)
         changed: list[str] = []
@@ -126,6 +127,9 @@ class ProcessOwner:
         orphaned = calls.c.owner.not_in(alive)
         approved = update(calls).where(orphaned, IS_WAITING, calls.c.state == "approved")
         changed += connection.scalars(approved.values(owner=None).returning(calls.c.id)).all()
+        left = update(runs).where(runs.c.owner.not_in(alive), IS_CARRIED_ON)
+        crashed = left.values(state="crashed", owner=None).returning(runs.c.id)
+        changed += connection.scalars(crashed).all()
         return changed
 
     def _is_alive(self, row: Any, now: float) -> bool:

@@ -7,11 +7,24 @@ from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, 
 
 from .artifacts.artifact_rows import session_shelf
 from .databases.database import Operation
-from .databases.tables import NEWEST_FIRST, OPEN, calls, chores, messages, metadata, rules, sessions
+from .databases.tables import (
+    NEWEST_FIRST,
+    OPEN,
+    calls,
+    chores,
+    messages,
+    metadata,
+    rules,
+    run_steps,
+    runs,
+    sessions,
+)
 from .process_owner import shared_clock
 from .retention import Retention
 
 _ENDED = calls.c.state.not_in(OPEN)
+# A run that waits, or that a crash left, may still go on.
+_RUN_ENDED = runs.c.state.in_(("done", "failed", "cancelled"))
 _MOST_ROWS = 500
 _MOST_SESSIONS = 10
 _DAY = 86_400.0
@@ -45,6 +58,7 @@ class Pruning:
             seconds = kept.days * _DAY
             found.append(("calls", lambda c: _old_calls(c, seconds)))
             found.append(("sessions", lambda c: _idle_sessions(c, seconds)))
+            found.append(("runs", lambda c: _old_runs(c, seconds)))
         if kept.calls is not None:
             found.append(("calls", _surplus_calls(kept.calls)))
         if kept.messages is not None:
@@ -94,7 +108,10 @@ def delete_session(connection: Connection, session: str) -> dict[str, int]:
 
 def _belonging(session: str) -> list[tuple[Table, Any]]:
     """The tables with rows that belong to a session, and which rows; calls are not among them."""
+    ended = and_(runs.c.session == session, _RUN_ENDED)
     found: list[tuple[Table, Any]] = [
+        (run_steps, run_steps.c.run.in_(select(runs.c.id).where(ended))),
+        (runs, ended),
         (messages, messages.c.session == session),
         (sessions, sessions.c.id == session),
         (rules, rules.c.session == session),
@@ -152,6 +169,17 @@ def _idle_sessions(connection: Connection, seconds: float) -> int:
     for session in found:
         _removed(connection, messages, messages.c.session == session)
         _removed(connection, sessions, sessions.c.id == session)
+    return len(found)
+
+
+def _old_runs(connection: Connection, seconds: float) -> int:
+    before = shared_clock(connection) - seconds
+    old = and_(runs.c.created_at < before, runs.c.changed_at < before, _RUN_ENDED)
+    some = select(runs.c.id).where(old).order_by(runs.c.created_at).limit(_MOST_SESSIONS)
+    found = connection.scalars(some.with_for_update(skip_locked=True)).all()
+    if found:
+        _removed(connection, run_steps, run_steps.c.run.in_(found))
+        _removed(connection, runs, runs.c.id.in_(found))
     return len(found)
 
 

@@ -15,6 +15,7 @@ from .ledger import Ledger
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .retention import Retention
+from .runs import Runs
 from .sessions import Sessions
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
@@ -22,7 +23,7 @@ from .stored_rules import Standing, over_check
 
 
 class Store(StoreAccess):
-    """What a toolbox keeps in a database: calls, approvals, artifacts, sessions and rules.
+    """What a toolbox keeps in a database: calls, approvals, artifacts, sessions, rules and runs.
 
     With `durability="full"` nothing that was acknowledged is lost. With `"normal"` the last
     moments may be lost when the machine, and not only the process, goes down.
@@ -36,6 +37,7 @@ class Store(StoreAccess):
         self.approvals = StoredApprovals(self, self.recorder)
         self.artifacts = Artifacts(self)
         self.sessions = Sessions(self)
+        self.runs = Runs(self)
         self.standing = Standing(self, registry)
 
     async def recover(

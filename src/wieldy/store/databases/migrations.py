@@ -67,6 +67,10 @@ def _callers(connection: Connection) -> None:
     _index_calls(connection)
 
 
+def _runs(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.runs, tables.run_steps])
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the calls all indexes that they have today, whichever they had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -89,6 +93,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _lookups,
     _index_calls,
     _callers,
+    _runs,
 ]
 # A file of this step is read as it is: later ones have changed how quickly rows are found,
 # and added columns that are empty in earlier files.

@@ -284,6 +284,42 @@ rules = Table(
     Column("expires_at", Double),
 )
 
+# One row for each run of an agent. `claim` is drawn by whoever carries the run on, so that one
+# who was taken for dead finds that it is not theirs any more. `parent` is the call it is made in.
+runs = Table(
+    "wieldy_runs",
+    metadata,
+    Column("id", FreeKey, primary_key=True),
+    Column("agent", Free, nullable=False),
+    Column("session", Free),
+    Column("parent", Free),
+    Column("state", String(12), nullable=False),
+    Column("owner", String(40)),
+    Column("claim", String(32), nullable=False),
+    Column("steps", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("changed_at", Double, nullable=False),
+    Column("request", SqlText, nullable=False),
+    Column("answer", SqlText),
+    Column("error", Free),
+    Index("wieldy_runs_time", "created_at"),
+)
+RUN_STATES = ("running", "interrupted", "crashed", "failed", "cancelled", "done")
+# Spelled as the index has it, so that a database uses that.
+IS_CARRIED_ON = text("state = 'running'")
+_carried_on = {"sqlite_where": IS_CARRIED_ON, "postgresql_where": IS_CARRIED_ON}
+Index("wieldy_runs_running", runs.c.owner, **_carried_on)  # type: ignore[arg-type]
+
+# What each step of a run added. Together they are where the run stands.
+run_steps = Table(
+    "wieldy_run_steps",
+    metadata,
+    Column("run", FreeKey, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("body", SqlText, nullable=False),
+)
+
 states = Table(
     "wieldy_states",
     metadata,

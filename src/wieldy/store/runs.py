@@ -1,0 +1,236 @@
+"""Runs of agents: one row for each, and a row for each step that it has taken."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
+
+from .databases.prepared_statements import insert_new
+from .databases.tables import RUN_STATES, run_steps, runs
+from .store_access import StoreAccess
+
+# In these a run waits for somebody who carries it on.
+_OPEN = ("interrupted", "crashed", "failed", "cancelled")
+
+
+class StoredRun:
+    """A run, as its row has it.
+
+    `state` is one of running, interrupted, crashed, failed, cancelled and done. `request` is
+    what was asked, and `answer` what came of it, both as JSON.
+    """
+
+    __slots__ = (
+        "agent",
+        "answer",
+        "changed_at",
+        "created_at",
+        "error",
+        "id",
+        "parent",
+        "request",
+        "session",
+        "state",
+        "steps",
+    )
+
+    def __init__(self, row: Any) -> None:
+        self.id: str = row.id
+        self.agent: str = row.agent
+        self.session: str | None = row.session
+        self.parent: str | None = row.parent
+        self.state: str = row.state
+        self.steps: int = row.steps
+        self.created_at: float = row.created_at
+        self.changed_at: float = row.changed_at
+        self.request: Any = json.loads(row.request)
+        self.answer: Any = None if row.answer is None else json.loads(row.answer)
+        self.error: str | None = row.error
+
+    def __repr__(self) -> str:
+        return f"StoredRun({self.id!r}, {self.agent!r}, {self.state}, {self.steps} steps)"
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaim:
+    """That somebody carries a run on; `token` is known to nobody else."""
+
+    run: str
+    token: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What is known of a run before its first step."""
+
+    id: str
+    agent: str
+    request: Any
+    session: str | None = None
+    parent: str | None = None
+
+
+class Runs:
+    """The runs of all processes on a store. One process at a time carries a run on."""
+
+    def __init__(self, store: StoreAccess) -> None:
+        self._store = store
+
+    async def begin(self, run: NewRun, body: Any) -> RunClaim:
+        """Write a new run with its first step; gives the claim to go on with it."""
+        opened = await self._store.opened()
+        claim, now = RunClaim(run.id, uuid.uuid4().hex, opened.owner.id), time.time()
+        row = {
+            "id": run.id,
+            "agent": run.agent,
+            "session": run.session,
+            "parent": run.parent,
+            "state": "running",
+            "owner": claim.owner,
+            "claim": claim.token,
+            "steps": 1,
+            "created_at": now,
+            "changed_at": now,
+            "request": json.dumps(run.request),
+        }
+        step = {"run": run.id, "number": 0, "at": now, "body": json.dumps(body)}
+        await self._store.write(lambda connection: _begin(connection, row, step))
+        return claim
+
+    async def save(
+        self, claim: RunClaim, number: int, body: Any, state: str = "running", answer: Any = None
+    ) -> None:
+        """Write a step, and how the run stands after it; `RunTaken` if it is not ours any more."""
+        now = time.time()
+        step = {"run": claim.run, "number": number, "at": now, "body": json.dumps(body)}
+        values = {
+            "state": state,
+            "owner": claim.owner if state == "running" else None,
+            "steps": number + 1,
+            "changed_at": now,
+            "answer": None if answer is None else json.dumps(answer),
+            "error": None,
+        }
+        if not await self._store.write(lambda c: _save(c, claim, step, values)):
+            raise RunTaken(claim.run)
+        self._store.bell.ring(claim.run)
+
+    async def leave(self, claim: RunClaim, state: str, error: str | None = None) -> None:
+        """Let others carry a run on that has no next step here."""
+        await self._store.write(_leaving(claim, state, error))
+        self._store.bell.ring(claim.run)
+
+    def leave_soon(self, claim: RunClaim, state: str, error: str | None = None) -> None:
+        """The same where nothing can be awaited."""
+        self._store.insist(_leaving(claim, state, error))
+
+    async def take(self, run_id: str) -> tuple[StoredRun, RunClaim | None]:
+        """Claim a run to carry it on; one that is done is only given.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunBusy: somebody alive carries it on.
+        """
+        opened = await self._store.opened()
+        found = await self.get(run_id)
+        if found is not None and found.state == "running":
+            await self._store.sweep()
+        claim = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id)
+        row, ours = await self._store.write(lambda connection: _take(connection, claim))
+        if row is None:
+            raise RunNotFound(run_id)
+        if row.state == "running" and not ours:
+            raise RunBusy(run_id)
+        return StoredRun(row), claim if ours else None
+
+    async def get(self, run_id: str) -> StoredRun | None:
+        """The run of this id, or None."""
+        row = await self._store.read(lambda connection: _find(connection, run_id))
+        return None if row is None else StoredRun(row)
+
+    async def steps(self, run_id: str) -> list[Any]:
+        """What the steps of a run have added, in order."""
+        query = select(run_steps.c.body).where(run_steps.c.run == run_id)
+        query = query.order_by(run_steps.c.number)
+        found = await self._store.read(lambda connection: connection.scalars(query).all())
+        return [json.loads(body) for body in found]
+
+    async def list(
+        self,
+        state: str | None = None,
+        agent: str | None = None,
+        session: str | None = None,
+        limit: int | None = 50,
+    ) -> list[StoredRun]:
+        """Runs, the newest first."""
+        if state is not None and state not in RUN_STATES:
+            raise ValueError(f"state is one of {', '.join(RUN_STATES)}, not {state!r}")
+        query = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit)
+        for column, wanted in ((runs.c.state, state), (runs.c.agent, agent)):
+            query = query if wanted is None else query.where(column == wanted)
+        query = query if session is None else query.where(runs.c.session == session)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        return [StoredRun(row) for row in rows]
+
+    async def until(self, run_id: str, done: Callable[[StoredRun], bool]) -> StoredRun:
+        """Wait until a run is as asked for; one whose process is gone has crashed."""
+        with self._store.bell.listening(run_id) as listener:
+            while True:
+                run = await self.get(run_id)
+                if run is None:
+                    raise RunNotFound(run_id)
+                if done(run):
+                    return run
+                if run.state == "running" and await self._store.sweep():
+                    continue
+                await listener.wait()
+
+
+def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:
+    # An attempt whose end nobody heard of may have got through.
+    if connection.execute(insert_new(connection.dialect, runs, row)).first() is not None:
+        connection.execute(insert(run_steps).values(step))
+
+
+def _save(
+    connection: Connection, claim: RunClaim, step: dict[str, Any], values: dict[str, Any]
+) -> bool:
+    """Write a step of a run that is ours; False if it is not."""
+    number = step["number"]
+    mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.steps == number)
+    # The row is ours until the commit: whoever wants to take the run over waits.
+    if connection.execute(update(runs).where(*mine).values(values)).rowcount:
+        connection.execute(insert(run_steps).values(step))
+        return True
+    there = _find(connection, claim.run)
+    return there is not None and (there.claim, there.steps) == (claim.token, number + 1)
+
+
+def _leaving(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:
+    values = {"state": state, "owner": None, "error": error, "changed_at": time.time()}
+    mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.state == "running")
+    statement = update(runs).where(*mine).values(values)
+    return lambda connection: connection.execute(statement).rowcount
+
+
+def _take(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, bool]:
+    """Claim a run that nobody carries on; gives its row as it was, and whether it is ours."""
+    row = _find(connection, claim.run, hold=True)
+    if row is None or row.state not in _OPEN:
+        # An earlier attempt of ours may have got through.
+        return row, row is not None and row.claim == claim.token
+    taken = {"state": "running", "owner": claim.owner, "claim": claim.token}
+    connection.execute(update(runs).where(runs.c.id == claim.run).values(taken))
+    return row, True
+
+
+def _find(connection: Connection, run_id: str, hold: bool = False) -> Row[Any] | None:
+    query = select(runs).where(runs.c.id == run_id)
+    return connection.execute(query.with_for_update() if hold else query).first()
