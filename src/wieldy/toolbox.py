@@ -18,7 +18,7 @@ from wieldy.core.choices import (
 )
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, WieldyError
-from wieldy.core.holdings import Holdings, calling_place
+from wieldy.core.holdings import Holding, Holdings, calling_place
 from wieldy.core.keyword_check import check_options
 from wieldy.core.limits.limits import Limits
 from wieldy.core.limits.result_size import Spill
@@ -497,6 +497,15 @@ class Toolbox(CallControl):
             ValueError: The state can't be used here.
         """
         self.restore(await self._kept().load_state(name), strict)
+
+    def close_with(self, holding: Holding) -> None:
+        """Close something together with the toolbox.
+
+        Args:
+            holding: Connections or files that tools use. They must not lead back to the
+                toolbox, so that a toolbox that is dropped can be collected.
+        """
+        self._holdings.add(holding)
 
     async def close(self) -> None:
         """Close connections, worker threads and the store.

@@ -12,7 +12,7 @@ from tests.names import Names
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, ServiceError, Toolbox
 from wieldy.core.network.addresses import Reach
-from wieldy.openapi.client import Client, HttpRequest
+from wieldy.core.network.http_client import Client, HttpRequest
 from wieldy.openapi.document import Document
 from wieldy.openapi.loading import load_document
 from wieldy.openapi.references import gather_documents

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from wieldy.core.arguments.conversion import parse_json
 from wieldy.core.block import Audio, Image, Resource
 from wieldy.core.errors import ServiceError
+from wieldy.core.network.http_client import HttpResponse
 
-from .client import HttpResponse
 from .document import Node
 from .operation import Operation
 from .operation_arguments import choose_media, is_json, plain_media

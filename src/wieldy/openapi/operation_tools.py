@@ -10,9 +10,9 @@ from wieldy.core.choices import ConflictPolicy, PermissionName
 from wieldy.core.errors import DocumentError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.names import listed_names
+from wieldy.core.network.http_client import Client
 from wieldy.core.tool import Permission, Tool
 
-from .client import Client
 from .document import Document
 from .http_response import output_schema
 from .loading import Source, load_document

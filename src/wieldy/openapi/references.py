@@ -6,8 +6,8 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from wieldy.core.errors import DocumentError
+from wieldy.core.network.http_client import Client, url_origin
 
-from .client import Client, url_origin
 from .document import Document, outward_references
 from .loading import load_address
 

@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from wieldy.core.errors import DocumentError
+from wieldy.core.network.http_client import Client, url_origin
 
-from .client import Client, url_origin
 from .document import Document, Node
 from .operation import Operation
 

@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import quote
 
 from wieldy.core.errors import ServiceError
+from wieldy.core.network.http_client import Client, HttpRequest
 from wieldy.core.secrets.secret import Secret
 
 from .body import write_body
-from .client import Client, HttpRequest
 from .http_response import accepted_types, read_response
 from .operation import TEMPLATE, Operation
 from .operation_arguments import Layout

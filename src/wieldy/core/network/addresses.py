@@ -47,11 +47,14 @@ class Reach:
 
     `leads_on` says that a place of the user's own choice that turns out to be near may
     lead to others that are near. Otherwise only what stands for the same addresses as
-    such a place is reached.
+    such a place is reached. With `anywhere`, near places are as good as far ones.
     """
 
-    def __init__(self, resolve: Resolve | None = None, leads_on: bool = False) -> None:
+    def __init__(
+        self, resolve: Resolve | None = None, leads_on: bool = False, anywhere: bool = False
+    ) -> None:
         self._resolve = resolve or resolve_host
+        self._anywhere = anywhere
         self._leads_on = leads_on
         self._own: dict[str, set[Address]] = {}
 
@@ -61,7 +64,7 @@ class Reach:
 
     def is_own(self, host: str) -> bool:
         """Whether the user chose a host."""
-        return _plain(host) in self._own
+        return self._anywhere or _plain(host) in self._own
 
     def is_near(self, host: str) -> bool:
         """Whether a host is near, by how it is written or by what it was found to stand for."""
@@ -75,7 +78,7 @@ class Reach:
         own = self._own.get(_plain(host))
         if own is not None:
             own.update(addresses)
-        elif is_near_host(host) or any(map(is_near_address, addresses)):
+        elif not self._anywhere and (is_near_host(host) or any(map(is_near_address, addresses))):
             await self._check_same(host, port, addresses)
         return [str(each) for each in addresses]
 

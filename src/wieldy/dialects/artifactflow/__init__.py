@@ -11,6 +11,7 @@ from .artifacts import (
 from .registry import ToolRegistry
 from .tool import BaseTool, ToolParameter, ToolPermission, ToolResult
 from .toolkit import AgentToolkit
+from .web import WebFetchTool, WebSearchTool
 from .xml import ToolCall, ToolPromptGenerator, XMLToolCallParser, parse_tool_calls
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "ToolRegistry",
     "ToolResult",
     "UpdateArtifactTool",
+    "WebFetchTool",
+    "WebSearchTool",
     "XMLToolCallParser",
     "create_artifact_tools",
     "parse_tool_calls",

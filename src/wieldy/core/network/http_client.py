@@ -17,13 +17,15 @@ import httpx2
 from httpcore2 import AsyncNetworkBackend
 
 from wieldy.core.errors import ServiceError
-from wieldy.core.network.addresses import Reach, is_near_url
-from wieldy.core.network.guarded_transport import GuardedTransport
 from wieldy.core.sync import LoopThread
+
+from .addresses import Reach, is_near_url
+from .bounded_body import ENCODINGS, read_body
+from .guarded_transport import GuardedTransport
 
 T = TypeVar("T")
 
-_AGENT = "wieldy"
+_HEADERS = {"User-Agent": "wieldy", "Accept-Encoding": ENCODINGS}
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 60.0
 _FETCH_SECONDS = 120.0
@@ -149,7 +151,7 @@ class _Pool:
         """The answer to a request and to the redirects that may be followed."""
         if self._http is None:
             self._http = httpx2.AsyncClient(
-                timeout=self._timeout, headers={"User-Agent": _AGENT}, transport=self._transport
+                timeout=self._timeout, headers=_HEADERS, transport=self._transport
             )
         for _ in range(_MOST_REDIRECTS + 1):
             # Cookies that an answer sets are not for the next caller.
@@ -192,17 +194,11 @@ async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int
         content=request.content,
         extensions={"target": httpx2.URL(request.url).raw_path},
     ) as answer:
-        chunks, size = [], 0
-        async for chunk in answer.aiter_bytes():
-            size += len(chunk)
-            if size > largest:
-                raise ServiceError(f"the answer is larger than {largest:,} bytes")
-            chunks.append(chunk)
         return HttpResponse(
             answer.status_code,
             answer.reason_phrase,
             {name.lower(): value for name, value in answer.headers.items()},
-            b"".join(chunks),
+            await read_body(answer, largest),
             request.url,
         )
 

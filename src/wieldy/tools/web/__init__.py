@@ -1,0 +1,16 @@
+"""Search the web and read its pages, without being led to places that only we can reach."""
+
+from .search_providers import Bocha, Brave, SearXNG, Tavily
+from .search_result import SearchProvider, SearchQuestion, SearchResult
+from .web_tools import add_web_tools
+
+__all__ = [
+    "Bocha",
+    "Brave",
+    "SearXNG",
+    "SearchProvider",
+    "SearchQuestion",
+    "SearchResult",
+    "Tavily",
+    "add_web_tools",
+]

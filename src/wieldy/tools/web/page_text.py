@@ -1,0 +1,158 @@
+"""What came from an address as text that a model can read: HTML, PDF, JSON and plain text."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+
+from wieldy.core.errors import ServiceError
+
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.ASCII | re.IGNORECASE)
+_HTML = ("text/html", "application/xhtml+xml")
+_TEXT = ("application/xml", "application/javascript", "application/yaml", "application/x-yaml")
+_JSON = ("application/json", "text/json", "application/x-ndjson")
+# How much is looked at to tell what something without a content type is.
+_GLANCE = 1000
+_MOST_PAGES = 1000
+_MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """A page that was read: its title, its text, and whether there would be more."""
+
+    title: str
+    text: str
+    kind: str
+    complete: bool = True
+
+
+def read_page(content: bytes, content_type: str, url: str, most: int) -> PageText:
+    """The text of a page, up to `most` characters of it.
+
+    Raises:
+        ServiceError: It is not something that can be read as text.
+    """
+    kind, charset = _split_type(content_type)
+    read = _find_reader(kind or _guess_kind(content))
+    if read is None:
+        size = f"{len(content):,} bytes"
+        raise ServiceError(f"it is {kind or 'data of an unknown kind'} ({size}), which has no text")
+    page = read(content, charset, url, most)
+    if len(page.text) <= most:
+        return page
+    return PageText(page.title, page.text[:most], page.kind, complete=False)
+
+
+_Reader = Callable[[bytes, str | None, str, int], PageText]
+
+
+def _find_reader(kind: str) -> _Reader | None:
+    if kind in _HTML:
+        return _read_html
+    if kind == "application/pdf":
+        return _read_pdf
+    if kind in _JSON or kind.endswith("+json"):
+        return _read_json
+    if kind.startswith("text/") or kind in _TEXT or kind.endswith("+xml"):
+        return _read_text
+    return None
+
+
+def _split_type(content_type: str) -> tuple[str, str | None]:
+    kind = content_type.partition(";")[0].strip().lower()
+    found = _CHARSET.search(content_type)
+    return kind, found[1] if found else None
+
+
+def _guess_kind(content: bytes) -> str:
+    head = content[:_GLANCE].lstrip().lower()
+    if head.startswith(b"%pdf-"):
+        return "application/pdf"
+    if head.startswith((b"<!doctype html", b"<html")):
+        return "text/html"
+    return "" if b"\0" in head else "text/plain"
+
+
+def _read_html(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+    try:
+        import trafilatura  # noqa: PLC0415 - an extra, and heavy
+    except ImportError as error:
+        raise ServiceError(_MISSING.format(kind="web pages")) from error
+    # A charset that the server names counts; without one the page says it, or its bytes do.
+    source = content if charset is None else _decode(content, charset)
+    about = trafilatura.extract_metadata(source, default_url=url)
+    text = trafilatura.extract(
+        source,
+        url=url,
+        output_format="markdown",
+        include_links=True,
+        include_formatting=True,
+        include_tables=True,
+        include_comments=False,
+        favor_recall=True,
+    )
+    if not text or not text.strip():
+        # Nothing on it looks like an article: all of its text is better than none.
+        text = trafilatura.html2txt(source) or ""
+    return PageText((about and about.title) or "", text.strip(), "html")
+
+
+def _read_pdf(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+    try:
+        from pypdf import PdfReader  # noqa: PLC0415 - an extra, and heavy
+        from pypdf.errors import PyPdfError  # noqa: PLC0415
+    except ImportError as error:
+        raise ServiceError(_MISSING.format(kind="PDF documents")) from error
+    try:
+        document = PdfReader(BytesIO(content))
+        if document.is_encrypted and not document.decrypt(""):
+            raise ServiceError("the PDF document is encrypted, and nobody has its password here")
+        title = str((document.metadata and document.metadata.title) or "")
+        parts: list[str] = []
+        size = 0
+        for number, page in enumerate(document.pages, start=1):
+            if size > most or number > _MOST_PAGES:
+                return PageText(title, "\n\n".join(parts), "pdf", complete=False)
+            parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
+            size += len(parts[-1])
+    except (PyPdfError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        # A broken document breaks the reader in many ways.
+        said = str(error)[:200] or type(error).__name__
+        raise ServiceError(f"the PDF document can't be read: {said}") from error
+    except RecursionError as error:
+        raise ServiceError("the PDF document is nested too deeply to be read") from error
+    return PageText(title, "\n\n".join(parts), "pdf")
+
+
+def _read_json(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+    text = _decode(content, charset)
+    try:
+        # Such as it is where indenting it would only make it longer than what is shown.
+        shown = (
+            text if len(text) > most else json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        )
+    except (ValueError, RecursionError):
+        shown = text
+    return PageText("", shown, "json")
+
+
+def _read_text(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+    return PageText("", _decode(content, charset), "text")
+
+
+def _decode(content: bytes, charset: str | None) -> str:
+    """Text in the charset that was named, in UTF-8, or in whatever its bytes look like."""
+    for name in (charset, "utf-8-sig"):
+        if name is not None:
+            try:
+                return content.decode(name)
+            except (LookupError, ValueError):
+                continue
+    try:
+        from charset_normalizer import from_bytes  # noqa: PLC0415 - comes with the extra
+    except ImportError:
+        return content.decode("latin-1")
+    best = from_bytes(content[:100_000]).best()
+    return content.decode(best.encoding if best is not None else "latin-1", "replace")

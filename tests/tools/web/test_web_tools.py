@@ -1,0 +1,394 @@
+"""`web_search` and `web_fetch`: against a real server, and against addresses of attackers."""
+
+import gzip
+import io
+import json
+import zlib
+from typing import Any
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from tests.openapi.api import Api
+from wieldy import Secret, Status, Toolbox
+from wieldy.tools.web.search_providers import Bocha, Brave, SearXNG, Tavily
+from wieldy.tools.web.search_result import SearchProvider, check_question
+from wieldy.tools.web.web_tools import add_web_tools
+
+ARTICLE = """<!doctype html><html><head><title>On whales</title></head><body>
+<nav><a href="/x">menu</a></nav><article><h1>On whales</h1>
+<p>The blue whale is the largest animal that has ever lived, as far as anybody knows today.</p>
+<ul><li>It eats krill</li><li>It sings</li></ul></article>
+<script>alert(1)</script></body></html>"""
+
+
+async def fetch(*urls: str, box: Toolbox | None = None, **options: Any) -> list[dict[str, Any]]:
+    """The pages of some addresses, of which one at least is read."""
+    async with box or web_box() as own:
+        pages: list[dict[str, Any]] = (
+            await own.call("web_fetch", {"url_list": list(urls), **options})
+        ).unwrap()
+        return pages
+
+
+def web_box(**options: Any) -> Toolbox:
+    box = Toolbox()
+    add_web_tools(box, **{"allow_private": True, **options})
+    return box
+
+
+async def refusal(*urls: str, **options: Any) -> str:
+    """What is said where no page is read."""
+    async with web_box(**options) as box:
+        outcome = await box.call("web_fetch", {"url_list": list(urls)})
+        assert outcome.status is Status.ERROR
+        return outcome.text
+
+
+async def test_a_page_is_read_as_markdown_without_its_menu(site: Api) -> None:
+    site.answer("/whales", 200, ARTICLE, Content_Type="text/html; charset=utf-8")
+
+    [page] = await fetch(f"{site.url}/whales")
+
+    assert page["title"] == "On whales"
+    assert "largest animal" in page["content"]
+    assert "- It eats krill" in page["content"]
+    assert "alert" not in page["content"]
+
+
+async def test_pages_come_in_the_order_of_their_addresses_with_their_errors(site: Api) -> None:
+    site.answer("/a", 200, "first", Content_Type="text/plain")
+    site.answer("/b", 404, "gone")
+    site.answer("/c", 200, '{"n":1}', Content_Type="application/json")
+
+    pages = await fetch(f"{site.url}/a", f"{site.url}/b", f"{site.url}/c", "ftp://x/y")
+
+    assert [page.get("content") for page in pages] == ["first", None, '{\n  "n": 1\n}', None]
+    assert pages[1]["status"] == 404
+    assert "404" in pages[1]["error"]
+    assert "http://" in pages[3]["error"]
+
+
+async def test_a_long_page_is_cut_and_says_so(site: Api) -> None:
+    site.answer("/long", 200, "x" * 30_000, Content_Type="text/plain")
+
+    [page] = await fetch(f"{site.url}/long", max_content_length=100)
+
+    assert page["content"].startswith("x" * 100 + "\n\n[truncated after 100")
+    assert page["truncated"] is True
+
+
+def pdf(*texts: str) -> bytes:
+    """A document with one line of text on each page."""
+    writer = PdfWriter()
+    for text in texts:
+        page = writer.add_blank_page(300, 300)
+        font = DictionaryObject(
+            {
+                NameObject("/Type"): NameObject("/Font"),
+                NameObject("/Subtype"): NameObject("/Type1"),
+                NameObject("/BaseFont"): NameObject("/Helvetica"),
+            }
+        )
+        fonts = DictionaryObject({NameObject("/F1"): writer._add_object(font)})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    held = io.BytesIO()
+    writer.write(held)
+    return held.getvalue()
+
+
+async def test_a_pdf_document_is_read_page_by_page(site: Api) -> None:
+    site.answer("/doc", 200, pdf("One whale", "Two whales"), Content_Type="application/pdf")
+
+    [page] = await fetch(f"{site.url}/doc")
+
+    assert page["content"] == "[page 1]\nOne whale\n\n[page 2]\nTwo whales"
+
+
+async def test_a_document_without_a_type_is_told_by_how_it_begins(site: Api) -> None:
+    site.answer("/doc", 200, pdf("One whale"))
+    site.answer("/page", 200, ARTICLE)
+
+    pages = await fetch(f"{site.url}/doc", f"{site.url}/page")
+
+    assert "One whale" in pages[0]["content"]
+    assert "krill" in pages[1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "said"),
+    [
+        (b"%PDF-1.7 nonsense", "application/pdf", "PDF document can't be read"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "image/png", "it is image/png"),
+        (b"\0\1\2\3", "", "data of an unknown kind"),
+    ],
+    ids=["broken PDF", "picture", "bytes"],
+)
+async def test_what_has_no_text_is_refused(
+    site: Api, body: bytes, content_type: str, said: str
+) -> None:
+    site.answer("/x", 200, body, Content_Type=content_type)
+
+    assert said in await refusal(f"{site.url}/x")
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"),
+    [
+        ("Größe".encode("latin-1"), "text/plain; charset=iso-8859-1"),
+        ("Größe".encode(), "text/plain"),
+        ("\ufeffGröße".encode(), "text/plain; charset=nonsense"),
+        ("Größe".encode("utf-16"), "text/plain; charset=utf-16"),
+    ],
+)
+async def test_text_is_read_in_its_charset(site: Api, content: bytes, content_type: str) -> None:
+    site.answer("/x", 200, content, Content_Type=content_type)
+
+    [page] = await fetch(f"{site.url}/x")
+
+    assert page["content"] == "Größe"
+
+
+@pytest.mark.parametrize(
+    ("packed", "encoding"),
+    [
+        (gzip.compress(b"plain words"), "gzip"),
+        (zlib.compress(b"plain words"), "deflate"),
+        (zlib.compress(b"plain words")[2:-4], "deflate"),
+        (gzip.compress(gzip.compress(b"plain words")), "gzip, gzip"),
+        (b"plain words", "identity"),
+    ],
+    ids=["gzip", "zlib", "raw deflate", "twice", "identity"],
+)
+async def test_packed_pages_are_unpacked(site: Api, packed: bytes, encoding: str) -> None:
+    site.answer("/x", 200, packed, Content_Type="text/plain", Content_Encoding=encoding)
+
+    [page] = await fetch(f"{site.url}/x")
+
+    assert page["content"] == "plain words"
+
+
+@pytest.mark.parametrize(
+    ("packed", "encoding", "said"),
+    [
+        (gzip.compress(b"\0" * 50_000_000), "gzip", "larger than 10,000,000 bytes"),
+        (gzip.compress(gzip.compress(b"\0" * 50_000_000)), "gzip, gzip", "larger than 10,000,000"),
+        (b"\x0b\x02\x80", "br", "which was not asked for"),
+        (b"x", "gzip, gzip, gzip", "which was not asked for"),
+        (b"no such thing", "gzip", "can't be unpacked"),
+    ],
+    ids=["bomb", "bomb in a bomb", "brotli", "three times", "not packed"],
+)
+async def test_a_packing_that_would_grow_or_is_unknown_is_refused(
+    site: Api, packed: bytes, encoding: str, said: str
+) -> None:
+    site.answer("/x", 200, packed, Content_Type="text/plain", Content_Encoding=encoding)
+
+    assert said in await refusal(f"{site.url}/x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://localhost/",
+        "http://127.0.0.1./",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[64:ff9b::7f00:1]/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://user@192.168.0.1/",
+        "http://0/",
+    ],
+)
+async def test_a_near_address_is_refused(url: str) -> None:
+    assert "on this machine or its network" in await refusal(url, allow_private=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "javascript:alert(1)", "http://", "", "gopher://x", "//x/y"]
+)
+async def test_what_is_no_web_address_is_refused(url: str) -> None:
+    assert "http:// or https://" in await refusal(url)
+
+
+async def test_a_page_that_is_too_large_is_refused(site: Api) -> None:
+    site.answer("/x", 200, b"x" * 5_000, Content_Type="text/plain")
+
+    assert "larger than 1,000 bytes" in await refusal(f"{site.url}/x", max_bytes=1_000)
+
+
+async def test_redirects_are_followed_a_few_times(site: Api) -> None:
+    site.answer("/a", 302, Location="/b")
+    site.answer("/b", 200, "here", Content_Type="text/plain")
+    site.answer("/ring", 302, Location="/ring")
+
+    [page, ring] = await fetch(f"{site.url}/a", f"{site.url}/ring")
+
+    assert page["content"] == "here"
+    assert "redirected more than" in ring["error"]
+
+
+async def test_robots_are_kept_to_where_that_is_wanted(site: Api) -> None:
+    site.answer("/robots.txt", 200, "User-agent: *\nDisallow: /private\n")
+    site.answer("/private/x", 200, "secret", Content_Type="text/plain")
+    site.answer("/open", 200, "open", Content_Type="text/plain")
+
+    kept = await fetch(f"{site.url}/private/x", f"{site.url}/open", box=web_box(robots=True))
+    [free] = await fetch(f"{site.url}/private/x")
+
+    assert "robots.txt" in kept[0]["error"]
+    assert kept[1]["content"] == "open"
+    assert free["content"] == "secret"
+
+
+@pytest.mark.parametrize(("status", "allowed"), [(404, True), (403, False), (500, True)])
+async def test_robots_that_are_not_there_forbid_nothing(
+    site: Api, status: int, allowed: bool
+) -> None:
+    site.answer("/robots.txt", status, "")
+    site.answer("/x", 200, "open", Content_Type="text/plain")
+    site.answer("/y", 200, "open", Content_Type="text/plain")
+
+    async with web_box(robots=True) as box:
+        outcome = await box.call("web_fetch", {"url_list": [f"{site.url}/x", f"{site.url}/y"]})
+
+    assert outcome.ok is allowed
+
+
+FOUND = [{"title": "Whales", "url": "https://whales.example/", "summary": "Large animals"}]
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer", "asked"),
+    [
+        (
+            lambda url: Bocha("key-of-bocha", f"{url}/search"),
+            {"data": {"webPages": {"value": [
+                {"name": "Whales", "url": "https://whales.example/", "summary": "Large animals"},
+                {"name": "No address"},
+            ]}}},
+            '"freshness": "oneWeek"',
+        ),
+        (
+            lambda url: SearXNG(url),
+            {"results": [
+                {"title": "Whales", "url": "https://whales.example/", "content": "Large animals"}
+            ]},
+            "time_range=week",
+        ),
+        (
+            lambda url: Brave(Secret("key-of-brave"), f"{url}/search"),
+            {"web": {"results": [
+                {"title": "Whales", "url": FOUND[0]["url"], "description": "Large animals"}
+            ]}},
+            "freshness=pw",
+        ),
+        (
+            lambda url: Tavily("key-of-tavily", f"{url}/search"),
+            {"results": [
+                {"title": "Whales", "url": "https://whales.example/", "content": "Large animals"}
+            ]},
+            '"time_range": "week"',
+        ),
+    ],
+    ids=["bocha", "searxng", "brave", "tavily"],
+)  # fmt: skip
+async def test_each_service_is_asked_in_its_own_way(
+    site: Api, provider: Any, answer: Any, asked: str
+) -> None:
+    site.answer("/search", 200, json.dumps(answer), Content_Type="application/json")
+    async with web_box(search=provider(site.url)) as box:
+        found = await box.call("web_search", {"query": "whales", "freshness": "oneWeek"})
+
+    assert found.unwrap() == FOUND
+    assert asked in site.last["query"] + site.last["body"]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "does not know the key"),
+        (403, "lacks the right or the credit"),
+        (429, "asked too often"),
+        (500, "answered with 500"),
+    ],
+)
+async def test_refusals_of_a_service_are_told_apart(site: Api, status: int, said: str) -> None:
+    site.answer("/search", status, "no")
+    async with web_box(search=Bocha("key-of-bocha", f"{site.url}/search")) as box:
+        outcome = await box.call("web_search", {"query": "whales"})
+
+    assert outcome.status is Status.ERROR
+    assert said in outcome.text
+    assert "key-of-bocha" not in outcome.text
+
+
+async def test_a_service_without_a_key_says_how_to_give_it_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("BOCHA_API_KEY", raising=False)
+    async with web_box() as box:
+        outcome = await box.call("web_search", {"query": "whales"})
+
+    assert "BOCHA_API_KEY" in outcome.text
+
+
+@pytest.mark.parametrize(
+    "answer", ["not JSON", "[]", '{"data": 3}', '{"data": {"webPages": {"value": [null, 3]}}}']
+)
+async def test_a_strange_answer_of_a_service_breaks_nothing(site: Api, answer: str) -> None:
+    site.answer("/search", 200, answer, Content_Type="application/json")
+    async with web_box(search=Bocha("key-of-bocha", f"{site.url}/search")) as box:
+        outcome = await box.call("web_search", {"query": "whales"})
+
+    assert outcome.value == [] or "not JSON" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("query", "freshness", "count", "said"),
+    [
+        ("  ", "noLimit", 3, "query is empty"),
+        ("x", "lately", 3, "freshness is one of"),
+        ("x", "2026-02-30..2026-03-01", 3, "freshness is one of"),
+        ("x", "2026-03-02..2026-03-01", 3, "freshness is one of"),
+        ("x", "noLimit", 51, "count is 1 to 50"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(
+    query: str, freshness: str, count: int, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        check_question(query, freshness, count)
+
+
+async def test_a_range_of_days_reaches_the_service(site: Api) -> None:
+    site.answer("/search", 200, "{}", Content_Type="application/json")
+    services: list[SearchProvider] = [
+        Bocha("key-of-bocha", f"{site.url}/search"),
+        Brave("key-of-brave", f"{site.url}/search"),
+        Tavily("key-of-tavily", f"{site.url}/search"),
+    ]
+    for service in services:
+        async with web_box(search=service) as box:
+            await box.call("web_search", {"query": "x", "freshness": "2026-01-01..2026-01-31"})
+
+    asked = [each["query"] + each["body"] for each in site.asked]
+    assert "2026-01-01..2026-01-31" in asked[0]
+    assert "2026-01-01to2026-01-31" in asked[1]
+    assert '"end_date": "2026-01-31"' in asked[2]
+
+
+def test_the_tools_read_only_and_run_without_asking() -> None:
+    box = web_box()
+
+    assert [(t.name, t.read_only, t.open_world) for t in box] == [
+        ("web_search", True, True),
+        ("web_fetch", True, True),
+    ]
