@@ -1,4 +1,4 @@
-"""Run again what a crash left open, where that does no harm or a person asks for it."""
+"""Run the calls that a crash left open, if that is safe or a person asks for it."""
 
 import asyncio
 import time
@@ -33,14 +33,14 @@ class CrashRecovery:
     by: str | None
 
     async def run_left(self, unknown: bool) -> list[Outcome]:
-        """Run what was approved and never started; with `unknown`, also what does no harm twice."""
+        """Run approved calls that never started and, with `unknown`, those that may run twice."""
         await self.store.sweep()
         entries = _readable(await self.store.read(_left_open if unknown else _approved))
         chosen = [e for e in entries if _obstacle(e, self.desk, False) is None]
         return list(await asyncio.gather(*map(self._run, chosen)))
 
     async def run_named(self, ids: Sequence[str]) -> list[Outcome]:
-        """Run calls that a person named, and give each one's outcome."""
+        """Run the calls that a person named; returns an outcome for each."""
         await self.store.sweep()
         entries = [await self.store.entry(call_id) for call_id in ids]
         return list(await asyncio.gather(*map(self._run_asked, entries)))
@@ -62,7 +62,7 @@ class CrashRecovery:
 
 
 def _agreed(entry: Entry, by: str | None) -> Call:
-    """The call with a decision on it: who names a call agrees that it runs."""
+    """The call with a decision: the person who named the call agrees that it runs."""
     call = entry.call
     if call.decision is not None:
         return call
@@ -91,14 +91,14 @@ _FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))
 
 
 def _left_open(connection: Connection) -> list[Row[Any]]:
-    return _found(connection, or_(calls.c.state == "unknown", _FREE))
+    return _find_waiting(connection, or_(calls.c.state == "unknown", _FREE))
 
 
 def _approved(connection: Connection) -> list[Row[Any]]:
-    return _found(connection, _FREE)
+    return _find_waiting(connection, _FREE)
 
 
-def _found(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
+def _find_waiting(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
     query = select(calls).where(IS_WAITING, condition).order_by(calls.c.proposed_at)
     return list(connection.execute(query).all())
 
@@ -109,6 +109,6 @@ def _readable(rows: list[Row[Any]]) -> list[Entry]:
         try:
             found.append(read_entry(row))
         except CorruptRow:
-            # It stays in the ledger for a person; `ledger.list` shows it.
+            # The row stays in the ledger, and `ledger.list` shows it to a person.
             continue
     return found

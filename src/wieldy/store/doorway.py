@@ -1,4 +1,4 @@
-"""The way into a database: opened when it is first needed, closed, and opened again."""
+"""Open a database when it is first needed, close it, and open it again."""
 
 import asyncio
 import threading
@@ -16,10 +16,9 @@ _inherited: list[Opened] = []
 
 
 class Doorway:
-    """Shared by every loop and thread of a process.
+    """Opens and closes a store's database, for every loop and thread of a process.
 
-    It knows nothing of the store whose database it is, and can therefore be closed when
-    that is gone.
+    It does not refer to the store, and can therefore be closed when the store is gone.
     """
 
     kind = "an open store"
@@ -28,14 +27,14 @@ class Doorway:
         self._url = url
         self._durability = durability
         self._pruning = pruning
-        # The opened store, while it is.
+        # The opened store, while it is open.
         self.in_use: Opened | None = None
         self.renew()
 
     def renew(self) -> None:
-        """Start anew; a forked child has none of its parent's threads and must not use its files.
+        """Start again in a forked child, which must not use its parent's threads and files.
 
-        It must not close them either, so what it inherited is kept and never touched.
+        The child must not close those files either, so it keeps what it inherited, untouched.
         """
         if self.in_use is not None:
             _inherited.append(self.in_use)
@@ -44,7 +43,7 @@ class Doorway:
         self.in_use = None
 
     async def opened(self) -> Opened:
-        """The opened store; the first who asks opens it."""
+        """The opened store; the first caller opens it."""
         opened = self.in_use
         if opened is not None:
             return opened
@@ -61,13 +60,13 @@ class Doorway:
         return self._opening is not None
 
     async def close(self) -> None:
-        """Let go of the database; the next call opens it again."""
+        """Close the database; the next call opens it again."""
         with self._lock:
             opening, self.in_use, self._opening = self._opening, None, None
         opened = None
         if opening is not None:
             with suppress(Exception):
-                # Why it could not be opened is said to those who asked for it.
+                # If opening failed, those who asked for it get the error.
                 opened = await asyncio.wrap_future(opening)
         if opened is not None:
             await asyncio.to_thread(opened.close)
@@ -82,7 +81,7 @@ class Doorway:
             try:
                 error.add_note(f"The store in use is {shown_address(self._url)}.")
             finally:
-                # Somebody waits for this, whatever else happens.
+                # Callers wait for this future, so it is answered whatever happens.
                 opening.set_exception(error)
             return
         with self._lock:

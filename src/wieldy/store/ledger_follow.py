@@ -12,11 +12,11 @@ from .ledger_entry import Entry, read_entry_or_say
 from .ledger_pages import CallFilter
 from .store_access import StoreAccess
 
-# A row says when its change was made, and is seen when that is committed. This far apart, and
-# as far as two clocks may differ, the two can be for a call that was never seen open.
+# A row has the time of its change, but is visible only after the commit. The two times, and the
+# clocks of two processes, may be this far apart for a call that was never seen open.
 _OVERLAP = 60.0
-# How long after a timeout the end of the abandoned function is waited for, and how long
-# before that the call may have been proposed.
+# How long after a timeout the end of the abandoned function is expected, and how long before it
+# the call may have been proposed.
 _LATE = 3600.0
 _LONGEST_TURN = 24 * 3600.0
 _FIRST_PAUSE = 0.1
@@ -25,7 +25,7 @@ _AT_ONCE = 500
 
 
 class _Mark(NamedTuple):
-    """What a change of a row shows in."""
+    """The columns that differ when a row has changed."""
 
     state: str
     decided_at: float | None
@@ -34,7 +34,7 @@ class _Mark(NamedTuple):
     late: bool
 
     def settled(self, now: float) -> bool:
-        """Whether the row will not change any more."""
+        """Whether the row can't change any more."""
         abandoned = self.state == "timeout" and not self.late
         return self.state not in OPEN and not (abandoned and (self.ended_at or 0) > now - _LATE)
 
@@ -50,10 +50,10 @@ _MARKS = select(
 
 
 class Following:
-    """One reader of the ledger who wants every change, and where it has got to.
+    """One reader of the ledger who wants every change, with its position.
 
-    A call is known by its mark from when its row appears until it can't change any more,
-    so that a look asks for what has appeared and for what is open, and for nothing else.
+    A call's mark is kept from when its row appears until it can't change any more. Each look
+    then asks only for new rows and for open ones.
     """
 
     def __init__(self, store: StoreAccess, asked: CallFilter) -> None:
@@ -64,7 +64,7 @@ class Following:
         self._commit: object = None
 
     async def entries(self, last: int) -> AsyncIterator[Entry]:
-        """The newest calls, the oldest of them first, and then all that changes."""
+        """The newest calls, the oldest of them first, and then every change."""
         newest = self._asked.newest.limit(last)
         for row in await self._store.read(lambda connection: self._begin(connection, newest)):
             yield read_entry_or_say(row)
@@ -77,7 +77,7 @@ class Following:
                 yield read_entry_or_say(row)
 
     def _begin(self, connection: Connection, newest: Select[Any]) -> list[Row[Any]]:
-        """The newest rows; all that was there before them counts as seen."""
+        """The newest rows; all earlier rows count as seen."""
         self._looked = time.time()
         abandoned = calls.c.proposed_at >= self._looked - _LATE - _LONGEST_TURN
         before = (IS_RUNNING, and_(in_state("timeout"), abandoned))
@@ -87,7 +87,7 @@ class Following:
         return [*reversed(rows)]
 
     def _look(self, connection: Connection) -> list[Row[Any]]:
-        """The rows that are not as they were last seen."""
+        """The rows that changed since they were last seen."""
         began, known, commit = time.time(), self._seen, _last_commit(connection)
         if commit == self._commit:
             self._looked = began
@@ -95,14 +95,14 @@ class Following:
         marks = self._marks(connection)
         changed = [call_id for call_id, mark in marks.items() if known.get(call_id) != mark]
         rows = [*_with_ids(connection, select(calls), changed)]
-        # Each statement sees what is there when it begins: a row may be newer than its mark.
+        # Each statement has its own snapshot, so a row may be newer than its mark.
         self._seen, self._looked, self._commit = marks | _marked(rows), began, commit
         return sorted(rows, key=_moment)
 
     def _marks(self, connection: Connection, *others: ColumnElement[bool]) -> dict[str, _Mark]:
-        """How the calls stand that have appeared lately, wait, or may still change."""
+        """The marks of calls that are new, wait, or may still change."""
         since = self._looked - _OVERLAP
-        # Several statements: for each there is an index.
+        # Several statements are used, because each has an index.
         found: dict[str, _Mark] = {}
         conditions: tuple[Any, ...] = (*others, IS_WAITING, *appeared_since(since))
         for condition in conditions:
@@ -117,10 +117,10 @@ class Following:
 
 
 def _last_commit(connection: Connection) -> object:
-    """A sign that is the same until something is committed; to ask for it reads no row."""
+    """A value that changes with each commit, and is found without reading a row."""
     if connection.dialect.name == "postgresql":
         return connection.scalar(text("SELECT txid_current_snapshot()::text"))
-    # It says whether others have committed since this very connection was last asked.
+    # The number changes when another connection has committed since this one last asked.
     version = connection.exec_driver_sql("PRAGMA data_version").scalar()
     return connection.connection.driver_connection, version
 

@@ -1,4 +1,4 @@
-"""Which recorded calls are asked for, and reading them page by page, the newest first."""
+"""Filter recorded calls, and read them page by page, the newest first."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .databases.tables import NEWEST_FIRST, calls, in_state, of_tool
 from .row_values import STATES
 from .store_access import StoreAccess
 
-# A page ends at either: rows may be of any size.
+# A page ends at either limit, because rows may be of any size.
 _MOST_ROWS = 500
 _MOST_CHARACTERS = 4_000_000
 _AT_ONCE = 16
@@ -23,7 +23,7 @@ _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "reque
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """Which calls are asked for; `status` is a state of the row."""
+    """A filter for recorded calls; `status` is a state of the row."""
 
     status: Status | str | None = None
     tool: str | None = None
@@ -37,7 +37,7 @@ class CallFilter:
 
     @property
     def conditions(self) -> list[ColumnElement[bool]]:
-        """The same as a database is asked, so that it uses the index that there is."""
+        """The filter as conditions for which the database has an index."""
         wanted = [] if self.status is None else [in_state(str(self.status))]
         wanted += self.belongs
         if self.since is not None:
@@ -48,7 +48,7 @@ class CallFilter:
 
     @property
     def belongs(self) -> list[ColumnElement[bool]]:
-        """The part of it that never changes for a call: its tool and its session."""
+        """The conditions that never change for a call: its tool and its session."""
         wanted = [] if self.tool is None else [of_tool(self.tool)]
         return wanted if self.session is None else [*wanted, calls.c.session == self.session]
 
@@ -59,7 +59,7 @@ class CallFilter:
 
 
 async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Row[Any]]:
-    """The rows that are asked for, read page by page: what is held does not grow."""
+    """The rows that match, read page by page, so that memory does not grow."""
     last: Row[Any] | None = None
     while True:
         query = asked.newest if last is None else asked.newest.where(_after(last))
@@ -72,9 +72,9 @@ async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Ro
 
 
 def _after(row: Row[Any]) -> ColumnElement[bool]:
-    """What comes after a row, the newest first."""
+    """The condition for the rows after this one, the newest first."""
     earlier = or_(calls.c.proposed_at < row.proposed_at, calls.c.id < row.id)
-    # By the first condition the index is entered; alternatives would not be looked up in it.
+    # The first condition lets the database use the index; an OR alone would not.
     return and_(calls.c.proposed_at <= row.proposed_at, earlier)
 
 

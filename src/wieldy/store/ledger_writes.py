@@ -1,4 +1,4 @@
-"""What is known of a call while it runs, and what is written when it starts and ends."""
+"""What is known about a recorded call while it runs, and what is written at its start and end."""
 
 import time
 from contextlib import suppress
@@ -27,18 +27,18 @@ from .row_values import (
     written_outcome,
 )
 
-# Longer text takes long to write, too.
+# Longer text would take long to write.
 _BRIEF = 50_000
 _MOST_REFUSED = 100_000
 
 
 class Record:
-    """What is known of a call's row while it runs."""
+    """What is known about a call's row while the call runs."""
 
     __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
 
     def __init__(self, call: Call) -> None:
-        # What has neither a key nor an id that anybody knows can't have been made before.
+        # A call with a new id and without a key can't have been made before.
         self.id, unknown = call.named()
         self.is_new = unknown and call.idempotency_key is None
         self.proposed_at = time.time()
@@ -49,18 +49,18 @@ class Record:
         self.repeated = False
 
     def leave(self) -> None:
-        """It does not run any more, and its row says so."""
+        """Note that the call no longer runs, and that its row says so."""
         if self.owner is not None:
             self.owner.end(self)
 
     def give_up(self) -> None:
-        """It does not run any more, and nobody can write that."""
+        """Note that the call no longer runs, and that this can't be written."""
         if self.owner is not None:
             self.owner.give_up(self)
 
 
 def digest_without_secrets(run: Run) -> str:
-    """A digest of the arguments without their secrets, to know a repeated call by."""
+    """A digest of the arguments without their secrets, to recognise a repeated call."""
     return digest_of(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
 
 
@@ -84,7 +84,7 @@ def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transition
 
 
 def _circumstances(run: Run) -> dict[str, str]:
-    """What only some calls say when they start."""
+    """The columns that only some calls have at their start."""
     call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
     said = {
         "asked": None if call.idempotency_key is None else digest_without_secrets(run),
@@ -102,7 +102,7 @@ def _circumstances(run: Run) -> dict[str, str]:
 
 
 class Ending(Write):
-    """How a call ended, also one that has no row yet."""
+    """The end of a call, which may have no row yet."""
 
     __slots__ = ("_outcome", "_record", "_run")
     done = True
@@ -122,7 +122,7 @@ class Ending(Write):
 
     @property
     def operation(self) -> Operation[bool]:
-        """What writes it, by whether the call has a row; whether that says so then."""
+        """The operation that writes the end; returns whether the row now says so."""
         return self if self._record.started_at is not None else self.otherwise
 
     def otherwise(self, connection: Connection) -> bool:
@@ -136,7 +136,7 @@ class Ending(Write):
             transitions.refuse_approved(connection, run.call.id, ended)
         row = {**call_columns(run.call), **self._asked(), **ended}
         if row["state"] != "ok":
-            # It uses up its key only if it has a value.
+            # Only a call with a value uses up its key.
             row["idempotency_key"] = None
         entered = None if isinstance(self._outcome.error, NotRecorded) else begun
         transitions.put({**row, "started_at": entered})(connection)
@@ -149,14 +149,14 @@ class Ending(Write):
         self._record.give_up()
 
     def _asked(self) -> dict[str, Any]:
-        """What was asked for, in a row that was not written when it started."""
+        """The columns of the request, for a call whose row was not written at its start."""
         run = self._run
         row: dict[str, Any] = {"proposed_at": self._record.proposed_at, "reason": run.because}
         tool = getattr(run, "tool", None)
         if tool is None:
             return row
         row.update(tool=tool.name, fingerprint=tool.fingerprint)
-        # What was sent to a tool with secrets, and not understood, may hold one anywhere.
+        # Arguments that were not accepted may hold a secret anywhere, if the tool takes secrets.
         if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
             sent = run.call.arguments if run.accepted is None else run.accepted
             write = argument_columns if "values" in vars(run) else _refused_columns
@@ -165,12 +165,12 @@ class Ending(Write):
 
 
 def _refused_columns(sent: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """Arguments that were not accepted; nobody runs them, so that a beginning is enough."""
+    """Arguments that were not accepted, cut to their beginning, because they never run."""
     if isinstance(sent, str) and len(sent) <= _MOST_REFUSED:
         with suppress(ValueError):
             sent = from_column(sent)
     kept = None if isinstance(sent, str) else argument_columns(sent, secrets)
-    # Covered before it is cut: half a secret would not be known as one.
+    # Secrets are covered before the cut, because half a secret would not be recognised.
     whole = redact_text(sent, secrets) if kept is None else kept["arguments"]
     if len(whole) <= _MOST_REFUSED:
         return kept or argument_columns(sent, secrets)

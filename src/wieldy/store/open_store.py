@@ -22,18 +22,18 @@ from .process_owner import PULSE_SECONDS, ProcessOwner
 from .pruning import Pruning, Step, claim_pruning, give_back
 
 T = TypeVar("T")
-# Ends of calls that ran come first and are few: nothing starts while nothing can be written.
+# Few ends are owed at a time, because no call starts while nothing can be written.
 _MOST_OWED = 10_000
 _RETRY_SECONDS = 1.0
 _log = logging.getLogger("wieldy")
 
 
 class StoreClosed(StoreUnavailable):
-    """It was closed before anything was handed in."""
+    """Raised if the store was closed before the operation was submitted."""
 
 
 class Opened:
-    """What there is only after a store was opened. Made on a thread that may block."""
+    """An opened store. It is made on a thread that may block."""
 
     def __init__(self, url: URL, durability: str, pruning: Pruning) -> None:
         self.owner = ProcessOwner()
@@ -56,7 +56,7 @@ class Opened:
         self._pulse.start()
 
     async def write(self, operation: Operation[T]) -> T:
-        """Run it and answer when it is durable; concurrent writers share a commit."""
+        """Run an operation, and return when it is durable; concurrent writers share a commit."""
         database = self.database
         if database.quiet and perf_counter() > database.gives_way_at:
             await database.give_way()
@@ -69,14 +69,14 @@ class Opened:
         return await future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
-        """Run it beside the writer."""
+        """Run an operation beside the writer."""
         with self._lock:
             if self._closed:
                 raise _closed()
             return self.database.read(operation)
 
     def insist(self, operation: Operation[Any]) -> None:
-        """Run it soon, from any thread, and again until it gets through."""
+        """Run an operation soon, and again until it succeeds. From any thread."""
 
         def look(done: "Future[Any]") -> None:
             error = done.exception()
@@ -90,27 +90,27 @@ class Opened:
         self._submit(StoreJob(operation, future))
 
     def owe(self, operation: Operation[Any]) -> None:
-        """Try an operation again, every second, until it gets through."""
+        """Try an operation again every second, until it succeeds."""
         if len(self._owed) < _MOST_OWED:
             self._owed.append(operation)
             self._stirred.set()
         else:
             _tell(operation, False)
-            _log.error("The store has not been written for long; the end of a call is given up")
+            _log.error("The store can't be written for long; the end of a call is not recorded")
 
     def close(self) -> None:
-        """Say goodbye and let go. It blocks."""
+        """Remove this process from the owners and close the database. It blocks."""
         self._closing.set()
         self._stirred.set()
         self._pulse.join()
         with self._lock:
-            # Whoever starts a call from now on must find another owner, not one who has left.
+            # A call that starts from now on must not use this owner, which is about to leave.
             self._closed = True
         self.database.leave_to_writer()
         self._pay()
         if self._prunable:
             self._gets_through(give_back)
-        # Who can't say goodbye is found dead later.
+        # If the owner can't be removed now, others find it dead later.
         self._gets_through(self.owner.leave)
         self.database.close()
 
@@ -119,7 +119,7 @@ class Opened:
         return self._sign(connection)
 
     def _sign(self, connection: Connection) -> bool:
-        """Say that we are here, and find who is not; whether it is for us to prune now."""
+        """Write our pulse, and sweep dead owners; returns whether it is our turn to prune."""
         self.owner.beat(connection)
         self.owner.sweep(connection)
         return self._pruning.due_by_itself and claim_pruning(connection)
@@ -143,14 +143,16 @@ class Opened:
                 self._stirred.set()
 
     def _prune(self) -> None:
-        """Remove what need not be kept, step by step, until the next pulse is near."""
+        """Prune step by step, until the next pulse is near."""
         until = time.monotonic() + PULSE_SECONDS / 2
         while self._prunable and not self._closing.is_set() and time.monotonic() < until:
             try:
                 removed = self._wait_for(self._prunable[0][1])
             except Exception:
-                # Without a pulse others would take us for dead.
-                _log.warning("The store could not be pruned; it is tried again", exc_info=True)
+                # The error is only logged: without a pulse, others would take us for dead.
+                _log.warning(
+                    "The store could not be pruned; it is tried again later", exc_info=True
+                )
                 return
             if not removed:
                 self._prunable.pop(0)
@@ -164,16 +166,16 @@ class Opened:
     def _gets_through(
         self, operation: Operation[T], then: Callable[[T], None] | None = None
     ) -> bool:
-        """Whether it is done with: written, or refused for good."""
+        """Run an operation; returns whether it is settled: written, or refused for good."""
         try:
             result = self._wait_for(operation)
             _tell(operation, True)
             if then is not None:
                 then(result)
         except StoreUnavailable:
-            # Once for each time that it is away, however long that is.
+            # Warn only once while the store is unavailable.
             level = logging.DEBUG if self._away else logging.WARNING
-            _log.log(level, "The store can't be written; it is tried again", exc_info=True)
+            _log.log(level, "The store can't be written; writing is tried again", exc_info=True)
             self._away = True
             return False
         except Exception:

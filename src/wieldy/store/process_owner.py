@@ -1,4 +1,4 @@
-"""Who runs a call: a process, alive as long as its machine or its pulse says so."""
+"""The process that owns running calls, alive as long as its machine or its pulse says so."""
 
 import math
 import os
@@ -26,18 +26,19 @@ from .databases.tables import IS_CARRIED_ON, IS_WAITING, calls, owners, runs
 
 PULSE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
-# Others may have taken us for dead if our last word is older than this, by some margin.
+# If our last pulse is older than this, others may soon take us for dead.
 _FRESH_SECONDS = 30.0
 _NO_PROC = "?"
-# A clock that is further behind than this was set back, and is believed.
+# A clock that is further behind than this was set back on purpose.
 _CLOSE = 0.001
 
 
 class ProcessOwner:
     """This process, as one opened store knows it.
 
-    Its row says from when on the calls were proposed that it runs, so that they are found
-    when it is gone. That reaches further with every pulse, and back where a call needs it.
+    Its row has the earliest time at which one of its running calls was proposed, so that these
+    calls are found when the process is gone. The time moves on with every pulse, and back if an
+    older call starts.
     """
 
     def __init__(self) -> None:
@@ -47,19 +48,19 @@ class ProcessOwner:
         self._born = _born(self.pid)
         self._lock = threading.Lock()
         self._last = 0.0
-        # When the calls were proposed that we run, by their starts: one call may be made twice.
+        # When each running call was proposed, by its start, because one call may be made twice.
         self.running: dict[object, float] = {}
-        # When the first was proposed whose end nobody will write while we live.
+        # When the first call was proposed whose end can't be written while this process lives.
         self._given_up = math.inf
-        # The latest that our row may say. What it does say may be earlier.
+        # The latest time that our row may have. The row itself may have an earlier one.
         self._since = 0.0
         self._heard = -math.inf
 
     def begin(self, start: object, proposed_at: float) -> tuple[float, bool]:
-        """The moment when a call starts, and whether our row in the store covers it already.
+        """The time at which a call starts, and whether our row in the store covers it already.
 
-        It runs until `end`, or `give_up`, is told of the same `start`. The moment is never
-        twice the same: a start is known by its owner and its time.
+        The call runs until `end` or `give_up` gets the same `start`. No two starts have the same
+        time, because a start is identified by its owner and its time.
         """
         with self._lock:
             now = time.time()
@@ -70,20 +71,20 @@ class ProcessOwner:
             return now, proposed_at >= self._since and abs(now - self._heard) < _FRESH_SECONDS
 
     def end(self, start: object) -> None:
-        """A call does not run any more, and its row says so. From any thread."""
+        """Note that a call no longer runs and that its row says so. From any thread."""
         self.running.pop(start, None)
 
     def give_up(self, start: object) -> None:
-        """A call does not run any more, which nobody can write: it is found when we are gone."""
+        """Note that a call no longer runs but its end can't be written, so that it is found later."""
         with self._lock:
             self._given_up = min(self._given_up, self.running.pop(start, math.inf))
 
     def heard(self) -> None:
-        """What we said last is durable."""
+        """Note that our last pulse is durable."""
         self._heard = time.time()
 
     def beat(self, connection: Connection) -> None:
-        """Say that we are here, and what we run."""
+        """Write our pulse, and from when on our calls were proposed."""
         with self._lock:
             since = min(list(self.running.values()), default=time.time())
             since = min(since, self._given_up)
@@ -95,13 +96,13 @@ class ProcessOwner:
             connection.execute(insert(owners).values(id=self.id, **said, **facts))
 
     def resume(self, connection: Connection, call_id: str, start: object) -> None:
-        """A call starts that was proposed at some time before."""
+        """Note that a call starts that was proposed earlier."""
         proposed = select(calls.c.proposed_at).where(calls.c.id == call_id)
         self.running[start] = connection.scalar(proposed) or 0.0
         self.beat(connection)
 
     def leave(self, connection: Connection) -> None:
-        """Say that we are gone, unless calls or runs of ours are still open."""
+        """Remove our row, unless calls or runs of ours are still open."""
         claimed = and_(calls.c.owner == self.id, IS_WAITING, calls.c.state == "approved")
         since = select(owners.c.since).where(owners.c.id == self.id).scalar_subquery()
         carried = exists().where(runs.c.owner == self.id, IS_CARRIED_ON)
@@ -109,9 +110,9 @@ class ProcessOwner:
         connection.execute(delete(owners).where(owners.c.id == self.id, ~ours))
 
     def sweep(self, connection: Connection) -> list[str]:
-        """Take what dead owners left: started calls become unknown, approved ones free.
+        """Settle the calls of dead owners: started calls become unknown, approved ones free.
 
-        Their runs have crashed, and may be carried on. Gives the ids of what changed.
+        Their runs have crashed, and may be resumed. Returns the ids of what changed.
         """
         now = shared_clock(connection)
         changed: list[str] = []
@@ -139,12 +140,12 @@ class ProcessOwner:
 
 
 def _may_come_late(connection: Connection, row: Any, now: float) -> bool:
-    """Whether a server may still be about to commit what a dead process sent it last."""
+    """Whether a server may still commit what a dead process sent last."""
     return connection.dialect.name == "postgresql" and bool(row.pulse > now - _SILENT_SECONDS)
 
 
 def _remove(connection: Connection, row: Any) -> bool:
-    """Remove an owner as it was found; it stays if it has given a sign of life meanwhile."""
+    """Remove an owner, unless it has written a pulse meanwhile."""
     found = and_(owners.c.id == row.id, owners.c.pulse == row.pulse)
     return connection.execute(delete(owners).where(found)).rowcount > 0
 
@@ -164,7 +165,7 @@ def shared_clock(connection: Connection) -> float:
 
 
 def _host() -> str:
-    """Where process ids mean the same: this machine, since it started, in this container."""
+    """The scope of process ids: this machine, since its start, in this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
@@ -173,12 +174,12 @@ def _host() -> str:
 
 
 def _born(pid: int) -> str:
-    """When the process of this id was started: ids are used again, moments are not."""
+    """When the process of this id was started, because ids are reused."""
     if not Path("/proc/self/stat").exists():
         return _NO_PROC
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return "gone"
-    # A zombie has ended and only waits for its parent to notice.
+    # A zombie has ended already, and only waits for its parent.
     return "gone" if stat[0] in "ZX" else stat[19]

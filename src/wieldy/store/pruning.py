@@ -1,4 +1,4 @@
-"""Remove what a store need not keep, in small steps, and all that belongs to one session."""
+"""Remove what the retention does not keep, in small steps, and everything of one session."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ class _Artifacts(NamedTuple):
 
 
 class Pruning:
-    """The work that a retention makes. Each step is done again until it finds nothing."""
+    """The steps that enforce a retention. Each step is repeated until it finds nothing."""
 
     def __init__(self, retention: Retention, is_over: Callable[[Row[Any], float], bool]) -> None:
         self._retention = retention
@@ -47,11 +47,11 @@ class Pruning:
 
     @property
     def due_by_itself(self) -> bool:
-        """Whether there is a bound, so that this process takes its turn at removing."""
+        """Whether there is any bound; only then does this process take part in pruning."""
         return self._retention != Retention.unbounded()
 
     def steps(self) -> list[Step]:
-        """What is to be removed, and an operation that removes some of it and says how much."""
+        """What is removed, with an operation that removes some of it and returns how much."""
         kept = self._retention
         found: list[Step] = [("rules", self._end_rules)]
         if kept.days is not None:
@@ -83,21 +83,21 @@ def _artifact_steps(kept: Retention) -> list[Step]:
 
 
 def claim_pruning(connection: Connection) -> bool:
-    """Whether it is for us to prune now: one process does it, once an hour."""
+    """Whether it is our turn to prune: one process does so, once an hour."""
     now = shared_clock(connection)
-    # A clock that was set back must not keep everybody from it.
+    # A clock that was set back must not stop the pruning.
     due = or_(chores.c.done_at <= now - _HOUR, chores.c.done_at > now + _HOUR)
     taken = update(chores).where(chores.c.name == "prune", due).values(done_at=now)
     return connection.execute(taken.returning(chores.c.name)).first() is not None
 
 
 def give_back(connection: Connection) -> None:
-    """Let the next process that looks go on with what we did not finish."""
+    """Let the next process continue what we did not finish."""
     connection.execute(update(chores).where(chores.c.name == "prune").values(done_at=0.0))
 
 
 def delete_session(connection: Connection, session: str) -> dict[str, int]:
-    """Remove all that belongs to a session but its open calls; gives how much of what."""
+    """Remove everything of a session except its open calls; returns how much of each kind."""
     own = calls.c.session == session
     counts = {"calls": _removed(connection, calls, own, _ENDED)}
     for table, which in _belonging(session):
@@ -107,7 +107,7 @@ def delete_session(connection: Connection, session: str) -> dict[str, int]:
 
 
 def _belonging(session: str) -> list[tuple[Table, Any]]:
-    """The tables with rows that belong to a session, and which rows; calls are not among them."""
+    """The tables with rows of a session, except calls, and the condition for those rows."""
     ended = and_(runs.c.session == session, _RUN_ENDED)
     found: list[tuple[Table, Any]] = [
         (run_steps, run_steps.c.run.in_(select(runs.c.id).where(ended))),
@@ -126,7 +126,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
 
 
 def _artifacts() -> _Artifacts | None:
-    """The tables of artifacts, where there are any."""
+    """The tables of artifacts, if there are any."""
     versions = metadata.tables.get("wieldy_artifact_versions")
     artifacts = metadata.tables.get("wieldy_artifacts")
     return None if versions is None or artifacts is None else _Artifacts(versions, artifacts)
@@ -144,7 +144,7 @@ def _surplus_calls(most: int) -> Operation[int]:
 
     def remove(connection: Connection) -> int:
         if not found:
-            # Looked for once: it means to count all calls that are kept.
+            # Found only once, because it takes counting all calls that are kept.
             found.append(connection.execute(query.offset(most).limit(1)).first())
         first = found[0]
         if first is None:

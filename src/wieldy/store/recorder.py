@@ -1,4 +1,4 @@
-"""Record each call: before its function is entered, and before anybody sees its end."""
+"""Record each call before its function is entered, and before anybody sees its end."""
 
 import time
 from collections.abc import Awaitable, Iterator
@@ -34,7 +34,7 @@ _PENDING = Status.PENDING
 
 
 class LedgerRecorder:
-    """The middleware of the ledger, and who is told of ends before all others."""
+    """The middleware of the ledger, which records starts and ends."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class LedgerRecorder:
 
     @contextmanager
     def rerunning(self, call_id: str, by: str | None) -> Iterator[None]:
-        """Inside, the unknown call of this id may start once more."""
+        """Let the call of this id, whose end is unknown, start again during the `with` block."""
         self._reruns[call_id] = by
         try:
             yield
@@ -50,11 +50,11 @@ class LedgerRecorder:
             self._reruns.pop(call_id, None)
 
     def reruns(self, call_id: str) -> bool:
-        """Whether the call of this id is being run once more."""
+        """Whether the call of this id is being run again."""
         return call_id in self._reruns
 
     def once(self, proceed: Handler) -> Handler:
-        """Give the first outcome of a call that was made before."""
+        """Return the first outcome of a call that was made before."""
 
         def look_back(run: Run) -> Awaitable[Outcome]:
             run.record = record = Record(run.call)
@@ -72,7 +72,7 @@ class LedgerRecorder:
             return await self._first_outcome(run, repeated.first)
 
     def start(self, proceed: Handler) -> Handler:
-        """Make it durable that the function is about to be entered."""
+        """Record durably that the function is about to be entered."""
         store = self._store
 
         def enter(run: Run) -> Awaitable[Outcome]:
@@ -95,25 +95,25 @@ class LedgerRecorder:
         proceed: Handler,
         start: Operation[str | None] | None = None,
     ) -> Outcome:
-        # Somebody else's middleware may try twice: that is one call still.
+        # Other people's middleware may call this twice; it is still one call.
         if not record.begun:
             _refuse_what_is_over(run, record)
             try:
                 opened = self._store.in_use or await self._store.opened()
                 if start is None or record.owner is not opened.owner:
-                    # Who has left the store meanwhile would not be found to have started it.
+                    # The store was reopened meanwhile, and the former owner has left.
                     start = self._begin(run, record, opened.owner)
                 first = await opened.write(start)
             except StoreError as error:
                 if not isinstance(error, StoreUnavailable):
-                    # It was refused, so there is no row that could be found.
+                    # The write was refused, so there is no row.
                     record.leave()
                 raise NotRecorded(run.tool.name, str(error)) from error
             if first is not None:
                 record.leave()
                 if not record.is_new:
                     raise Repeated(first)
-                # The same call was made once more meanwhile, and was quicker.
+                # The same call was made again meanwhile, and was recorded first.
                 record.repeated = True
                 return await self._first_outcome(run, first)
             record.begun = True
@@ -121,7 +121,7 @@ class LedgerRecorder:
         return await proceed(run)
 
     async def end(self, run: Run, outcome: Outcome) -> Outcome:
-        """Make the outcome durable and give it, or the outcome that says why it is not."""
+        """Record the outcome durably and return it, or an outcome that says why that failed."""
         record: Record = run.record or Record(run.call)
         if outcome.status is _PENDING or record.repeated:
             return outcome
@@ -130,7 +130,7 @@ class LedgerRecorder:
             ending = Ending(run, outcome, record)
             ended = record.begun and opened is not None and opened.commit_here(ending)
         except BaseException:
-            # Interrupted: it may be written already, and once more does no harm.
+            # The write was interrupted. It may have succeeded, and repeating it is safe.
             self.end_soon(run, outcome)
             raise
         if not ended:
@@ -139,11 +139,11 @@ class LedgerRecorder:
         return outcome
 
     async def _end(self, run: Run, outcome: Outcome, record: Record, ending: Ending) -> Outcome:
-        """The same where it takes longer, or where the call never started."""
+        """Record the end of a call that needs more work, or that never started."""
         operation = ending.operation
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
-            # The store just failed, and the caller has waited for that once. An approved
-            # call stays approved: it may be run when the rules can be read.
+            # The store just failed, and the caller does not wait for it again. An approved call
+            # stays approved, and may run when the rules can be read.
             if run.call.decision is None or not isinstance(outcome.error, NotChecked):
                 self._store.insist(operation)
             return outcome
@@ -157,11 +157,11 @@ class LedgerRecorder:
             self._store.insist(Ending(run, _without_value(outcome), record).operation)
             return outcome
         except BaseException:
-            # Cancelled or interrupted: nobody hears whether it got through. Once more does no harm.
+            # The answer was lost in a cancellation. Repeating the write is safe.
             self._store.insist(operation)
             raise
         self._ended(record)
-        # Where the function was not entered here, the row is that of whoever did.
+        # If the function was not entered here, the row belongs to the process that entered it.
         if not recorded and record.begun:
             return _unrecorded(outcome, record, "another process took the call over")
         return outcome
@@ -178,11 +178,11 @@ class LedgerRecorder:
         self._store.bell.ring(row["id"])
 
     def end_soon(self, run: Run, outcome: Outcome) -> None:
-        """The same where nothing can be awaited."""
+        """Record the outcome without awaiting anything."""
         self._store.insist(Ending(run, outcome, run.record or Record(run.call)).operation)
 
     def late(self, run: Run, outcome: Outcome) -> None:
-        """Note how a function ended that its call had left behind."""
+        """Record how an abandoned function ended."""
         kept = outcome_columns(outcome, run.secrets)
         late = {name: from_column(kept[name]) for name in ("value", "error")}
         text = to_column({"status": outcome.status.value, "at": time.time(), **late})
@@ -190,7 +190,7 @@ class LedgerRecorder:
         self._store.insist(lambda connection: transitions.note_late(connection, call_id, text))
 
     def _resumes(self, run: Run) -> bool:
-        """Whether the call has its row already: it was approved, or is run once more."""
+        """Whether the call has a row already, because it was approved or is run again."""
         return run.call.decision is not None or run.call.id in self._reruns
 
     async def _look_for_first(self, run: Run, key: str) -> None:
@@ -202,7 +202,7 @@ class LedgerRecorder:
             raise Repeated(first)
 
     def _begin(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
-        """The operation that writes the start; gives the id of the call that this one repeats."""
+        """The operation that writes the start; returns the id of the call that this one repeats."""
         record.owner = owner
         now, covered = owner.begin(record, record.proposed_at)
         record.started_at = record.started_at or now
@@ -220,7 +220,7 @@ class LedgerRecorder:
         return reach_back
 
     def _resuming(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
-        """The operation that starts a call which has its row; gives its id if it is not ours."""
+        """The operation that starts a call with a row; returns its id if another process has it."""
         call_id, step = record.id, self._step(run)
         assert record.started_at is not None
         begun = (call_id, owner.id, record.started_at)
@@ -234,7 +234,7 @@ class LedgerRecorder:
         return resume
 
     def _step(self, run: Run) -> tuple[str, dict[str, Any], float | None]:
-        """The state that a call is started from, what is noted then, and by which decision."""
+        """The state from which a call is started, the columns to write, and the decision."""
         if run.call.id in self._reruns:
             return "unknown", self._rerun(run), None
         decision = run.call.decision
@@ -242,7 +242,7 @@ class LedgerRecorder:
         return "approved", {}, decision.at
 
     def _rerun(self, run: Run) -> dict[str, Any]:
-        """Note that an unknown call runs again; gives the decision that lets it, as columns."""
+        """Note that a call of unknown end runs again; returns the decision for that, as columns."""
         by, decision = self._reruns[run.call.id], run.call.decision
         run.note("recovered", True)
         if by is not None:
@@ -252,7 +252,7 @@ class LedgerRecorder:
         return {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
 
     async def _first_outcome(self, run: Run, first: str) -> Outcome:
-        """How the first of equal calls ended, or its receipt; waits while it runs."""
+        """The outcome of the first of equal calls, or its receipt; waits while that call runs."""
         try:
             _refuse_itself(run, first)
             entry = await self._store.entry(first)
@@ -272,19 +272,19 @@ class LedgerRecorder:
 
 
 def _refuse_what_is_over(run: Run, record: Record) -> None:
-    """Raise if a call has ended: its middleware answered by itself, and left the rest to a task."""
+    """Raise if a call has ended because its middleware answered while a task went on."""
     if record.over:
         raise NotRecorded(run.tool.name, "it has ended already")
 
 
 def _refuse_itself(run: Run, first: str) -> None:
-    """Raise if a call repeats one that it is nested in: it would wait for itself."""
+    """Raise if a call repeats a call that it is nested in, because it would wait for itself."""
     if any(above.call.id == first for above in run.ancestors()):
         raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
 
 
 def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
-    """What the caller gets for a call whose end is not in the ledger."""
+    """The outcome of a call whose end could not be recorded."""
     if record.started_at is None:
         outcome.metadata["unrecorded"] = reason
         return outcome
@@ -295,5 +295,5 @@ def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
 
 
 def _without_value(outcome: Outcome) -> Outcome:
-    """What is left of an outcome that the database refuses."""
+    """The outcome without its value, for a database that refuses the value."""
     return Outcome(outcome.call, outcome.status, error=outcome.error, seconds=outcome.seconds)

@@ -1,4 +1,4 @@
-"""Between the values that travel and the rows that stay."""
+"""Convert calls, decisions and outcomes to columns, and back."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -36,9 +36,9 @@ ENDS = (*OVER, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)
 Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
 OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")
-# What can't be a block, or hold nothing else.
+# Types whose values are not blocks, and don't consist of blocks.
 _PLAIN = frozenset((str, dict, int, float, bool, NoneType))
-# What each error is made from again, beside the tool's name.
+# The attribute that each error is rebuilt from, besides the tool's name.
 _FACTS: dict[type[CallError], str] = {
     CallDenied: "reason",
     CallTimeout: "seconds",
@@ -53,7 +53,7 @@ _KINDS = {kind.__name__: kind for kind in _FACTS}
 
 
 def call_columns(call: Call) -> dict[str, Any]:
-    """What is kept of a call, beside its arguments."""
+    """The columns of a call, without its arguments."""
     scope = call.scope
     return {
         "id": call.id,
@@ -86,7 +86,7 @@ def mode_row(change: ModeChange) -> dict[str, Any]:
 
 
 def decision_columns(decision: Decision) -> dict[str, Any]:
-    """What is kept of a decision: who said what, and when."""
+    """The columns of a decision."""
     return {
         "decided_at": decision.at,
         "decided_by": decision.by,
@@ -95,13 +95,13 @@ def decision_columns(decision: Decision) -> dict[str, Any]:
 
 
 def argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments as they are kept, and whether that is all of them."""
+    """The columns of the arguments, and whether they are complete."""
     text, partial = written_arguments(arguments, secrets)
     return {"arguments": text, "partial": partial}
 
 
 def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, int]:
-    """The arguments as they are kept, and 1 if that is not all of them."""
+    """The arguments as they are kept, and 1 if they are incomplete."""
     try:
         text = "".join(_dump(redact_data(arguments, secrets) if secrets else arguments, 0))
         whole = not secrets or text == "".join(_dump(arguments, 0))
@@ -111,7 +111,7 @@ def written_arguments(arguments: Any, secrets: tuple[str, ...]) -> tuple[str, in
 
 
 def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """What is kept of how a call ended, without its secrets."""
+    """The columns of an outcome, without its secrets."""
     return dict(zip(OUTCOME, written_outcome(outcome, secrets), strict=True))
 
 
@@ -133,19 +133,19 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
 
 
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
-    """JSON for a column: plain ASCII; what JSON can't hold stands as text."""
+    """A value as JSON in ASCII; what JSON can't hold becomes text."""
     text = _written(value)
     if not secrets:
         return text
     try:
         return json.dumps(redact_data(json.loads(text), secrets))
     except RecursionError:
-        # Too deep to be walked through; covered as text it is, whatever the secrets are.
+        # The value is too deep to be walked through, so its secrets are covered in the text.
         return json.dumps(redact_text(text, secrets))
 
 
 def from_column(text: str | None) -> Any:
-    """The value of a JSON column; its text where it is too deep to be read from here."""
+    """The value of a JSON column, or its text if it is too deep to be parsed."""
     try:
         return None if text is None else json.loads(text)
     except RecursionError:
@@ -153,7 +153,7 @@ def from_column(text: str | None) -> Any:
 
 
 def reveal_arguments(arguments: Any) -> Any:
-    """Arguments with their secrets as plain strings, to be kept while the call waits."""
+    """The arguments with their secrets as plain strings, to be kept while the call waits."""
     if isinstance(arguments, Mapping):
         return {key: reveal_arguments(value) for key, value in arguments.items()}
     if isinstance(arguments, list | tuple):
@@ -162,7 +162,7 @@ def reveal_arguments(arguments: Any) -> Any:
 
 
 def read_call(row: Any) -> Call:
-    """The call that a row holds, with the decision on it."""
+    """Read the call of a row, with its decision."""
     decision = None
     if row.decided_at is not None:
         decision = Decision(
@@ -182,7 +182,7 @@ def read_call(row: Any) -> Call:
 
 
 def read_content(row: Any) -> tuple[Block, ...] | None:
-    """The blocks that a row holds, where they are not simply its value."""
+    """Read the blocks of a row, if they are not simply its value."""
     stored = from_column(row.content)
     if isinstance(stored, str):
         return (Text(stored),)
@@ -190,14 +190,14 @@ def read_content(row: Any) -> tuple[Block, ...] | None:
 
 
 def read_metadata(row: Any) -> dict[str, Any]:
-    """What a row says of how its call went."""
+    """Read the metadata of a row."""
     stored = from_column(row.metadata) or {}
     found: dict[str, Any] = {"unreadable": stored} if isinstance(stored, str) else stored
     return found
 
 
 def read_error(row: Any, status: Status) -> CallError | None:
-    """The error that a row holds, made anew."""
+    """Rebuild the error of a row."""
     facts = from_column(row.error)
     if facts is None:
         return _missing_error(row, status)
@@ -221,7 +221,7 @@ def _missing_error(row: Any, status: Status) -> CallError | None:
 
 
 def error_facts(error: CallError) -> dict[str, Any]:
-    """An error as data: its kind, its words, and what it is made from again."""
+    """An error as data: its class, its message, and the attribute it is rebuilt from."""
     facts: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
     attribute = _FACTS.get(type(error))
     if attribute is not None:
@@ -230,18 +230,18 @@ def error_facts(error: CallError) -> dict[str, Any]:
 
 
 def _has_blocks(value: Any) -> bool:
-    """Whether the value shows as blocks of its own, which JSON would flatten."""
+    """Whether the value is shown as blocks, which JSON would flatten."""
     try:
         if isinstance(value, list | tuple):
             return bool(value) and all(isinstance(item, Block) for item in value)
         return isinstance(value, Block)
     except Exception:
-        # Other people's values, which may raise anything when they are looked at.
+        # The value is other people's code, and may raise anything when it is read.
         return False
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know, in terms of what it does."""
+    """Convert a value that JSON does not know to one that it does."""
     if isinstance(value, Block):
         return value.to_dict()
     if is_secret(value):
@@ -257,14 +257,14 @@ def _written(value: Any) -> str:
     try:
         return "".join(_encode(value, 0))
     except Exception:
-        # Other people's values, which may raise anything when they are looked at.
+        # The value is other people's code, and may raise anything when it is read.
         return json.dumps(_shown(value))
 
 
 def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
-    """What writes JSON in parts, as `json.dumps` does in twice the time: it makes this each time.
+    """A JSON encoder that is made once; `json.dumps` makes one each time, which doubles its cost.
 
-    The number is how deep the value is indented, which is not at all.
+    The number is the level of indentation, which is not used.
     """
     make: Any = getattr(encoder, "c_make_encoder", None)
     text = encoder.encode_basestring_ascii
@@ -273,7 +273,7 @@ def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[st
             None, default, text, None, ": ", ", ", False, False, True
         )
     except TypeError:
-        # It is not part of what Python promises to have.
+        # The C encoder is not part of Python's public API.
         whole = json.JSONEncoder(default=default).encode
         return lambda value, depth: [whole(value)]
     return parts

@@ -128,7 +128,7 @@ class Sessions:
         def remove(connection: Connection) -> bool:
             connection.execute(delete(messages).where(messages.c.session == session))
             gone = connection.execute(delete(sessions).where(sessions.c.id == session))
-            # An attempt whose end nobody heard of may have removed it.
+            # An earlier attempt whose answer was lost may have removed it.
             found.append(gone.rowcount > 0)
             return any(found)
 
@@ -198,7 +198,7 @@ class Sessions:
 
 
 class _Append:
-    """One append, which may be tried several times and is done once."""
+    """One append, which may be attempted several times but is done once."""
 
     def __init__(self, session: str, texts: list[str]) -> None:
         self._session = session
@@ -208,12 +208,12 @@ class _Append:
         self._tried: int | None = None
 
     def run(self, connection: Connection) -> int:
-        """Add the messages; gives the position after the last."""
+        """Add the messages; returns the position after the last."""
         if self._tried is not None and self._got_through(connection):
             return self._tried + len(self._texts)
         count = len(self._texts)
         row = {**_new_session(self._session, self._mark, self._now), "next": count}
-        # The row is ours until the commit: others who append to the session wait.
+        # The row is locked until the commit, so other appends to the session wait.
         changes = {"updated_at": self._now, "next": sessions.c.next + count}
         put = insert_or_update(connection.dialect, sessions, row, changes)
         after: int = connection.execute(put.returning(sessions.c.next)).scalar_one()
@@ -222,7 +222,7 @@ class _Append:
         return after
 
     def _got_through(self, connection: Connection) -> bool:
-        """Whether the last attempt was committed; waits for it if that is still under way."""
+        """Whether the last attempt was committed; waits if it is still running."""
         own = select(sessions.c.id).where(sessions.c.id == self._session).with_for_update()
         connection.execute(own).all()
         at = (messages.c.session == self._session, messages.c.position == self._tried)
@@ -256,7 +256,7 @@ def _fork(
 def _load(
     connection: Connection, data: "dict[str, tuple[float, list[str]]]", mark: str, now: float
 ) -> None:
-    # In order, so that two who load the same don't wait for each other.
+    # Sorted, so that two imports of the same sessions don't wait for each other.
     for name, (created_at, texts) in sorted(data.items()):
         if _own(connection, name, mark) is None:
             row = _new_session(name, mark, created_at)
@@ -267,7 +267,7 @@ def _load(
 
 
 def _own(connection: Connection, session: str, mark: str) -> Row[Any] | None:
-    """The row that an earlier attempt of ours made; `SessionTaken` if somebody else did."""
+    """The row that an earlier attempt of ours made; `SessionTaken` if another operation made it."""
     row = _row(connection, session)
     if row is not None and row.made != mark:
         raise SessionTaken(session)
@@ -275,7 +275,7 @@ def _own(connection: Connection, session: str, mark: str) -> Row[Any] | None:
 
 
 def _row(connection: Connection, session: str) -> Row[Any] | None:
-    """The row of a session, held until the commit."""
+    """The row of a session, locked until the commit."""
     query = select(sessions).where(sessions.c.id == session)
     return connection.execute(query.with_for_update()).first()
 
@@ -303,7 +303,7 @@ def _insert(
 
 
 def _text(message: Any, place: str) -> str:
-    """A message as it is kept; `ValueError` if it would not come back as it is."""
+    """A message as JSON text; `ValueError` if it would not come back unchanged."""
     try:
         text = json.dumps(message, allow_nan=False)
         same = json.loads(text) == message
@@ -341,7 +341,7 @@ def _read_session(session: Any, facts: Any) -> tuple[float, list[str]]:
 
 
 def _count(what: str, count: int | None) -> int | None:
-    """A count that every database takes."""
+    """Limit a count to what every database accepts."""
     if count is None:
         return None
     if not isinstance(count, int) or count < 0:

@@ -1,4 +1,4 @@
-"""What a toolbox keeps in a database, as one object with a part for each kind of thing."""
+"""The store of a toolbox: one object, with a part for each kind of thing that is kept."""
 
 from collections.abc import Iterable
 from typing import Any

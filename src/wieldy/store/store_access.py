@@ -1,4 +1,4 @@
-"""The way into a store for all its parts: reading, writing, and waiting for what others write."""
+"""How the parts of a store read, write, and wait for what others write."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,39 +42,39 @@ class StoreAccess:
         return shown_address(self._url)
 
     def renew(self) -> None:
-        """Start anew in a forked child, which has none of its parent's threads."""
+        """Start again in a forked child, which has none of its parent's threads."""
         self.bell = Bell()
         self._doorway.renew()
 
     @property
     def in_use(self) -> Opened | None:
-        """The opened store, while it is."""
+        """The opened store, while it is open."""
         return self._doorway.in_use
 
     def held_by(self, holdings: Holdings) -> None:
-        """Be closed with all that a toolbox holds."""
+        """Let a toolbox's holdings close this store."""
         self._holdings = holdings
         holdings.add(self._doorway)
 
     async def opened(self) -> Opened:
-        """The opened store; the first who asks opens it."""
+        """The opened store; the first caller opens it."""
         if self.in_use is None and self._holdings is not None and self._holdings.dropped:
-            # Somebody kept the ledger, say, and not the toolbox.
+            # The program dropped the toolbox, but kept a part of the store, such as the ledger.
             self._holdings.give_back_after(self)
         return await self._doorway.opened()
 
     async def write(self, operation: Operation[T]) -> T:
-        """Run an operation and give its result when it is durable."""
+        """Run an operation and return its result when it is durable."""
         while True:
             opened = self.in_use or await self.opened()
             try:
                 return await opened.write(operation)
             except StoreClosed:
-                # Somebody did so in this moment; it is opened once more.
+                # The store was closed at this moment; it is opened again.
                 continue
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run an operation beside the writer, or without one where nothing can be written."""
+        """Run an operation beside the writer, or read-only if the store can't be written."""
         while True:
             try:
                 opened = await self.opened()
@@ -88,20 +88,20 @@ class StoreAccess:
         return await asyncio.wrap_future(found)
 
     def insist(self, operation: Operation[Any]) -> None:
-        """Run an operation as soon as the store can be written, if it is open; nobody waits."""
+        """Run an operation as soon as the store can be written, if it is open, without waiting."""
         opened = self.in_use
         if opened is not None:
             with suppress(StoreUnavailable):
                 opened.insist(operation)
 
     def owe(self, operation: Operation[Any]) -> None:
-        """Run an operation that just failed when the store can be written again."""
+        """Repeat an operation that just failed, when the store can be written again."""
         opened = self.in_use
         if opened is not None:
             opened.owe(operation)
 
     async def sweep(self) -> bool:
-        """Find calls of dead processes; whether there were any."""
+        """Settle the calls of dead processes; returns whether there were any."""
         opened = await self.opened()
         changed = await opened.write(opened.owner.sweep)
         for call_id in changed:
@@ -111,7 +111,7 @@ class StoreAccess:
     async def entry(self, call_id: str, shown: bool = False) -> Entry:
         """The recorded call of this id; `CallNotFound` if there is none.
 
-        `shown`, it is without the secrets that are kept while the call waits.
+        With `shown`, the secrets that are kept while the call waits are covered.
         """
         row = await self.read(lambda connection: find_row(connection, call_id))
         if row is None:
@@ -119,7 +119,7 @@ class StoreAccess:
         return read_shown(row) if shown else read_entry(row)
 
     async def until(self, call_id: str, done: Callable[[Entry], bool]) -> Entry:
-        """Wait until a call is as asked for, or its process is gone; gives what may be shown."""
+        """Wait until a call meets a condition, or its process is gone; returns its entry."""
         opened = await self.opened()
         with self.bell.listening(call_id) as listener:
             while not done(entry := await self.entry(call_id, shown=True)):
@@ -130,11 +130,11 @@ class StoreAccess:
         return entry
 
     async def vacuum(self) -> None:
-        """Give the space of what was removed back; `StoreUnavailable` if others are in the way."""
+        """Release the space of removed rows; `StoreUnavailable` if other processes prevent it."""
         await asyncio.wrap_future((await self.opened()).database.vacuum())
 
     async def close(self) -> None:
-        """Let go of the database; the next call opens it again."""
+        """Close the database; the next call opens it again."""
         await self._doorway.close()
 
     def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:

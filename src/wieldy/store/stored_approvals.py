@@ -50,11 +50,11 @@ class StoredApprovals:
     def __init__(self, store: StoreAccess, recorder: LedgerRecorder) -> None:
         self._store = store
         self._recorder = recorder
-        # What can't be stored, of calls that were parked here.
+        # The `deps` of calls that were parked here, which can't be stored.
         self._deps: OrderedDict[str, Any] = OrderedDict()
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
-        """Keep a call until it is decided. False means that its id is taken."""
+        """Keep a call until it is decided; False if its id is taken."""
         if self._recorder.reruns(parked.id):
             raise CallDenied(parked.tool, "a person has to agree; recover it by its id")
         row = _parked_row(parked, secrets)
@@ -71,7 +71,7 @@ class StoredApprovals:
         return True
 
     async def suspend(self, parked: Parked, run: Run) -> bool:
-        """Keep a call that has run and asked for input. False means that it is not ours."""
+        """Keep a call whose tool asked for input; False if another process has the call."""
         values = {
             **_argument_columns(parked.call.arguments, run.secrets),
             "reason": parked.reason,
@@ -96,7 +96,7 @@ class StoredApprovals:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
         waiting = _waiting(agent, session)
         rows = await self._store.read(waiting)
-        # What nobody can write to is read as it is.
+        # A store that can't be written is read as it is.
         with suppress(StoreUnavailable):
             claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
             if claimed and await self._store.sweep():
@@ -119,7 +119,7 @@ class StoredApprovals:
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
-        """Record a yes, once, and give the call as decided; the first decision holds."""
+        """Record an approval and return the call as decided; the first decision holds."""
         opened = await self._store.opened()
         values = {**decision_columns(decision), "owner": opened.owner.id if here else None}
         if decision.answers is not None:
@@ -133,7 +133,7 @@ class StoredApprovals:
         return self._decided(row, parked, decision)
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
-        """Record a no and the outcome it makes; whether this was the one that counts."""
+        """Record a denial with its outcome; returns whether this decision is the one that holds."""
         call, decision = outcome.call, outcome.call.decision
         assert decision is not None
         values = {**decision_columns(decision), **outcome_columns(outcome, ())}
@@ -148,7 +148,7 @@ class StoredApprovals:
         return decided.decision.at == decision.at
 
     async def claim(self, call_id: str) -> bool:
-        """Whether the caller may run this approved call; the one who starts it does."""
+        """Whether the caller may run this approved call; the first to start it runs it."""
         opened = await self._store.opened()
         with self._given_back(call_id, opened.owner.id):
             entry = await self._store.entry(call_id)
@@ -157,7 +157,7 @@ class StoredApprovals:
         return entry.state == "approved" and entry.owner in (None, opened.owner.id)
 
     async def abandon(self, outcome: Outcome) -> bool:
-        """End an approved call that nobody has claimed; whether this ended it."""
+        """End an approved call that nobody has claimed; returns whether this ended it."""
         call_id = outcome.call.id
         if not await self.claim(call_id):
             return False
@@ -169,21 +169,21 @@ class StoredApprovals:
         return ended
 
     async def finish(self, call_id: str, outcome: Outcome) -> None:
-        """The end is recorded where every end is; here nothing is left to keep."""
+        """Forget what is kept here; the recorder has recorded the end."""
         self._deps.pop(call_id, None)
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a decided call ended; its receipt if nobody runs it, or if it waits once more."""
+        """How a decided call ended, or its receipt if nobody runs it or it waits again."""
         entry = await self._store.until(call_id, _at_rest)
         return entry.outcome()
 
     async def watch(self, call_id: str) -> Outcome | None:
-        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        """Wait until the call has ended; None if it is approved and nobody runs it."""
         entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
         return entry.outcome() if entry.ended else None
 
     async def _repeats(self, call: Call) -> bool:
-        """Whether the call that has this id has the same key too: it is made once more."""
+        """Whether the call with this id also has the same key, because it was made again."""
         key = call.idempotency_key
         if key is None:
             return False
@@ -197,7 +197,7 @@ class StoredApprovals:
 
     @contextmanager
     def _given_back(self, call_id: str, owner: str) -> Iterator[None]:
-        """Let others run an approved call if whoever was about to gives up inside."""
+        """Release an approved call if the `with` block fails before running it."""
         try:
             yield
         except (StoreError, asyncio.CancelledError):
@@ -210,7 +210,7 @@ class StoredApprovals:
         return parked
 
     def _decided(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
-        """The call as decided by whoever was first; `AlreadyDecided` if that was another way."""
+        """The call as it was decided first; `AlreadyDecided` if that was otherwise."""
         row = _parked(row, seen.id)
         if row.state == "pending":
             raise went_on(seen, row.decided_by)
@@ -225,18 +225,18 @@ def _at_rest(entry: Entry) -> bool:
 
 
 def _waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
-    """What reads the calls that wait, of one agent or session where it is named."""
+    """The operation that reads the waiting calls, of one agent or session if it is named."""
     waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
     for column, name in ((calls.c.agent, agent), (calls.c.session, session)):
         if name is not None:
-            # Few calls wait, and a session may have had many: its index is the wrong one here.
+            # The index over sessions is avoided: few calls wait, but a session may have many.
             waiting = waiting.where(func.coalesce(column, "", type_=column.type) == name)
     waiting = waiting.order_by(calls.c.proposed_at)
     return lambda connection: list(connection.execute(waiting).all())
 
 
 def _parked(row: Row[Any] | None, call_id: str) -> Row[Any]:
-    """The row of a call that waits or has waited; others were never anybody's to decide."""
+    """The row of a call that waits or has waited; other calls were never to be decided."""
     if row is None or row.digest is None:
         raise CallNotFound(call_id)
     return row
@@ -258,7 +258,7 @@ def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """All arguments, for as long as the call waits, and what replaces them then."""
+    """The columns with all arguments while the call waits, and what replaces them then."""
     plain = reveal_arguments(arguments)
     whole, covered = argument_columns(plain, ()), argument_columns(plain, secrets)
     differs = covered["arguments"] != whole["arguments"]

@@ -15,7 +15,7 @@ from .databases.tables import states
 
 
 def save(name: str, state: dict[str, Any]) -> Operation[None]:
-    """The operation that keeps a state in the place of the one before."""
+    """The operation that saves a state, in place of an earlier one."""
     check_id("the name of a state", name)
     values = {"state": json.dumps(state), "saved_at": time.time()}
 
@@ -28,7 +28,7 @@ def save(name: str, state: dict[str, Any]) -> Operation[None]:
 
 
 def load(name: str) -> Operation[Any]:
-    """The operation that gives a state; `NotKept` if there is none of this name."""
+    """The operation that reads a state; `NotKept` if there is none of this name."""
 
     def read(connection: Connection) -> Any:
         text = connection.scalar(select(states.c.state).where(states.c.name == name))

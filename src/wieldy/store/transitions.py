@@ -1,7 +1,7 @@
-"""How a call goes from state to state: each step one statement that says where it starts from.
+"""Move a call from state to state, each step by one statement that names the earlier state.
 
-Every function is an operation. One that finds no row asks whether an earlier
-attempt of its own got through before the connection was lost.
+Every function is an operation. If it finds no row, it checks whether an earlier attempt
+of its own was committed before the connection was lost.
 """
 
 from typing import Any
@@ -40,13 +40,13 @@ _COVERED = {
 
 
 def _finish(*written: str) -> Prepared:
-    """Write these columns of how a call ended; what else there is of an end is empty."""
-    # Its own process may know better than the one that took it for dead.
+    """Write these columns of an outcome, and leave its other columns empty."""
+    # The call's own process may overwrite what a process wrote that took it for dead.
     mine = and_(
         calls.c.id == bindparam("id_"),
         calls.c.owner == bindparam("owner_"),
         calls.c.started_at == bindparam("started_at_"),
-        # Spelled with IN, SQLite would make a table of the two each time.
+        # For an IN, SQLite would build a table each time.
         or_(calls.c.state == _STARTED, calls.c.state == _UNKNOWN),
     )
     empty = (name for name in END if name not in written)
@@ -55,8 +55,8 @@ def _finish(*written: str) -> Prepared:
     return Prepared((*written, "id_", "owner_", "started_at_"), lambda dialect: statement)
 
 
-# What every call says when it starts. To bind an empty value costs as much as three others,
-# so that what few calls say beside it has columns only where it is said.
+# The columns that every call has at its start. Binding an empty value costs as much as three
+# others, so columns that few calls have are written only for those calls.
 START = insert_if_new(
     calls,
     (
@@ -71,13 +71,13 @@ START = insert_if_new(
         "owner",
     ),
 )
-# What most calls say when they end, and what any can.
+# The columns that most calls have at their end, and those that any call may have.
 FINISH = _finish("state", "value", "seconds", "ended_at")
 FINISH_FULLY = _finish(*END)
 
 
 class Put(Write):
-    """Insert a call; gives the id of the one that has its id or its key already, if there is."""
+    """Insert a call; returns the id of a call that has its id or its key already, or None."""
 
     __slots__ = ()
     done = None
@@ -95,7 +95,7 @@ class Put(Write):
 
 
 def put(row: dict[str, Any]) -> Put:
-    """Insert a call as this row."""
+    """Insert a call with these columns."""
     return Put(insert_if_new(calls, tuple(row)), tuple(row.values()))
 
 
@@ -108,9 +108,9 @@ def resume(
     decided: dict[str, Any],
     decided_at: float | None = None,
 ) -> bool:
-    """Start a call that is approved, or once more one that is unknown; whether it is ours.
+    """Start an approved call, or again one of unknown end; returns whether it is ours.
 
-    With `decided_at` it is started by that decision and by no later one.
+    With `decided_at` only that decision starts it, and no later one.
     """
     which = [calls.c.id == call_id, calls.c.state == state]
     if decided_at is not None:
@@ -137,7 +137,7 @@ def resume(
 def suspend(
     connection: Connection, call_id: str, owner: str, started_at: float, values: dict[str, Any]
 ) -> bool:
-    """Let a call that we started wait for answers; whether its row says so now."""
+    """Let a call that we started wait for answers; returns whether its row says so now."""
     mine = and_(
         calls.c.id == call_id,
         calls.c.owner == owner,
@@ -165,7 +165,7 @@ def refuse_approved(connection: Connection, call_id: str, ended: dict[str, Any])
 def approve(
     connection: Connection, call_id: str, begun: float | None, values: dict[str, Any]
 ) -> Row[Any] | None:
-    """Say yes to a pending call as it was found; gives the row as it is now, whoever decided."""
+    """Approve a pending call that has not changed; returns the row as it is now."""
     yes = {"state": "approved", "approved": 1, **values}
     _move(connection, call_id, "pending", yes, _begun(begun))
     return find_row(connection, call_id)
@@ -174,19 +174,19 @@ def approve(
 def refuse(
     connection: Connection, call_id: str, begun: float | None, values: dict[str, Any]
 ) -> Row[Any] | None:
-    """Say no to a pending call as it was found; gives the row as it is now, whoever decided."""
+    """Deny a pending call that has not changed; returns the row as it is now."""
     _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _begun(begun))
     return find_row(connection, call_id)
 
 
 def release(connection: Connection, call_id: str, owner: str) -> None:
-    """Give an approved call back that its owner does not come to run."""
+    """Release an approved call that its owner does not run."""
     claimed = and_(calls.c.id == call_id, calls.c.state == "approved", calls.c.owner == owner)
     connection.execute(update(calls).where(claimed).values(owner=None))
 
 
 def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> bool:
-    """End an approved call that nobody has taken; whether its row says so now."""
+    """End an approved call that nobody has claimed; returns whether its row says so now."""
     free = and_(calls.c.id == call_id, calls.c.state == "approved", calls.c.owner.is_(None))
     statement = update(calls).where(free).values({**values, **_COVERED})
     if connection.execute(statement.returning(calls.c.id)).first() is not None:
@@ -196,13 +196,13 @@ def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> boo
 
 
 def settle(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
-    """Say how an unknown call ended; gives the row as it is now."""
+    """Record how a call of unknown end ended; returns the row as it is now."""
     _move(connection, call_id, "unknown", values)
     return find_row(connection, call_id)
 
 
 def note_late(connection: Connection, call_id: str, late: str) -> None:
-    """Keep how a function ended that its call had left behind."""
+    """Record how an abandoned function ended."""
     connection.execute(update(calls).where(calls.c.id == call_id).values(late=late))
 
 
@@ -217,7 +217,7 @@ def find_key(connection: Connection, key: str) -> str | None:
 
 
 def _begun(begun: float | None) -> ColumnElement[bool]:
-    """That a call has not run since it was found, and asked anew."""
+    """The condition that a call has not run and asked again since it was found."""
     return calls.c.started_at.is_not_distinct_from(begun)
 
 
@@ -233,6 +233,6 @@ def _move(
 
 
 def _is_own(there: Row[Any], row: dict[str, Any]) -> bool:
-    """Whether the row is the one that we tried to put there: an earlier attempt got through."""
+    """Whether the row is ours, from an earlier attempt that was committed."""
     marks = ("id", "state", "owner", "proposed_at", "started_at", "ended_at")
     return all(getattr(there, name) == row.get(name) for name in marks)

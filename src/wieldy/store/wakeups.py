@@ -12,7 +12,7 @@ _LONGEST_PAUSE = 1.0
 
 
 class Repeated(Exception):
-    """The call was made before, as the call `first`: the way out to where that is awaited."""
+    """Raised if the call was made before, as the call `first`, to wait for that one instead."""
 
     def __init__(self, first: str) -> None:
         super().__init__(first)
@@ -20,14 +20,14 @@ class Repeated(Exception):
 
 
 def shared_future() -> "Future[Any]":
-    """A future for several who wait, which is not cancelled with the first of them."""
+    """A future for several waiters, which is not cancelled with the first of them."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
 class Listener:
-    """Somebody who waits for news of one call."""
+    """Waits for news of one call."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,7 +35,7 @@ class Listener:
         self.pause = _FIRST_PAUSE
 
     async def wait(self) -> None:
-        """Wait for news from this process, or for the time to look at the store again."""
+        """Wait for news from this process, or until it is time to look at the store again."""
         try:
             async with asyncio.timeout(self.pause):
                 await self._news.wait()
@@ -44,23 +44,23 @@ class Listener:
         self._news.clear()
 
     def wake(self) -> None:
-        """Give the news, from any thread."""
+        """Report the news, from any thread."""
         try:
             self._loop.call_soon_threadsafe(self._news.set)
         except RuntimeError:
-            # The loop was closed; nobody waits there any more.
+            # The loop was closed, so nobody waits there any more.
             return
 
 
 class Bell:
-    """Rings for calls that changed in this process."""
+    """Wakes those who wait for calls that changed in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[str, list[Listener]] = {}
 
     def ring(self, call_id: str) -> None:
-        """Tell those who wait for this call."""
+        """Wake those who wait for this call."""
         if self._listeners and call_id in self._listeners:
             with self._lock:
                 heard = list(self._listeners.get(call_id, ()))
@@ -69,7 +69,7 @@ class Bell:
 
     @contextmanager
     def listening(self, call_id: str) -> Iterator[Listener]:
-        """Hear of a call while inside."""
+        """Listen for news of a call during the `with` block."""
         listener = Listener()
         with self._lock:
             self._listeners.setdefault(call_id, []).append(listener)

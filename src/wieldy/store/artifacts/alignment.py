@@ -4,7 +4,7 @@ The table of edit distances has a row for each character of the passage and a
 column for each of the text. Neighbours in a row differ by one at most, so a row
 is kept as two large integers with a bit for each column: where it goes up, and
 where it goes down (Myers 1999, turned on its side). One row then costs a few
-operations on whole integers, whatever stands in the text.
+operations on whole integers, whatever the text is.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import accumulate
 from operator import sub
 
-# For each bit of a byte, what turns bytes into the digits of that bit.
+# For each bit of a byte, the table that turns bytes into the digits of that bit.
 _DIGITS = [bytes(b"01"[byte >> bit & 1] for byte in range(256)) for bit in range(8)]
-# Bytes that masks may take; a text in which thousands of characters occur would take gigabytes.
+# The most bytes of masks: a text with thousands of different characters would need gigabytes.
 _MOST_BYTES = 1 << 26
 
 
 def edit_distances(passage: str, text: str, from_start: bool = False) -> list[int]:
-    """For each end in the text, the edits between the passage and the nearest window before it.
+    """For each end in the text, the edits between the passage and the nearest window up to there.
 
     A window may start anywhere, or with `from_start` only where the text starts.
     The result has an item for every end from 0 to the text's length.
@@ -47,7 +47,7 @@ class _Codes(dict[int, int]):
 
 
 def _masks(passage: str, text: str) -> Callable[[str], int]:
-    """Gives for each character of the passage an integer with a bit where it is in the text."""
+    """For each character of the passage, an integer with a bit for each place of it in the text."""
     codes = {character: code for code, character in enumerate(sorted(set(passage)), start=1)}
     coded = text.translate(_Codes({ord(character): code for character, code in codes.items()}))
     raw = coded.encode("utf-32-le", "surrogatepass")

@@ -1,10 +1,10 @@
-"""What programs read about artifacts: one with its text, one in a list, a version, a change."""
+"""What programs read about artifacts: an artifact, an item of a list, a version, a change."""
 
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 _SCHEME = "artifact://"
-# A version that is longer was never given out.
+# No version number is longer.
 _MOST_DIGITS = 15
 
 
@@ -53,7 +53,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """An artifact as it stands in a list, without its text; `version` is the current one."""
+    """An artifact in a list, without its text; `version` is the current one."""
 
     id: str
     version: int
@@ -85,7 +85,7 @@ class Version:
 class ArtifactEdit:
     """What a change did: the version it made, and for an update what it replaced.
 
-    `similarity` is 1 where the passage stood there word for word.
+    `similarity` is 1 if the passage was there word for word.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The operations on artifacts. Each may run twice, and knows what it did before."""
+"""The operations on artifacts. Each may run twice, and recognises its own earlier work."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from wieldy.store.databases.tables import artifacts
 
 
 def place(session: str | None, id: str) -> dict[str, str]:
-    """Where an artifact stands: the columns that it is found by."""
+    """The columns by which an artifact is found."""
     return {"key": digest_of([session, id]), "shelf": session_shelf(session)}
 
 
 def session_shelf(session: str | None) -> str:
-    """Where all artifacts of a session stand."""
+    """The column by which all artifacts of a session are found."""
     return digest_of([session])
 
 
@@ -38,7 +38,7 @@ def find_all(connection: Connection, session: str | None) -> list[Row[Any]]:
 
 
 def find_everywhere(connection: Connection, id: str | None, limit: int | None) -> list[Row[Any]]:
-    """The artifacts of all sessions, or those of an id; what was changed last comes first."""
+    """The artifacts of all sessions, or those of an id; the one changed last comes first."""
     query = select(artifacts).order_by(artifacts.c.changed_at.desc(), artifacts.c.key).limit(limit)
     return [*connection.execute(query if id is None else query.where(artifacts.c.id == id))]
 
@@ -51,7 +51,7 @@ def find_history(connection: Connection, birth: str) -> list[Row[Any]]:
 
 
 def put(connection: Connection, head: dict[str, Any], first: dict[str, Any]) -> bool:
-    """Insert an artifact with its first version; False if there is one of its id already."""
+    """Insert an artifact with its first version; False if one of this id exists already."""
     if insert_if_new(artifacts, tuple(head)).touches(connection, tuple(head.values())):
         connection.execute(insert(versions).values(first))
         return True
@@ -63,8 +63,8 @@ def advance(connection: Connection, key: str, row: dict[str, Any]) -> bool:
     """Add the next version; False if somebody else did, or if the artifact is gone."""
     birth, number = row["birth"], row["version"]
     before = (*_head(key, birth), artifacts.c.version == number - 1)
-    # Whoever is just changing it is not waited for: transactions that change several artifacts
-    # would wait for each other.
+    # A transaction that is changing the artifact is not waited for: transactions that change
+    # several artifacts would wait for each other.
     mine = select(artifacts.c.key).where(*before).with_for_update(skip_locked=True)
     if connection.scalar(mine) is not None:
         connection.execute(

@@ -1,10 +1,10 @@
-"""What changed between two texts, as a unified diff."""
+"""Compare two texts, as a unified diff."""
 
 from collections.abc import Iterator
 
 _CONTEXT = 3
 _Step = tuple[str, int, int, int, int]
-# Pairs of lines that are compared at most; beyond them all that differs is one change.
+# The most pairs of lines that are compared; in larger texts all that differs is one change.
 _MOST_PAIRS = 1 << 34
 
 
@@ -27,7 +27,7 @@ def _lines(text: str) -> list[str]:
 
 def _steps(before: list[str], after: list[str]) -> list[_Step]:
     """The steps from one list to the other that touch the fewest lines."""
-    # Loaded by whoever asks for a difference, and by nobody else.
+    # Imported only when two texts are compared.
     from rapidfuzz.distance import Levenshtein  # noqa: PLC0415
 
     numbers: dict[str, int] = {}
@@ -95,7 +95,7 @@ def _hunk(group: list[_Step], before: list[str], after: list[str]) -> str:
 
 
 def _range(start: int, end: int) -> str:
-    """Lines as `patch` counts them: from 1, and no lines stand after the one before them."""
+    """A range as `patch` writes it: from 1, and an empty range names the line before it."""
     count = end - start
     first = start + 1 if count else start
     return f"{first}" if count == 1 else f"{first},{count}"

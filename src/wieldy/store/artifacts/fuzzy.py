@@ -1,9 +1,8 @@
-"""Find the passage of a text that comes nearest to a given one, and exactly where it ends.
+"""Find the passage of a text that is nearest to a given one, with its exact ends.
 
-The answer is the best there is, not the best that was looked at. A passage that
-differs little shares pieces with its place in the text that no edit touched, and
-enough of them can be demanded that few places are left to measure. Where that
-finds nothing, every place is measured.
+The answer is the best match in the whole text. A passage that differs little shares
+unedited pieces with its place in the text. Requiring enough of these pieces leaves few
+places to measure; if that finds nothing, every place is measured.
 """
 
 from collections import Counter
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from .alignment import edit_distances
 from .artifact_errors import PassageNotFound, PassageRepeated
 
-# Of ten characters of the passage, how many edits may take part in a near match.
+# The most edits of a near match, per ten characters of the passage.
 _EDITS_OF_TEN = 3
 
 
@@ -28,16 +27,16 @@ class Spliced:
 
 
 def splice_passage(id: str, content: str, old: str, new: str) -> Spliced:
-    """Put `new` where `old` stands, or where what comes nearest to it stands.
+    """Replace `old`, or the passage nearest to it, with `new`.
 
-    Nothing outside the match changes. A passage that stands there more than once,
-    or not even nearly, is an error.
+    Nothing outside the match changes. It is an error if the passage is there more than once,
+    or if nothing is near enough to it.
     """
     at = content.find(old)
     if at < 0:
         return _splice_nearest(id, content, old, new)
     if content.find(old, at + 1) >= 0:
-        # Two that overlap count as one, and are two to whoever has to choose.
+        # Overlapping matches are counted too: `str.count` would miss that the choice is unclear.
         raise PassageRepeated(id, max(2, content.count(old)))
     return Spliced(content[:at] + new + content[at + len(old) :], "update", 1.0, old)
 
@@ -58,19 +57,19 @@ def _splice_nearest(id: str, content: str, old: str, new: str) -> Spliced:
     return Spliced(changed, "update_fuzzy", window.similarity, matched)
 
 
-# Cells of the table of distances that are worked out at most, about a second and a half of work;
-# for a passage as long as its text drawing the ends takes as much twice more.
+# The most cells of the table of distances, about a second and a half of work. If the passage is
+# as long as its text, finding the ends takes as long again, twice.
 _MOST_CELLS = 1 << 33
-# What a row of the table costs beyond its cells.
+# The cost of a row of the table beyond its cells.
 _ROW_CELLS = 1 << 12
 # Below this, measuring every place costs less than looking for pieces.
 _FEW_CELLS = 1 << 25
 _PIECE = 8
-# A piece that stands in the passage more often than this tells nothing.
+# A piece that is in the passage more often than this does not identify a place.
 _MOST_PLACES = 8
-# A place is looked at where one piece for so many characters is found about where it belongs.
+# A place is measured if one piece per this many characters is found about where it belongs.
 _DEMANDED = 40
-# Edits are expected in one of so many characters; more leave too few pieces whole.
+# One edit per this many characters is expected; more edits leave too few pieces whole.
 _EDITED = 12
 _STRIDE = 1 << 17
 _Parts = list[tuple[int, int]]
@@ -78,10 +77,9 @@ _Parts = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class PassageWindow:
-    """A part of a text, and how many edits it is away from what was looked for.
+    """A part of a text, and how many edits it is away from the passage.
 
-    `similarity` is 1 where they are equal, and goes down by the share of the
-    passage that each edit is.
+    `similarity` is 1 if they are equal, and falls with each edit by its share of the passage.
     """
 
     start: int
@@ -93,9 +91,8 @@ class PassageWindow:
 def nearest(passage: str, text: str) -> PassageWindow | None:
     """The window of the text with the fewest edits to the passage; None if that takes too long.
 
-    Of windows equally near it is the first, and of ways to draw its ends the one
-    that looks most like the passage's: a line break is not taken for a letter, and
-    no word is split without need.
+    Of equally near windows it is the first. Its ends are chosen to look most like those of
+    the passage: a line break is not matched with a letter, and no word is split without need.
     """
     if not passage:
         raise ValueError("there is no passage to look for")
@@ -116,17 +113,17 @@ def _everywhere(passage: str, text: str) -> tuple[int, int] | None:
 
 
 def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
-    """The same, if few edits suffice; None says only that they don't."""
+    """The same if few edits are enough; None says only that they are not."""
     length = len(passage)
     if length * len(text) < _FEW_CELLS or length * length > _MOST_CELLS:
         return None
     places, dull = _telling(passage)
-    # The most edits that leave enough of the telling pieces whole.
+    # The most edits that leave enough of the identifying pieces whole.
     demanded = 1 + length // _DEMANDED
     most = min(length // _EDITED, (length - _PIECE * (dull + demanded + 1)) // (_PIECE + 1))
     if most < 1:
         return None
-    # With fewer edits than could be borne, more can be demanded.
+    # If fewer edits are needed, more pieces can be required.
     demanded = (length - most - _PIECE + 1) // _PIECE - most - dull
     counts = _shifts(places, text, 2 * most + 1)
     regions = [*_regions(counts, length, most, demanded)]
@@ -137,10 +134,10 @@ def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
 
 
 def _telling(passage: str) -> tuple[dict[str, list[int]], int]:
-    """The pieces that tell where they are, with their places, and how many others there can be.
+    """The pieces that identify a place, with their places, and how many others there can be.
 
-    What stands all over the passage, such as the space before a line of code, tells
-    nothing and costs much.
+    A piece that is all over the passage, such as the indentation of code, identifies nothing
+    and costs much.
     """
     places: dict[str, list[int]] = {}
     for at in range(len(passage) - _PIECE + 1):
@@ -174,9 +171,9 @@ def _regions(
 ) -> Iterator[tuple[int, int]]:
     """The parts of the text that can hold the passage with this many edits, in order.
 
-    The text is cut into pieces of one size. A window with `most` edits holds a
-    number of pieces, and each edit spoils one of them at most; the others stand in
-    the passage, all about as far from their place there as the window's start.
+    The text is cut into pieces of one size. A window with `most` edits holds a number of
+    pieces, and each edit changes at most one of them. The others are in the passage, all
+    shifted by about as much as the window's start.
     """
     span = 2 * most + 1
     reached = -1
@@ -196,8 +193,8 @@ def _regions(
 
 
 def _likely(passage: str, text: str, regions: _Parts, kept: int) -> Iterator[tuple[int, int]]:
-    """The regions that hold so many characters of the passage in their order, as they must."""
-    # Loaded by whoever looks for what is not there word for word, and by nobody else.
+    """The regions that have enough characters of the passage in the right order."""
+    # Imported only for a passage that is not there word for word.
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415
 
     for start, end in regions:
@@ -206,7 +203,7 @@ def _likely(passage: str, text: str, regions: _Parts, kept: int) -> Iterator[tup
 
 
 def _shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
-    """How many pieces of the text stand in the passage, by how far they are moved."""
+    """How many pieces of the text are in the passage, by how far they are shifted."""
     counts: Counter[int] = Counter()
     left = len(text)
     for at in range(0, len(text) - _PIECE + 1, _PIECE):
@@ -222,12 +219,11 @@ def _shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
 
 
 def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, int]:
-    """The window that can end here, or a little later, drawn as the passage is."""
+    """The window that ends here or a little later, with ends like those of the passage."""
     length = len(passage)
     if distance == length:
         return first_end, first_end
-    # A window is longer than the passage by `distance` at most; the character after it is looked
-    # at too.
+    # A window is at most `distance` longer than the passage; the character after it is needed too.
     reach = length + distance + 1
     before = text[max(0, first_end - reach) : first_end]
     start = first_end - _size(passage[::-1], before[::-1], distance)
@@ -235,7 +231,7 @@ def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, 
 
 
 def _size(passage: str, text: str, distance: int) -> int:
-    """How much of the text's beginning to take: of all that is this near, the most alike."""
+    """How much of the text's beginning to take: of equally near lengths, the most similar one."""
     row = edit_distances(passage, text, from_start=True)
     sizes = [size for size, edits in enumerate(row) if size and edits == distance]
     length = len(passage)
@@ -245,7 +241,7 @@ def _size(passage: str, text: str, distance: int) -> int:
 
 
 def _unlike(last: str, text: str, size: int) -> int:
-    """How little the end of a window looks like the end of the passage, or of a word."""
+    """How unlike the end of a window is to the end of the passage, or of a word."""
     there = text[size - 1]
     splits = size < len(text) and _kind(there) == _kind(text[size]) == "word"
     if there == last:

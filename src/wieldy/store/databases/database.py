@@ -1,4 +1,4 @@
-"""A database as the store uses it: operations from everywhere, in shared transactions."""
+"""The interface of a database: operations from any thread, in shared transactions."""
 
 import asyncio
 import sqlite3
@@ -19,8 +19,8 @@ from wieldy.core.errors import StoreError, StoreUnavailable, WieldyError, descri
 from .prepared_statements import Write
 
 T = TypeVar("T")
-# A function of a connection, inside a transaction. It may run more than once before it is
-# committed, and after a commit that nobody heard of, so it must recognise its own work.
+# A function of a connection, inside a transaction. It may run again before it is committed, or
+# after a commit whose answer was lost, so it must recognise its own work.
 Operation = Callable[[Connection], T]
 
 DURABILITIES = get_args(Durability)
@@ -28,38 +28,38 @@ MOST_IN_ONE_COMMIT = 500
 
 
 class Database(Protocol):
-    """Where operations run."""
+    """Runs operations."""
 
-    # Whether a lone caller may try to commit by itself, and until when on this turn of its loop.
+    # Whether a lone caller may commit by itself, and until when in this turn of its loop.
     quiet: bool
     gives_way_at: float
 
     async def give_way(self) -> None:
-        """Let others run, who may be about to write too."""
+        """Let other tasks run, which may be about to write too."""
 
     def commit_here(self, write: Write) -> bool:
-        """Do it on this thread, where that is quicker than to hand it over; whether it is done."""
+        """Commit on this thread if that is quicker than handing it over; returns whether it did."""
 
     def leave_to_writer(self) -> None:
-        """Do nothing on callers' threads from now on. It may block for a moment."""
+        """Commit nothing on callers' threads from now on. It may block for a moment."""
 
     def submit(self, job: "StoreJob") -> None:
-        """Run it in the writer's next transaction and answer when it is durable."""
+        """Run it in the writer's next transaction; the answer comes when it is durable."""
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it beside the writer. From any thread."""
 
     def vacuum(self) -> "Future[None]":
-        """Give the space of deleted rows back. From any thread."""
+        """Release the space of deleted rows. From any thread."""
 
     def close(self) -> None:
-        """Finish what was handed in, and let go. It blocks."""
+        """Finish the submitted work and close. It blocks."""
 
 
 class StoreJob:
-    """An operation that waits for the writer, and where its answer goes: on a loop, or anywhere.
+    """An operation that waits for the writer, and the future for its answer.
 
-    One that is `alone` runs outside of any transaction.
+    An operation that is `alone` runs outside of any transaction.
     """
 
     __slots__ = ("alone", "error", "future", "loop", "operation", "result")
@@ -79,12 +79,12 @@ class StoreJob:
         self.error: Exception | None = None
 
     def fail(self, error: Exception) -> None:
-        """Let an error be the answer."""
+        """Answer with an error."""
         self.error = translate_error(error)
 
 
 class JobIntake:
-    """Where work comes in until it is closed; what comes later is answered, not left lying."""
+    """Takes work until it is closed; later work is answered with an error."""
 
     def __init__(self, put: "Callable[[StoreJob | None], object]") -> None:
         self._put = put
@@ -101,7 +101,7 @@ class JobIntake:
         fail_jobs([job], _closed())
 
     def begin(self, start: "Callable[[], Future[T]]") -> "Future[T]":
-        """Start something beside the writer; `answers` are those that are not done."""
+        """Start something beside the writer; `answers` are the futures that are not done."""
         with self._lock:
             if self._open:
                 answer = start()
@@ -113,14 +113,14 @@ class JobIntake:
         return answer
 
     def close(self) -> None:
-        """Take no more, and tell the writer so."""
+        """Take no more work, and tell the writer so."""
         with self._lock:
             self._open = False
             self._put(None)
 
 
 def deliver_results(jobs: Iterable[StoreJob]) -> None:
-    """Answer jobs that are done, each event loop woken once for neighbours of its."""
+    """Answer finished jobs; consecutive jobs of one event loop wake it once."""
     for loop, group in groupby(jobs, attrgetter("loop")):
         if loop is None:
             _settle_all(group)
@@ -128,7 +128,7 @@ def deliver_results(jobs: Iterable[StoreJob]) -> None:
         try:
             loop.call_soon_threadsafe(_settle_all, list(group))
         except RuntimeError:
-            # The loop was closed; nobody is left to hear.
+            # The loop was closed, so nobody waits for the answer.
             continue
 
 
@@ -161,7 +161,7 @@ def parse_address(url: str, durability: str) -> URL:
         raise ValueError(_ADDRESSES) from None
     if parsed.drivername == "sqlite":
         if parsed.host:
-            # With two slashes the file's name stands where a host would.
+            # After two slashes the file's name is read as a host.
             raise ValueError("a SQLite file comes after three slashes, as in sqlite:///file.db")
         if parsed.database in (None, "", ":memory:"):
             raise ValueError(
@@ -175,7 +175,7 @@ def parse_address(url: str, durability: str) -> URL:
 
 
 def shown_address(url: str | URL) -> str:
-    """The address of a store as it may be shown: without its password and its settings."""
+    """The address of a store for people: without its password and its settings."""
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -186,12 +186,12 @@ def shown_address(url: str | URL) -> str:
 
 
 def _encodable(name: str) -> str:
-    """A file's name whose bytes that are no text are shown as U+FFFD."""
+    """A file's name in which bytes that are not text are replaced by U+FFFD."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def translate_error(error: Exception) -> Exception:
-    """What a database raised as one of our errors, with what to do about it."""
+    """A database's error as one of ours, with what to do about it."""
     if isinstance(error, WieldyError):
         return error
     ours: Exception = StoreError(describe_exception(error), "It was asked for what it can't do.")

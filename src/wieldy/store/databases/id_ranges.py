@@ -1,4 +1,4 @@
-"""Find ids by how they begin, over the index of a primary key."""
+"""Find ids by their beginning, with the index of a primary key."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from sqlalchemy import Text as SqlText
 
 from .tables import calls, pack_text
 
-# Text that was packed begins with this, and is in no order that says how it began.
+# Packed text begins with this, and its order does not follow the original text.
 _PACKED = "\x01"
 _AT_ONCE = 100
 
 
 def ids_beginning(connection: Connection, prefix: str, limit: int | None) -> list[str]:
-    """The ids of calls that begin with this text, the last in their order first."""
+    """The ids of calls that begin with this text, in reverse order."""
     plain = _range(prefix).limit(limit)
     found = [] if pack_text(prefix) != prefix else [*connection.scalars(plain)]
     packed = connection.scalars(_range(_PACKED).execution_options(yield_per=_AT_ONCE))
@@ -22,8 +22,8 @@ def ids_beginning(connection: Connection, prefix: str, limit: int | None) -> lis
 
 
 def _range(begin: str) -> Select[Any]:
-    """The ids that begin so, as they are stored."""
-    # Bound as an id, the beginning of packed text would be packed itself.
+    """The range of the stored ids that begin with a text."""
+    # If it were bound as an id, the beginning of packed text would be packed again.
     stored: ColumnElement[str] = type_coerce(calls.c.id, SqlText)
     query = select(calls.c.id).where(stored >= begin).order_by(calls.c.id.desc())
     after = _following(begin)
@@ -31,10 +31,10 @@ def _range(begin: str) -> Select[Any]:
 
 
 def _following(prefix: str) -> str | None:
-    """The first text after all that begin with this one; None if there is none."""
+    """The first text after all texts that begin with this one, or None."""
     for place in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[place]) + 1
         if code <= 0x10FFFF:
-            # Halves of pairs are no characters.
+            # Surrogates are not characters.
             return prefix[:place] + chr(0xE000 if code == 0xD800 else code)
     return None

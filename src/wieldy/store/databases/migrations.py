@@ -30,10 +30,10 @@ def _kept(connection: Connection) -> None:
 
 
 def _running(connection: Connection) -> None:
-    """Find what runs by its owner and time, and keep an index only of what waits."""
+    """Find running calls by owner and time, and keep an index only of waiting calls."""
     calls = tables.calls.c
     left = calls.owner.not_in(select(tables.owners.c.id))
-    # Whose owner is gone already would not be found any more.
+    # Calls whose owner is gone already would no longer be found.
     found = update(tables.calls).where(calls.state == "started", left)
     connection.execute(found.values(state="unknown"))
     connection.execute(text("DROP INDEX IF EXISTS wieldy_calls_open"))
@@ -42,19 +42,19 @@ def _running(connection: Connection) -> None:
 
 
 def _seconds(connection: Connection) -> None:
-    """Keep how long a call took as a number, beside what else is known of it."""
+    """Keep how long a call took as a number in a column of its own."""
     _add_column(connection, tables.calls, "seconds DOUBLE PRECISION")
 
 
 def _lookups(connection: Connection) -> None:
-    """Keep ids in the order of their characters, so that a beginning is found by the index."""
+    """Sort ids by their characters, so that the index finds the beginning of an id."""
     if connection.dialect.name == "postgresql":
         changed = 'ALTER TABLE wieldy_calls ALTER COLUMN id TYPE TEXT COLLATE "C"'
         connection.execute(text(changed))
 
 
 def _callers(connection: Connection) -> None:
-    """Keep who asks and in which run, what else a rule goes by, and two more ends of a row."""
+    """Keep the caller and the run of a call, the criteria of a rule, and two more final states."""
     for table, column in (
         (tables.calls, "caller TEXT"),
         (tables.calls, "run TEXT"),
@@ -72,13 +72,13 @@ def _runs(connection: Connection) -> None:
 
 
 def _index_calls(connection: Connection) -> None:
-    """Give the calls all indexes that they have today, whichever they had."""
+    """Give the table of calls all indexes of today, whichever it had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
         connection.execute(CreateIndex(index, if_not_exists=True))
 
 
 def _add_column(connection: Connection, table: Table, column: str) -> None:
-    """Give a table a column that it has already if it was made by this version."""
+    """Add a column to a table, unless this version made the table and it is there already."""
     there = {known["name"] for known in inspect(connection).get_columns(table.name)}
     if column.partition(" ")[0] not in there:
         connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column}"))
@@ -95,15 +95,15 @@ STEPS: list[Callable[[Connection], None]] = [
     _callers,
     _runs,
 ]
-# A file of this step is read as it is: later ones have changed how quickly rows are found,
-# and added columns that are empty in earlier files.
+# A file at this step can be read unchanged: later steps only changed indexes and added columns,
+# which are empty in earlier files.
 READABLE = 5
 # Any number, as long as every process uses the same.
 _LOCK = 0x77696C6479
 
 
 def migrate_database(connection: Connection) -> None:
-    """Bring the database up to date, whoever else is doing the same."""
+    """Bring the database up to date; other processes may do the same at the same time."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     tables.version.create(connection, checkfirst=True)

@@ -32,15 +32,15 @@ _CONNECT_SECONDS = 10.0
 _COMMAND_SECONDS = 30.0
 _VACUUM_SECONDS = 3600.0
 _LOCK_TIMEOUT = "3s"
-# How long a lost connection is looked for anew before the operations fail.
+# How long to try to connect again before the operations fail.
 _RETURN_SECONDS = 5.0
 _SYNCHRONOUS = {"full": "on", "normal": "off"}
 
 
 class Postgres:
-    """Operations run on a background loop, whichever loop they come from."""
+    """Runs operations on a background loop, whichever loop they come from."""
 
-    # Whoever waits for a server does so in the background.
+    # A caller never commits by itself, because waiting for a server is the background loop's work.
     quiet = False
     gives_way_at = 0.0
 
@@ -57,32 +57,32 @@ class Postgres:
         self._loop.submit(self._serve(), self._ended)
 
     async def give_way(self) -> None:
-        """Nobody is in the way."""
+        """Do nothing: callers don't commit here."""
 
     def commit_here(self, write: Write) -> bool:
-        """Never."""
+        """Return False: callers don't commit here."""
         return False
 
     def leave_to_writer(self) -> None:
-        """It is so anyway."""
+        """Do nothing: only the writer commits here."""
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a connection of its own."""
         return self._intake.begin(lambda: self._start(self._read(operation)))
 
     def vacuum(self) -> "Future[None]":
-        """Let the server use the space of deleted rows again; nobody waits for it."""
+        """Let the server reuse the space of deleted rows, without blocking writers."""
         return self._intake.begin(lambda: self._start(self._vacuum()))
 
     def close(self) -> None:
-        """Finish what was handed in, and let go of the server."""
+        """Finish the submitted work and close the connections."""
         self._intake.close()
         self._ended.result()
         self._loop.stop()
 
     def _start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         answer: Future[T] = Future()
-        # In no call's context: a connection keeps the one that it was opened in.
+        # A connection keeps the context in which it was opened, so that is an empty one.
         Context().run(self._loop.submit, work, answer)
         return answer
 
@@ -101,7 +101,7 @@ class Postgres:
         engine = _engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, _VACUUM_SECONDS)
         try:
             async with engine.connect() as connection:
-                # It can't run inside a transaction.
+                # VACUUM can't run inside a transaction.
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
                 await connection.exec_driver_sql(f"VACUUM {names}")
         except Exception as error:
@@ -117,21 +117,21 @@ class Postgres:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
             await self._commit([job for job in batch if job is not None])
-            # What was written is not kept while nothing comes.
+            # The finished batch is not kept in memory while the writer waits for work.
             del batch
-        # A loop that stops takes nobody's answer with it.
+        # Reads that are still running get their answers before the loop stops.
         beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
         await asyncio.gather(*beside, return_exceptions=True)
         await self._forget()
         await self._engine.dispose()
 
     async def _commit(self, batch: list[StoreJob]) -> None:
-        """Run a batch in one transaction; if one of it fails, each in its own."""
+        """Run a batch in one transaction; if an operation fails, run each in its own."""
         if not batch:
             return
         alone = len(batch) == 1
         try:
-            # Two batches may wait for each other's rows; one operation by itself can't.
+            # Two batches may wait for each other's rows, so a conflict is retried one by one.
             await _patiently(
                 lambda: self._attempt(batch),
                 lambda error: _is_lost(error) or (alone and _is_conflict(error)),
@@ -164,14 +164,14 @@ class Postgres:
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        # It is thrown away, in whatever state it is.
+        # The connection is discarded, whatever state it is in.
         with suppress(Exception):
             await connection.invalidate()
             await connection.close()
 
 
 async def _patiently(attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]) -> T:
-    """What an attempt gives; for a while it is made again if what it failed with may pass."""
+    """Run an attempt, and for a while repeat it after errors that may pass."""
     last = time.monotonic() + _RETURN_SECONDS
     pause = 0.05
     while True:
@@ -185,12 +185,12 @@ async def _patiently(attempt: Callable[[], Awaitable[T]], passes: Callable[[Exce
 
 
 def _is_conflict(error: BaseException) -> bool:
-    """Whether the server gave up one of several transactions that were in each other's way."""
+    """Whether the server aborted one of several conflicting transactions."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Whether the server went away, rather than refused."""
+    """Whether the connection was lost, and not the operation refused."""
     if isinstance(error, DBAPIError):
         said = str(error.orig)
         return error.connection_invalidated or "connection" in said or "shutting down" in said
@@ -199,14 +199,14 @@ def _is_lost(error: BaseException) -> bool:
 
 def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
     if "sslmode" in url.query:
-        # The name that every other client has for it.
+        # `sslmode` is the name that every other client uses.
         mode = str(url.query["sslmode"])
         url = url.difference_update_query(["sslmode"]).update_query_dict({"ssl": mode})
     return create_async_engine(
         url,
         pool_size=5,
         pool_pre_ping=True,
-        # Errors are logged, and a parameter may be a secret of a call that waits.
+        # Errors are logged, and a parameter may be a secret of a waiting call.
         hide_parameters=True,
         # Each statement must see what others have committed, whatever the server's default is.
         isolation_level="READ COMMITTED",

@@ -17,8 +17,8 @@ Values = Sequence[Any]
 class Prepared:
     """A Core statement without Core's cost per execution.
 
-    `build` makes it for a kind of database; its parameters have these names. Values come
-    in the order of the names.
+    `build` makes the statement for a kind of database. `names` are its parameters, and values
+    are passed in that order.
     """
 
     def __init__(self, names: Sequence[str], build: Callable[[Dialect], ClauseElement]) -> None:
@@ -28,11 +28,11 @@ class Prepared:
 
     @cached_property
     def in_sqlite(self) -> "Compiled":
-        """The statement for SQLite itself: what SQLAlchemy adds to it costs more than it does."""
+        """The statement for the driver itself; running it through SQLAlchemy would cost more."""
         return self._compile(sqlite.dialect())
 
     def touches(self, connection: Connection, values: Values) -> bool:
-        """Execute with these values; whether there was a row to write."""
+        """Execute with these values; returns whether a row was written."""
         dialect = connection.dialect
         if dialect.name == "sqlite":
             file: Any = connection.connection.driver_connection
@@ -45,7 +45,7 @@ class Prepared:
         return connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values))).rowcount > 0
 
     def touches_each(self, file: Any, rows: list[Values]) -> bool:
-        """Execute in SQLite for all these rows; whether each of them was written."""
+        """Execute in SQLite for all these rows; returns whether each of them was written."""
         here = self.in_sqlite
         touched: int = file.executemany(here.sql, [here.bound(values) for values in rows]).rowcount
         return touched == len(rows)
@@ -65,7 +65,7 @@ class Compiled:
         self._order = [names.index(name) for name in places]
         binds = compiled._bind_processors
         self._binds = [(i, binds[name]) for i, name in enumerate(places) if name in binds]
-        # Values that are in order go straight in, unless there is text that may have to be packed.
+        # Values in the right order are passed on directly, unless a text may have to be packed.
         types = {i: compiled.binds[name].type for i, name in enumerate(places)}
         straight = self._order == list(range(len(names))) and all(
             isinstance(types[i], Free | Double) for i, _ in self._binds
@@ -89,13 +89,13 @@ class Compiled:
 
 
 class Write:
-    """An operation that writes one row; the same of many callers run as one statement.
+    """An operation that writes one row; equal operations of many callers run as one statement.
 
-    It is `brief` if nobody minds to wait for it.
+    A `brief` one is quick enough to run on the caller's thread.
     """
 
     __slots__ = ("brief", "statement", "values")
-    # What it gives when the row is written.
+    # The result if the row is written.
     done: ClassVar[Any]
 
     def __init__(self, statement: Prepared, values: Values, brief: bool = False) -> None:
@@ -109,19 +109,19 @@ class Write:
         return self.otherwise(connection)
 
     def otherwise(self, connection: Connection) -> Any:
-        """What it gives, and does, where there is no row to write."""
+        """What to do if no row was written; returns the result."""
         raise NotImplementedError
 
     def settled(self) -> None:
-        """Take notice that it is durable, long after it was asked for. Called on any thread."""
+        """Called on any thread when the write has become durable later than expected."""
 
     def refused(self) -> None:
-        """Take notice that it never will be. Called on any thread."""
+        """Called on any thread when the write was refused for good."""
 
 
 @cache
 def insert_if_new(table: Table, names: tuple[str, ...]) -> Prepared:
-    """An insert of these columns that does nothing where there is such a row already."""
+    """An insert of these columns that does nothing if the row exists already."""
     values: dict[str, Any] = {name: bindparam(name) for name in names}
 
     def build(dialect: Dialect) -> ClauseElement:
@@ -132,7 +132,7 @@ def insert_if_new(table: Table, names: tuple[str, ...]) -> Prepared:
 
 
 def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ReturningInsert[Any]:
-    """An insert that gives no row, instead of an error, where there is one already."""
+    """An insert that returns no row, instead of an error, if the row exists already."""
     if dialect.name == "postgresql":
         return (
             postgresql.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
@@ -143,7 +143,7 @@ def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> Return
 def insert_or_update(
     dialect: Dialect, table: Table, values: dict[str, Any], changes: dict[str, Any]
 ) -> Any:
-    """An insert that changes the row instead, where there is one already."""
+    """An insert that updates the row if it exists already."""
     insert: Any = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
     key = list(table.primary_key)
     return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)

@@ -31,18 +31,18 @@ from .sqlite_batches import run_jobs, vacuum_file
 T = TypeVar("T")
 _LOCK_SECONDS = 10.0
 _RETRY_SECONDS = 0.005
-# Where commits take longer lately, a lone caller leaves them to the writer.
+# If recent commits took longer, a lone caller leaves them to the writer.
 _QUICK_SECONDS = 0.0003
-# How long it holds its loop before others get their turn.
+# How long a lone caller may hold its loop before other tasks get a turn.
 _HELD_SECONDS = 0.002
-# Of so many of its commits, one is the writer's.
+# One in this many commits is left to the writer.
 _OWN_COMMITS = 250
 _LOG_PAGES = 1000
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
 class Entrance:
-    """Lets everybody in until it is shut, which waits until nobody is inside."""
+    """Admits every thread until it is shut; shutting waits until nobody is inside."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -51,7 +51,7 @@ class Entrance:
 
     @contextmanager
     def passed(self) -> Iterator[None]:
-        """Be inside."""
+        """Be inside during the `with` block."""
         with self._changed:
             while self._shut:
                 self._changed.wait()
@@ -65,21 +65,21 @@ class Entrance:
                     self._changed.notify_all()
 
     def shut(self) -> None:
-        """Let nobody in, and wait until all have left."""
+        """Admit nobody, and wait until all have left."""
         with self._changed:
             self._shut = True
             while self._inside:
                 self._changed.wait()
 
     def open(self) -> None:
-        """Let them in again."""
+        """Admit threads again."""
         with self._changed:
             self._shut = False
             self._changed.notify_all()
 
 
 class Sqlite:
-    """Operations of all callers, committed together by one thread, or by a lone caller's own."""
+    """Commits the operations of all callers on one thread, or on a lone caller's thread."""
 
     def __init__(self, url: URL, durability: str) -> None:
         self._engine, self._patience = _engine(url, _SYNCHRONOUS[durability])
@@ -88,12 +88,12 @@ class Sqlite:
         self.submit = self._intake.submit
         self._connection: Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
-        # Whoever uses the connection holds it, and knows that it does.
+        # Held by the thread that uses the connection; it is reentrant, so the thread can tell.
         self._turn = threading.RLock()
         self._patient = True
         self._closing = False
         self._pace = 10 * _QUICK_SECONDS
-        # Whether the last commit was one caller's, and quick.
+        # Whether the last commit was quick and had one caller.
         self.quiet = False
         self.gives_way_at = 0.0
         self._own_commits = 0
@@ -105,27 +105,27 @@ class Sqlite:
         self._writer.start()
 
     async def give_way(self) -> None:
-        """Let others run; who is about to write too gets there in this time."""
+        """Let other tasks run, so that those about to write can join the commit."""
         self.quiet = False
         await asyncio.sleep(0)
         self.gives_way_at = time.perf_counter() + _HELD_SECONDS
         self.quiet = self._jobs.empty()
 
     def commit_here(self, write: Write) -> bool:
-        """Commit a brief row on this thread if nobody else writes; whether that is done.
+        """Commit a brief write on this thread if nobody else writes; returns whether it did.
 
-        On a fast disk it takes longer to wake the writer, and to be woken by it, than to commit.
+        On a fast disk a commit takes less time than waking the writer and being woken by it.
         """
         started = time.perf_counter()
         if not self.quiet or not write.brief or started > self.gives_way_at:
             return False
         self._own_commits += 1
         if not self._own_commits % _OWN_COMMITS:
-            # One of some is the writer's, who also moves what was logged into the file.
+            # The writer takes this one, and also checkpoints the log.
             return False
         statement = write.statement.in_sqlite
         try:
-            # Inside, because a signal may raise as soon as it is ours.
+            # Inside the `try`, because a signal may raise as soon as the lock is taken.
             if not self._turn.acquire(False) or self._cursor is None or self._closing:
                 return False
             if self._patient:
@@ -134,13 +134,13 @@ class Sqlite:
             self._cursor.execute(statement.sql, statement.bound(write.values))
             return self._cursor.rowcount > 0
         except Exception:
-            # Another process writes, or worse. The writer can wait, and say what it is.
+            # Another process is writing, or something is wrong. The writer can wait, and report it.
             return False
         finally:
             try:
                 self._turn.release()
             except RuntimeError:
-                pass  # It is somebody else's.
+                pass  # Another thread holds the lock.
             else:
                 self._pace += (time.perf_counter() - started - self._pace) / 4
                 self.quiet = self._pace < _QUICK_SECONDS
@@ -158,28 +158,28 @@ class Sqlite:
         return self._intake.begin(lambda: self._readers.submit(work))
 
     def vacuum(self) -> "Future[None]":
-        """Write the file anew, without holes; this process's own writes wait for it."""
+        """Rewrite the file without free space; the writes of this process wait for it."""
         future: Future[None] = Future()
         self.submit(StoreJob(vacuum_file, future, alone=True))
         return future
 
     def leave_to_writer(self) -> None:
-        """From now on nobody commits but the writer, in the order of submission."""
+        """From now on only the writer commits, in the order of submission."""
         with self._turn:
             self._closing = True
 
     def close(self) -> None:
-        """Finish what was handed in, and let go of the file."""
+        """Finish the submitted work and close the file."""
         self._intake.close()
         self._writer.join()
         self._readers.shutdown()
         self._engine.dispose()
 
     def rest(self) -> None:
-        """Let go of the file and keep everybody from it, until `wake`.
+        """Close the file and keep all threads from it, until `wake`.
 
-        SQLite remembers in the process which locks it holds; a forked child would
-        inherit that memory, and not the locks.
+        SQLite keeps in memory which locks the process holds. A forked child would inherit that
+        memory, but not the locks.
         """
         self._entrance.shut()
         self._turn.acquire()
@@ -187,7 +187,7 @@ class Sqlite:
         self._engine.dispose()
 
     def wake(self) -> None:
-        """Go on."""
+        """Use the file again."""
         self._turn.release()
         self._entrance.open()
 
@@ -198,7 +198,7 @@ class Sqlite:
             with self._entrance.passed(), self._turn:
                 self._write(batch)
             deliver_results(batch)
-            # What was written is not kept while nothing comes.
+            # The finished batch is not kept in memory while the writer waits for work.
             del batch
         with self._turn:
             self._drop()
@@ -215,7 +215,7 @@ class Sqlite:
                 self._be_patient(True)
             run_jobs(self._connection, batch)
         except Exception as error:
-            # It can't be opened, or not even be rolled back: the next batch tries anew.
+            # The file can't be opened, or the rollback failed; the next batch opens it again.
             for job in batch:
                 job.fail(error)
             self._drop()
@@ -224,9 +224,9 @@ class Sqlite:
         self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
 
     def _be_patient(self, patient: bool) -> None:
-        """Wait for other processes and tidy the log up, or leave both to another time."""
+        """Set whether commits wait for other processes and checkpoint the log."""
         seconds, pages = (self._patience, _LOG_PAGES) if patient else (0, 0)
-        # Who is interrupted here leaves the rest to whoever needs it.
+        # Set first: if this is interrupted, the next caller that needs patience sets the rest.
         self._patient = False
         assert self._cursor is not None
         self._cursor.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}").fetchall()
@@ -240,7 +240,7 @@ class Sqlite:
             connection.close()
 
     def _next_batch(self) -> tuple[list[StoreJob], bool]:
-        """Everything that waits now, and whether there may be more."""
+        """All jobs that wait now, and whether there may be more."""
         batch: list[StoreJob] = []
         while not batch or (len(batch) < MOST_IN_ONE_COMMIT and not self._jobs.empty()):
             job = self._jobs.get()
@@ -251,26 +251,26 @@ class Sqlite:
 
 
 def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
-    """What makes connections, and how many seconds they wait for other processes."""
+    """The engine that makes connections; `patience` is how long they wait for other processes."""
     patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
     connect = {"check_same_thread": False, "timeout": patience}
-    # Errors are logged, and a parameter may be a secret of a call that waits.
-    # Whoever reads again gets the connection of before, which knows what has changed since.
+    # Parameters are hidden: errors are logged, and a parameter may be a secret of a waiting call.
+    # A reader gets the connection used last, which knows what has changed since.
     engine = create_engine(url, connect_args=connect, hide_parameters=True, pool_use_lifo=True)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
-        # The driver's own BEGIN comes too late to take the write lock in time.
+        # The driver's own BEGIN is too late to take the write lock.
         connection.isolation_level = None
         _check_writable(connection)
         _use_wal(connection, time.monotonic() + patience)
         connection.execute(f"PRAGMA synchronous={synchronous}").close()
-        # The secrets of a call that waited must not stay in the page that they were removed from.
+        # The secrets of a call that waited must be erased from the file's pages.
         connection.execute("PRAGMA secure_delete=ON").close()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # The writer has begun already, with the lock that lets it write.
+        # The writer has begun its transaction already, with the write lock.
         if not connection.get_execution_options().get("writes", False):
             connection.exec_driver_sql("BEGIN")
 
@@ -280,10 +280,10 @@ def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
 def _check_writable(connection: Any) -> None:
     """Refuse a file that can only be read.
 
-    SQLite would find out too, but first make a log beside it that whoever may write
-    to the file can't write to.
+    SQLite would notice as well, but it would first make a log that the file's owner can't
+    write to.
     """
-    # The name of a file is not always text.
+    # A file's name is not always valid text.
     connection.text_factory = bytes
     _, _, path = connection.execute("PRAGMA database_list").fetchone()
     connection.text_factory = str
@@ -294,7 +294,7 @@ def _check_writable(connection: Any) -> None:
 def _use_wal(connection: Any, until: float) -> None:
     """Let readers and the writer go on side by side.
 
-    Changing the journal is the one moment when SQLite doesn't wait for others by itself.
+    While the journal mode changes, SQLite does not wait for other processes by itself.
     """
     while True:
         try:
@@ -324,7 +324,7 @@ def _wake_all() -> None:
 
 
 def _forget_all() -> None:
-    # The threads that would use them are the parent's.
+    # The threads that use the connections exist only in the parent.
     _files.clear()
     _forking.release()
 

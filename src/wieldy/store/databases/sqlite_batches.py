@@ -1,4 +1,4 @@
-"""Run jobs in a SQLite file, in as few transactions and statements as can be."""
+"""Run jobs in a SQLite file, in as few transactions and statements as possible."""
 
 import sqlite3
 from itertools import groupby
@@ -11,7 +11,7 @@ from .prepared_statements import Write
 
 
 def run_jobs(connection: Connection, batch: list[StoreJob]) -> None:
-    """Do all of them; their answers are left in them."""
+    """Run all jobs; each job keeps its answer."""
     together = [job for job in batch if not job.alone]
     if together:
         commit(connection, together)
@@ -24,12 +24,12 @@ def run_jobs(connection: Connection, batch: list[StoreJob]) -> None:
 
 
 def commit(connection: Connection, batch: list[StoreJob]) -> None:
-    """Run a batch in one transaction; if one of it fails, each in its own."""
+    """Run a batch in one transaction; if a job fails, run each in its own."""
     file: Any = connection.connection.driver_connection
     try:
         file.execute("BEGIN IMMEDIATE")
     except Exception as error:
-        # Nobody can write now: trying each alone would only wait once more for each.
+        # The file can't be written now, and each job alone would only wait again.
         for job in batch:
             job.fail(error)
         return
@@ -49,7 +49,7 @@ def commit(connection: Connection, batch: list[StoreJob]) -> None:
 
 
 def vacuum_file(connection: Connection) -> None:
-    """Write the file anew, without holes."""
+    """Rewrite the file without free space."""
     file: Any = connection.connection.driver_connection
     file.execute("VACUUM")
     busy, _, _ = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -58,25 +58,25 @@ def vacuum_file(connection: Connection) -> None:
 
 
 def _run(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
-    """Run jobs one by one, or as one statement where they write alike and all find their rows."""
+    """Run jobs one by one, or as one statement if they write alike and all find their rows."""
     writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
     if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
         for job, write in zip(jobs, writes, strict=True):
             job.result = write.done
     else:
-        # Those that were written know their own work again.
+        # Jobs whose row was written recognise their own work when they run again.
         for job in jobs:
             job.result = job.operation(connection)
 
 
 def _statement(job: StoreJob) -> object:
-    """What writes that can run as one have in common; any other job is by itself."""
+    """The key of writes that can run as one statement; any other job has a key of its own."""
     write = job.operation
     return write.statement if isinstance(write, Write) else job
 
 
 def _roll_back(connection: Connection, file: Any) -> None:
-    """End what is still open: the transaction, and what SQLAlchemy remembers of it."""
+    """Roll back the transaction, in the database and in SQLAlchemy."""
     if file.in_transaction:
         file.execute("ROLLBACK")
     if connection.in_transaction():

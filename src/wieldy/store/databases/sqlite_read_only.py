@@ -1,4 +1,4 @@
-"""Read a SQLite file that can't be opened as a store, because nothing can be written to it."""
+"""Read a SQLite file that can't be opened as a store because it can't be written."""
 
 import os
 import sqlite3
@@ -16,19 +16,19 @@ from .migrations import READABLE, STEPS
 from .tables import metadata, version
 
 T = TypeVar("T")
-# When a file was changed, and its size.
+# The modification time of a file, and its size.
 _Mark = tuple[int, int]
 # The marks of a file and of its log, if it has one.
 _Marks = tuple[_Mark, _Mark | None]
 
 
 def read_unwritable(url: URL, operation: Operation[T], why: StoreUnavailable) -> T:
-    """What an operation reads from the file as it is; `why` is raised if it can't be read either.
+    """Run a read operation on the file as it is; `why` is raised if that fails too.
 
-    A file with a log is read together with it, and nothing is put beside them. So a file
-    that nobody uses is read without locks, and nobody may have used it when that is done.
+    A file with a log is read together with it, and no file is created beside them. An unused
+    file is therefore read without locks, and the result counts only if nobody used it meanwhile.
     """
-    # The log is beside the file itself, not beside a link to it.
+    # The log is beside the file itself, and not beside a link to it.
     path = Path(os.path.realpath(url.database or ""))
     try:
         while True:
@@ -46,7 +46,7 @@ def read_unwritable(url: URL, operation: Operation[T], why: StoreUnavailable) ->
 
 
 def _unused_since(path: Path) -> _Marks | None:
-    """The marks of a file that nobody uses: it has no log, or one that nobody has indexed."""
+    """The marks of an unused file: it has no log, or one without an index."""
     log = _mark(Path(f"{path}-wal"))
     if log is not None and os.path.exists(f"{path}-shm"):
         return None
@@ -59,7 +59,7 @@ def _mark(log: Path) -> _Mark | None:
         stat = log.stat()
     except FileNotFoundError:
         return None
-    # An empty one is none.
+    # An empty log counts as none.
     return (stat.st_mtime_ns, stat.st_size) if stat.st_size else None
 
 
@@ -82,7 +82,7 @@ def _read(path: Path, unused: _Marks | None, operation: Operation[T], why: Store
 
 
 def _fill_in_columns(connection: Connection) -> None:
-    """Let the tables of an earlier file be read as if they had the columns of today, empty.
+    """Make the tables of an earlier file readable as if they had today's columns, empty.
 
     A temporary view hides the table of its name, and is kept in memory.
     """
@@ -102,10 +102,10 @@ def _connect(path: Path, unused: _Marks | None) -> sqlite3.Connection:
     if unused is None:
         return sqlite3.connect(address, uri=True, isolation_level=None)
     if unused[1] is None:
-        # SQLite would make a log first.
+        # Otherwise SQLite would create a log first.
         return sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
-    # Who is alone with the file keeps the index in memory. To be that takes a lock, which
-    # needs a file that can be written; this way of opening it has none.
+    # In exclusive mode SQLite keeps the log's index in memory. That mode needs a lock, and a lock
+    # needs a writable file; this VFS takes no locks.
     connection = sqlite3.connect(f"{address}&vfs=unix-none", uri=True, isolation_level=None)
     connection.execute("PRAGMA locking_mode=EXCLUSIVE").close()
     return connection

@@ -30,7 +30,7 @@ _PACKED = "\x01\x02"
 
 
 class Free(TypeDecorator[str]):
-    """Text as it comes, also with what a database refuses: NUL and lone surrogates."""
+    """Any text, including what databases refuse: NUL and lone surrogates."""
 
     impl = SqlText
     cache_ok = True
@@ -43,7 +43,7 @@ class Free(TypeDecorator[str]):
 
 
 class FreeKey(Free):
-    """The same, in the order of its characters, as SQLite has it: a beginning is a range."""
+    """The same, sorted by characters as in SQLite, so that a prefix is a range."""
 
     cache_ok = True
 
@@ -52,14 +52,14 @@ class FreeKey(Free):
 
 
 def pack_text(text: str) -> str:
-    """A form of the text that every database takes; ordinary text is itself."""
+    """The text in a form that every database accepts; ordinary text is unchanged."""
     plain = "\0" not in text and not text.startswith("\x01")
     if plain and not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
             plain = False
-    # Short enough for an index, whatever the characters are.
+    # The form is short enough for an index, whatever the characters are.
     return text if plain else _PACKED + _encoded(text)
 
 
@@ -72,7 +72,7 @@ def unpack(stored: str) -> str:
             return base64.b85decode(stored[len(_PACKED) :]).decode("utf-8", "surrogatepass")
         text: str = json.loads(stored[1:])
     except ValueError:
-        # It was not packed here; one damaged column must not hide the rest.
+        # The text was not packed by us; one damaged column must not hide the rest.
         return stored
     return text
 
@@ -85,7 +85,7 @@ def _encoded(text: str) -> str:
 version = Table("wieldy_version", metadata, Column("number", Integer, primary_key=True))
 
 # The processes that use the store. `pulse` is the database's own clock at the last sign of life.
-# None of the calls that a process runs was proposed before `since`.
+# No call that a process runs was proposed before `since`.
 owners = Table(
     "wieldy_owners",
     metadata,
@@ -99,8 +99,8 @@ owners = Table(
 
 # One row for each call. `covered` are the arguments without their secrets, which replace
 # `arguments` when the call stops waiting; `partial` says that `arguments` are not all there was.
-# `digest` is of the arguments that a decision holds for, `asked` of those first asked for, covered.
-# `requests` are what a tool asked before it could go on, `paused` its own state until then.
+# `digest` is of the arguments that a decision is about, `asked` of the first ones, covered.
+# `requests` are the questions of a tool that asked for input, `paused` is its state until then.
 calls = Table(
     "wieldy_calls",
     metadata,
@@ -145,7 +145,7 @@ calls = Table(
 
 
 def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
-    """An index over some rows: what is not in it costs nothing to write."""
+    """A partial index; rows outside it cost nothing to write."""
     named = [calls.c[each] if isinstance(each, str) else each for each in columns]
     only = {"sqlite_where": text(where), "postgresql_where": text(where)}
     Index(name, *named, unique=unique, **only)  # type: ignore[arg-type]
@@ -157,23 +157,23 @@ OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired", "dry_run",
 
 
 def _any_of(states: Iterable[str]) -> str:
-    """A condition as an index has it: SQLite would make a table of an IN each time."""
+    """A condition for a partial index, without IN, for which SQLite would build a table."""
     return "(" + " OR ".join(f"state = '{state}'" for state in states) + ")"
 
 
-# A call that starts and ends is written twice, and not in this index: those that run are
+# Running calls are not in this index, so that a plain call is written only twice. They are
 # found by their time.
 _WAITING = _any_of(state for state in OPEN if state != "started")
 _OVER = _any_of(OVER)
-# A model may ask for a tool of any name, and an index takes only short ones.
+# A model may ask for a tool of any name, and an index accepts only short texts.
 _LONGEST_NAME = 500
 _SHORT_NAME = f"length(tool) <= {_LONGEST_NAME}"
-# Most calls start when they are proposed. A call that had to wait for its turn has its row
-# long after the time by which rows are found.
+# Most calls start when they are proposed. The row of a call that had to wait is written long
+# after the time by which rows are found.
 _LATE_SECONDS = 30
 _ENTERED = func.coalesce(calls.c.started_at, calls.c.ended_at)
 _LATE = f"coalesce(started_at, ended_at) > proposed_at + {_LATE_SECONDS}"
-# Asked beside a state, it lets a database use the index over these rows and not look at all others.
+# Added to a condition on the state, it lets a database use the partial index over these rows.
 IS_WAITING = text(_WAITING)
 IS_OVER = text(_OVER)
 IS_RUNNING = and_(
@@ -189,20 +189,20 @@ _index("wieldy_calls_late", _ENTERED, where=_LATE)
 
 
 def of_tool(tool: str) -> ColumnElement[bool]:
-    """The calls of a tool, found by the index where its name is in it."""
+    """The calls of a tool, found by the index if its name is short enough."""
     named = calls.c.tool == tool
     return and_(named, text(_SHORT_NAME)) if len(pack_text(tool)) <= _LONGEST_NAME else named
 
 
 def in_state(state: str) -> ColumnElement[bool]:
-    """The calls that stand so, found by the index over such calls."""
+    """The calls in this state, found by the index over such calls."""
     if state == "started":
         return IS_RUNNING
     return and_(calls.c.state == state, IS_WAITING if state in OPEN else IS_OVER)
 
 
 def appeared_since(moment: float) -> tuple[ColumnElement[bool], ...]:
-    """Which rows may have been written first since then; each is found by an index."""
+    """The rows that may have been inserted since then; each is found by an index."""
     return calls.c.proposed_at >= moment, and_(moment <= _ENTERED, text(_LATE))
 
 
@@ -224,8 +224,8 @@ artifacts = Table(
     Index("wieldy_artifacts_shelf", "shelf", "created_at"),
 )
 
-# `mark` is drawn for each change, so that a change that is made twice knows itself. `by` is who
-# made it, for a tool the id of its call; `similarity` is there where a near match was replaced.
+# `mark` is random for each change, so that a change that runs twice recognises itself. `by` is
+# who made it, for a tool the id of its call; `similarity` is set if a near match was replaced.
 artifact_versions = Table(
     "wieldy_artifact_versions",
     metadata,
@@ -254,7 +254,7 @@ sessions = Table(
     Column("next", BigInteger, nullable=False),
 )
 
-# `mark` is on the first message of what was appended at once.
+# `mark` is on the first of several messages that were appended together.
 messages = Table(
     "wieldy_messages",
     metadata,
@@ -265,7 +265,7 @@ messages = Table(
 )
 
 # `tools` are the fingerprints that an allow rule was made for, by the names of the tools.
-# `criteria` say which tools are meant beside their names.
+# `criteria` are what the tools must be, besides their names.
 rules = Table(
     "wieldy_rules",
     metadata,
@@ -328,7 +328,7 @@ states = Table(
     Column("saved_at", Double, nullable=False),
 )
 
-# When work that all processes share was last done, by the store's own clock.
+# When work that all processes share was last done, by the clock of the store.
 chores = Table(
     "wieldy_chores",
     metadata,
