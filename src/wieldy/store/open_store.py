@@ -150,9 +150,7 @@ class Opened:
                 removed = self._wait_for(self._prunable[0][1])
             except Exception:
                 # The error is only logged: without a pulse, others would take us for dead.
-                _log.warning(
-                    "The store could not be pruned; it is tried again later", exc_info=True
-                )
+                _log.warning("The store could not be pruned; pruning is tried again", exc_info=True)
                 return
             if not removed:
                 self._prunable.pop(0)

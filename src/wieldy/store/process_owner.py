@@ -75,7 +75,7 @@ class ProcessOwner:
         self.running.pop(start, None)
 
     def give_up(self, start: object) -> None:
-        """Note that a call no longer runs but its end can't be written, so that it is found later."""
+        """Note that a call no longer runs but its end can't be written; it is found later."""
         with self._lock:
             self._given_up = min(self._given_up, self.running.pop(start, math.inf))
 
