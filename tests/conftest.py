@@ -32,6 +32,13 @@ if _LOOPS:
         return {name: import_module(name).new_event_loop for name in _LOOPS.split(",")}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Follow no property test line by line: it is a hundred examples of the same lines."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def interruptible() -> None:
     """A shell starts its background jobs deaf to control-C; tests of it must be heard."""

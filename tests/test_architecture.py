@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -79,13 +80,18 @@ HEAVY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
     """One source file under its dotted name."""
 
     name: str
     source: str
     is_package: bool = False
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The source, read once."""
+        return ast.parse(self.source)
 
     @property
     def package(self) -> str:
@@ -173,9 +179,10 @@ def _part(name: str, index: int) -> str:
     return (name.split(".") + [""] * index)[index]
 
 
+@cache
 def read_imports(module: Module) -> list[Import]:
     reader = _Reader(module)
-    reader.visit(ast.parse(module.source))
+    reader.visit(module.tree)
     return reader.found
 
 
@@ -265,7 +272,7 @@ def twin_faults(modules: Mapping[str, Module]) -> list[str]:
     types = Counter(
         node.name
         for module in modules.values()
-        for node in ast.parse(module.source).body
+        for node in module.tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     twins = [name for name, count in stems.items() if count > 1 and name not in SHARED_STEMS]
@@ -279,7 +286,7 @@ def length_faults(module: Module) -> list[str]:
     lines = len(module.source.splitlines())
     if lines > MODULE_LINES:
         faults.append(f"{module.name}: {lines} lines, the wall is {MODULE_LINES}")
-    for node in ast.walk(ast.parse(module.source)):
+    for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1 - _docstring_lines(node)
             if lines > FUNCTION_LINES:
@@ -297,7 +304,7 @@ def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def docstring_faults(module: Module) -> list[str]:
     """A module that does not say why it exists."""
-    docstring = ast.get_docstring(ast.parse(module.source))
+    docstring = ast.get_docstring(module.tree)
     return [] if docstring else [f"{module.name}: does not open with a docstring"]
 
 
@@ -309,7 +316,7 @@ def name_faults(module: Module) -> list[str]:
 
 def public_faults(module: Module) -> list[str]:
     """A public list that is unsorted or lacks a public name of its module."""
-    body = ast.parse(module.source).body
+    body = module.tree.body
     listed = next((found for node in body if (found := _list_of(node)) is not None), None)
     if listed is None:
         return [f"{module.name}: has no __all__"]
