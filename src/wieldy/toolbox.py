@@ -1,5 +1,6 @@
 """The class users meet first: tools, who may call them, and the calls themselves."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
@@ -86,6 +87,8 @@ class Toolbox(CallControl):
             it. With a store it becomes an artifact by default.
         capture_content: Whether traces contain arguments and results.
         threads: How many blocking functions may run at the same time.
+        processes: How many tools with `isolation="process"` may run at the same time. The
+            default is one per processor.
 
     Raises:
         ValueError: A setting has a value that it can't have, or the store's URL is none.
@@ -112,8 +115,9 @@ class Toolbox(CallControl):
         spill: Spill | None = None,
         capture_content: bool = False,
         threads: int = 40,
+        processes: int | None = None,
     ) -> None:
-        _check_settings(validation, approval_ttl, retention, threads)
+        _check_settings(validation, approval_ttl, retention, threads, processes)
         registry = Registry(_review(lock, on_change))
         self._holdings = Holdings(calling_place())
         kept = None if store is None else _store(store, registry, durability, retention)
@@ -136,6 +140,7 @@ class Toolbox(CallControl):
         )
         self._holdings.add(workers)
         self._executors: dict[str, Executor] = {"thread": workers}
+        self._processes = processes
         planner = Planner(
             registry,
             permits,
@@ -190,6 +195,8 @@ class Toolbox(CallControl):
             on_conflict = given.pop("on_conflict", "raise")
             tool = Tool(function, **with_limits(given, None))
         isolation = tool.limits.isolation
+        if isolation == "process":
+            self._check_process(tool)
         if isolation not in (None, "inline", *self._executors):
             raise DefinitionError(tool.name, f"isolation={isolation!r} is not available here")
         return self._registry.add(tool, on_conflict)
@@ -515,6 +522,20 @@ class Toolbox(CallControl):
         """
         await self._holdings.close()
 
+    def _check_process(self, tool: Tool) -> None:
+        """Be ready to run tools in processes, and refuse one that can't."""
+        if not hasattr(os, "fork"):
+            raise DefinitionError(tool.name, 'isolation="process" needs Linux or macOS')
+        # The extra is loaded by whoever asks for processes, and by nobody else.
+        from wieldy.execution.processes import Processes  # noqa: PLC0415
+        from wieldy.execution.shipment import check_shippable  # noqa: PLC0415
+
+        check_shippable(tool)
+        if "process" not in self._executors:
+            workers = Processes(self._processes)
+            self._holdings.add(workers)
+            self._executors["process"] = workers
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -528,7 +549,11 @@ class Toolbox(CallControl):
 
 
 def _check_settings(
-    validation: str, approval_ttl: float | None, retention: Retention | None, threads: int
+    validation: str,
+    approval_ttl: float | None,
+    retention: Retention | None,
+    threads: int,
+    processes: int | None,
 ) -> None:
     if validation not in VALIDATIONS:
         raise ValueError(f"validation must be one of {', '.join(VALIDATIONS)}")
@@ -538,6 +563,8 @@ def _check_settings(
         raise TypeError(f"retention takes a Retention(days=…), not {retention!r}")
     if threads < 1:
         raise ValueError(f"threads must be 1 or more, not {threads!r}")
+    if processes is not None and processes < 1:
+        raise ValueError(f"processes must be 1 or more, not {processes!r}")
 
 
 def own_box(*, store: str | None = None, validation: ValidationMode = "repair") -> Toolbox:

@@ -27,6 +27,7 @@ from wieldy.core.search import Index
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
+from wieldy.execution.remote_box import Shareable
 
 if TYPE_CHECKING:
     from wieldy.wire.cost import Cost, Counter
@@ -35,7 +36,7 @@ Arguments = Mapping[str, Any] | str | None
 _NOTHING = (None, None, None, None)
 
 
-class View:
+class View(Shareable):
     """The tools that one agent may see and call.
 
     A view is live: it follows every change of the toolbox. It can be narrowed further with `view`.

@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from .block import Notice, Progress
-from .call import Scope
+from .call import Call, Outcome, Scope
 from .run import CallChannel
 from .schema.signature import Injected
 
@@ -150,6 +150,44 @@ class Context(Injected):
         if isinstance(cost, bool) or not 0 <= cost < inf:
             raise ValueError(f"a cost is a number from 0 up, not {cost!r}")
         self._run.report(float(cost), meta)
+
+    async def call(
+        self,
+        call: str | Call,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        deps: Any = None,
+    ) -> Outcome:
+        """Call another tool of the same toolbox, nested in this call.
+
+        Args:
+            call: The name of the tool, or a `Call`.
+            arguments: The arguments of the tool.
+            deps: What the other tool gets as `Context.deps`.
+
+        Returns:
+            The outcome of the other call. A failure is an outcome too.
+        """
+        return await self._run.call_nested(call, arguments, deps)
+
+    def call_sync(
+        self,
+        call: str | Call,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        deps: Any = None,
+    ) -> Outcome:
+        """Call another tool of the same toolbox from a blocking function.
+
+        Args:
+            call: The name of the tool, or a `Call`.
+            arguments: The arguments of the tool.
+            deps: What the other tool gets as `Context.deps`.
+
+        Returns:
+            The outcome of the other call. A failure is an outcome too.
+        """
+        return self._run.call_nested_blocking(call, arguments, deps)
 
     def _show(self, item: Any) -> Awaitable[None]:
         if not self._run.on_loop():

@@ -32,7 +32,7 @@ from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
 from .registry import Registry, Selection
-from .run import ENDED_TASK, Extras, Late, Observer, Run, Watcher, covered_content, current_run
+from .run import ENDED_TASK, Extras, Observer, Run, Watcher, covered_content, current_run
 from .schema.result_check import checked_outcome
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_data, redact_text
@@ -76,7 +76,7 @@ class Engine:
         # Without observers, recording the end is all that is left to do.
         self._attend = None if recorder is None or self._observers else recorder.end
         self._running: set[Run] = set()
-        self._late = _weakly(self)
+        self._late = _EngineLink(self)
 
     async def run(  # noqa: C901 - one frame on purpose: frames are what a call costs
         self, call: Call, selection: Selection | None = None, extras: Extras | None = None
@@ -387,19 +387,34 @@ class Engine:
         blocking_border().submit(telling)
 
 
-def _weakly(engine: Engine) -> Late:
-    """A function that reports the end of an abandoned function to the engine, if it still exists.
+class _EngineLink:
+    """The engine of a call, if it still exists.
 
     A run lives as long as its thread, and must not keep a dropped toolbox alive.
     """
-    found = weakref.ref(engine)
 
-    def tell_late(run: Run, value: Any, error: BaseException | None) -> None:
-        there = found()
-        if there is not None:
-            there._tell_late(run, value, error)
+    __slots__ = ("_find",)
 
-    return tell_late
+    def __init__(self, engine: Engine) -> None:
+        self._find = weakref.ref(engine)
+
+    def __call__(self, run: Run, value: Any, error: BaseException | None) -> None:
+        engine = self._find()
+        if engine is not None:
+            engine._tell_late(run, value, error)
+
+    async def run_call(self, call: Call, extras: Extras) -> Outcome:
+        return await self._engine().run(call, None, extras)
+
+    def run_blocking(self, call: Call, deps: Any) -> Outcome:
+        run = self._engine().run
+        return blocking_border().wait(lambda home: run(call, None, Extras(deps, home=home)))
+
+    def _engine(self) -> Engine:
+        engine = self._find()
+        if engine is None:
+            raise RuntimeError("the toolbox of this call is gone")
+        return engine
 
 
 def _nested(call: Call, around: Call) -> Call:

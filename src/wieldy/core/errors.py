@@ -21,6 +21,8 @@ WieldyError
 │   └── PassageRepeated  it is there more than once: send more of the text around it
 ├── DocumentError        a document of tools can't be used: change it or the options
 ├── ServiceError         a tool's service failed or did not answer; `temporary` allows a retry
+├── WorkerDied           a tool's process ended before it answered (in execution)
+│   └── MemoryExceeded   it held more memory than its limit: raise it, or send less
 ├── InvalidSource        the given source is no server: change it
 ├── ServerUnavailable    an MCP server can't be started, reached or understood
 ├── RemoteFailure        an MCP server reported that the call failed

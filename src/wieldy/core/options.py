@@ -29,6 +29,7 @@ class LimitOptions(TypedDict, total=False):
     rate: str | tuple[int, float] | None
     cache: float | None
     isolation: Isolation | None
+    memory: int | str | None
     max_result: int | None
 
 

@@ -81,6 +81,16 @@ class CallChannel(Protocol):
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Keep the cost and the facts that the tool reports."""
 
+    async def call_nested(
+        self, call: "str | Call", arguments: Mapping[str, Any] | str | None, deps: Any
+    ) -> Outcome:
+        """Run another call inside this one."""
+
+    def call_nested_blocking(
+        self, call: "str | Call", arguments: Mapping[str, Any] | str | None, deps: Any
+    ) -> Outcome:
+        """The same from blocking code."""
+
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Cover these strings too in all that the call shows."""
 
@@ -135,7 +145,7 @@ class Run:
     # Fields that every call sets have a slot; the others have a default on the class.
     __slots__ = ("__dict__", "call", "cancels_before", "eventful", "parent", "stopped", "task")
     tool: Tool
-    late: "Late"
+    late: "EngineLink"
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
     # Which rule, trait or mode decided on the call, where one did.
@@ -161,6 +171,8 @@ class Run:
     # Whether the caller wants the result held to the tool's output schema.
     checks_result: bool = False
     slots: object = None
+    # The worker that a call holds outside this process.
+    lease: Any = None
     # The recorder's own data about this call, between its start and its end.
     record: Any = None
 
@@ -262,6 +274,20 @@ class Run:
             self.note("cost", self.noted("cost", 0.0) + cost)
         if meta:
             self.note("meta", {**self.noted("meta", {}), **redact_data(dict(meta), self.secrets)})
+
+    async def call_nested(
+        self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
+    ) -> Outcome:
+        """Run another call inside this one."""
+        made = call if isinstance(call, Call) else Call(call, arguments)
+        return await self.late.run_call(made, Extras(deps))
+
+    def call_nested_blocking(
+        self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
+    ) -> Outcome:
+        """The same from blocking code."""
+        made = call if isinstance(call, Call) else Call(call, arguments)
+        return self.late.run_blocking(made, deps)
 
     def begin_stream(self) -> None:
         """From now on the blocks shown are the content, and the value does not add to it."""
@@ -370,6 +396,19 @@ def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[
     return (Text(redact_text(text, secrets)), *others)
 
 
+class EngineLink(Protocol):
+    """The engine of a call, as long as there is one: a run may outlive it on its thread."""
+
+    def __call__(self, run: Run, value: Any, error: BaseException | None) -> None:
+        """Tell it that a function left behind has ended."""
+
+    async def run_call(self, call: Call, extras: "Extras") -> Outcome:
+        """Run another call."""
+
+    def run_blocking(self, call: Call, deps: Any) -> Outcome:
+        """Run another call from blocking code."""
+
+
 class Extras:
     """What few calls need: `deps`, a sink, a waiting thread, a check of the result."""
 
@@ -433,7 +472,6 @@ class LateRefusal:
 # Whether a call that has waited is refused; `Objection` is the same without waiting.
 Veto = Callable[[Run], Awaitable[LateRefusal | None]]
 Objection = Callable[[Run], LateRefusal | None]
-Late = Callable[[Run, Any, BaseException | None], None]
 
 
 class _EndedTask:

@@ -19,7 +19,7 @@ class Work:
     is asked in the engine's process.
     """
 
-    __slots__ = ("context", "enter", "function", "objection", "positional")
+    __slots__ = ("context", "enter", "function", "objection", "positional", "shipped")
 
     def __init__(
         self,
@@ -32,6 +32,8 @@ class Work:
         self.context = context
         self.positional = positional
         self.objection = objection
+        # What a place outside this process keeps about it.
+        self.shipped: Any = None
         self.enter = _entrance(function, context, positional)
 
     def perform(self, values: Mapping[str, Any], channel: Run) -> Any:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -11,6 +12,12 @@ from wieldy.core.choices import Isolation
 
 ISOLATIONS = get_args(Isolation)
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b|b)", re.IGNORECASE | re.ASCII)
+_UNITS = {
+    "b": 1,
+    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)},
+}
 _SECONDS = {"s": 1.0, "second": 1.0, "m": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
 
 LimitKey = Callable[[Mapping[str, Any]], Any] | Callable[[Mapping[str, Any], Scope], Any]
@@ -32,6 +39,8 @@ class Limits:
         rate: Starts per time: `"10/s"`, `"100/m"`, `"5/h"`, or `(count, seconds)`.
         cache: Seconds for which the result of a read-only tool is kept and reused.
         isolation: Where the function runs; sync functions default to a thread.
+        memory: Bytes, or text such as `"512MB"`, that the process of a call and all that it
+            starts may hold; needs `isolation="process"`.
         max_result: The number of characters after which a result is cut.
 
     Raises:
@@ -50,6 +59,7 @@ class Limits:
     rate: str | tuple[int, float] | None = None
     cache: float | None = None
     isolation: Isolation | None = None
+    memory: int | str | None = None
     max_result: int | None = None
 
     def __post_init__(self) -> None:
@@ -72,6 +82,7 @@ class Limits:
             )
         if self.rate is not None:
             parse_rate(self.rate)
+        _check_memory(self)
 
 
 def parse_rate(rate: str | tuple[int, float]) -> tuple[int, float]:
@@ -103,6 +114,21 @@ def takes_scope(key: LimitKey) -> bool:
     if len(needed) > 2:
         raise ValueError("Limits: key is a function of (arguments) or of (arguments, scope)")
     return len(needed) == 2 or "scope" in [each.name for each in taken[1:]]
+
+
+def parse_size(size: int | str) -> int:
+    """A size in bytes, from a number or from text such as "512MB" or "1.5 GiB"."""
+    found = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
+    if found is not None:
+        size = int(float(found[1]) * _UNITS[found[2].lower()])
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise ValueError(f'Limits: memory must be bytes or text like "512MB", not {size!r}')
+    return size
+
+
+def _check_memory(limits: Limits) -> None:
+    if limits.memory is not None and parse_size(limits.memory) and limits.isolation != "process":
+        raise ValueError('Limits: memory needs isolation="process", which can be killed')
 
 
 def _is_number(value: Any) -> bool:

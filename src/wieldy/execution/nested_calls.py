@@ -1,0 +1,69 @@
+"""Answer what a function in a worker asks of its toolbox: calls, streams and descriptions."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from wieldy.core.run import Run
+
+from .frames import Frame
+from .remote_box import find_box
+from .shipping import pack_error
+
+Send = Callable[[Frame, tuple[Any, ...], Callable[[Exception], Any]], None]
+
+
+async def answer_request(channel: Run, number: int, request: list[Any], send: Send) -> None:
+    """Do what was asked, in the call's own context, and send the answer."""
+    target, method, arguments, options = request
+
+    def fail(error: BaseException) -> None:
+        send(Frame.ANSWER, (number, False, pack_error(error)), _nothing)
+
+    try:
+        if method == "stream":
+            value = await _stream(channel, number, target, arguments, options, send)
+        else:
+            value = await _ask(channel, target, method, arguments, options)
+        send(Frame.ANSWER, (number, True, value), fail)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        fail(error)
+
+
+async def _ask(channel: Run, target: Any, method: str, arguments: Any, options: Any) -> Any:
+    if target is None:
+        return await channel.call_nested(*arguments, **options)
+    box = _box(target)
+    match method:
+        case "call" | "call_many":
+            return await getattr(box, method)(*arguments, **options)
+        case "schemas":
+            return box.schemas(*arguments)
+        case "names":
+            return box.names
+    raise AttributeError(f"a toolbox has no {method!r} for a worker")
+
+
+async def _stream(
+    channel: Run, number: int, target: Any, arguments: Any, options: Any, send: Send
+) -> Any:
+    last = None
+    async for item in _box(target).stream(*arguments, **options):
+        if last is not None:
+            send(Frame.PART, (number, last), _nothing)
+        last = item
+    return last
+
+
+def _box(target: Any) -> Any:
+    token, narrowing = target
+    box = find_box(token)
+    for criteria in narrowing:
+        box = box.view(**criteria)
+    return box
+
+
+def _nothing(error: Exception) -> None:
+    """A part that can't be sent is left out."""

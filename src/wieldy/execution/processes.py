@@ -1,0 +1,390 @@
+"""Run functions in worker processes, which are killed when their call ends without them."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import socket
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from wieldy.core.call import Outcome
+from wieldy.core.invoke import outcome_of_exception
+from wieldy.core.limits.limits import parse_size
+from wieldy.core.run import Handler, Middleware, Run, held_places
+from wieldy.core.work import Forbidden, Stopped, Work
+
+from .frames import Frame
+from .process_state import ProcessState, carried_variables
+from .shipment import Shipment, explain_values
+from .shipping import pack, unpack_error
+from .supervisor_link import SupervisorLink, WorkerEnd
+from .worker_errors import MemoryExceeded, WorkerDied
+from .worker_link import WorkerLink, WorkerLost
+
+# How long a call waits for the word that its worker is gone. It takes milliseconds.
+_KILL_SECONDS = 2.0
+
+
+class Processes:
+    """Worker processes, as many as are asked for at once, up to `most`.
+
+    A call nested in one that holds a worker never waits for another.
+    """
+
+    kind = "worker processes"
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most or os.cpu_count() or 1
+        self._state = ProcessState()
+        self.forget()
+        _pools.add(self)
+
+    def forget(self) -> None:
+        """Start anew without the workers; in a forked child they are the parent's."""
+        self._lock = threading.Lock()
+        self._names = itertools.count(1)
+        self._supervisor: SupervisorLink | None = None
+        self._links: dict[int, WorkerLink] = {}
+        self._idle: list[WorkerLink] = []
+        self._busy = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def hold_worker(self, work: Work) -> Middleware:
+        """A middleware that holds a worker which has the function, before the call's time runs."""
+
+        async def with_worker(run: Run, proceed: Handler) -> Outcome:
+            lease = Lease(self)
+            try:
+                await lease.begin(work, run)
+                run.lease = lease
+            except BaseException as error:
+                lease.end()
+                return outcome_of_exception(run, error)
+            try:
+                return await proceed(run)
+            finally:
+                lease.end()
+
+        return with_worker
+
+    async def execute(self, work: Work, values: dict[str, Any], channel: Run) -> Any:
+        """Perform the work in the worker that the call holds."""
+        lease: Lease = channel.lease
+        why_not = None if work.objection is None else work.objection(channel)
+        if why_not is not None:
+            return Forbidden(why_not)
+        return await lease.perform(work, values, channel)
+
+    @property
+    def held(self) -> bool:
+        """Whether there are processes."""
+        return self._supervisor is not None
+
+    async def close(self) -> None:
+        """End every worker, and what watches them."""
+        with self._lock:
+            supervisor, self._supervisor = self._supervisor, None
+            links, self._links = self._links, {}
+            self._idle = []
+        if supervisor is not None:
+            await asyncio.to_thread(supervisor.close)
+        for link in links.values():
+            link.close()
+
+    async def take_place(self) -> None:
+        """Wait until fewer than `most` calls hold a worker."""
+        with self._lock:
+            if self._busy < self._most:
+                self._busy += 1
+                return
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            with self._lock:
+                waiting = turn in self._waiting
+                if waiting:
+                    self._waiting.remove(turn)
+            if not waiting:
+                self.give_place()
+            raise
+
+    def give_place(self) -> None:
+        """Let the next call have a worker."""
+        with self._lock:
+            self._busy -= 1
+            while self._waiting and self._busy < self._most:
+                turn = self._waiting.popleft()
+                try:
+                    turn.get_loop().call_soon_threadsafe(_give_turn, turn)
+                except RuntimeError:
+                    continue  # Its loop was closed under it.
+                self._busy += 1
+
+    def go_on(self) -> None:
+        """Hold a place again that was lent; for a while there may be more than `most`."""
+        with self._lock:
+            self._busy += 1
+
+    def find_link(self, key: int) -> WorkerLink:
+        """An idle worker, best one that has the function, or a new one."""
+        with self._lock:
+            idle = [link for link in self._idle if link.usable]
+            chosen = next((link for link in reversed(idle) if key in link.works), None)
+            chosen = chosen or (idle[-1] if idle else None)
+            self._idle = [link for link in idle if link is not chosen]
+            return chosen or self._start()
+
+    def give_back(self, link: WorkerLink) -> None:
+        """Keep a worker for the next call."""
+        with self._lock:
+            if link.name in self._links:
+                self._idle.append(link)
+
+    def tell(self, link: WorkerLink, do: str, memory: int | None = None) -> None:
+        """Say something about a worker to whoever watches it."""
+        supervisor = self._supervisor
+        if supervisor is not None:
+            supervisor.tell(link.name, do, memory)
+
+    def state_for(self, link: WorkerLink) -> dict[str, Any] | None:
+        """What the worker does not know yet about this process."""
+        edition = self._state.current()
+        if link.edition == edition:
+            return None
+        link.edition = edition
+        return self._state.facts
+
+    def _start(self) -> WorkerLink:
+        if self._supervisor is None:
+            ended, lost = _weakly(self)
+            self._supervisor = SupervisorLink(ended, lost)
+        ours, theirs = socket.socketpair()
+        name = next(self._names)
+        supervisor = self._supervisor
+        link = WorkerLink(name, ours, lambda: supervisor.tell(name, "lost"))
+        self._links[name] = link
+        with theirs:
+            supervisor.start_worker(name, theirs.fileno())
+        return link
+
+    def _ended(self, name: int, ending: WorkerEnd) -> None:
+        """A worker is gone. Called on the supervisor's thread."""
+        with self._lock:
+            link = self._links.pop(name, None)
+            if link in self._idle:
+                self._idle.remove(link)
+        if link is not None:
+            link.end(ending)
+
+    def _lost(self, supervisor: SupervisorLink) -> None:
+        """The supervisor is gone, and every worker with it."""
+        with self._lock:
+            if self._supervisor is not supervisor:
+                return
+            self._supervisor = None
+            names = list(self._links)
+        for name in names:
+            self._ended(name, WorkerEnd(None, "its supervisor was killed"))
+        supervisor.close()
+
+
+class Lease:
+    """A worker that one call holds; a place that can be lent while the call waits in a queue."""
+
+    def __init__(self, pool: Processes) -> None:
+        self._pool = pool
+        self._link: WorkerLink | None = None
+        self._lent = 0
+        self._counts = False
+        self._clean = True
+        self._outer = held_places.get()
+
+    @property
+    def held(self) -> bool:
+        """Whether the call still works there."""
+        return self._link is not None
+
+    def lend(self) -> None:
+        """Let another work while this call waits."""
+        self._lent += 1
+        if self._lent == 1 and self._counts:
+            self._pool.give_place()
+
+    def take_back(self) -> None:
+        """Go on."""
+        self._lent -= 1
+        if self._lent == 0 and self._counts:
+            self._pool.go_on()
+
+    async def begin(self, work: Work, run: Run) -> None:
+        """Wait for a worker that has the function."""
+        nested = any(isinstance(place, Lease) and place.held for place in self._outer)
+        if not nested:
+            await self._pool.take_place()
+            self._counts = True
+        if work.shipped is None:
+            made = await asyncio.to_thread(Shipment, work)
+            # Two first calls at once are of one function.
+            work.shipped = work.shipped or made
+        shipment: Shipment = work.shipped
+        for _ in range(3):
+            # An idle worker may have ended in this very moment; a function is only loaded here.
+            link = self._link = self._pool.find_link(shipment.key)
+            try:
+                await self._load(link, shipment, run)
+                return
+            except WorkerLost:
+                if link.works:
+                    continue
+                raise await self._death(link, run) from None
+        raise await self._death(link, run)
+
+    def end(self) -> None:
+        """Give the worker back, or have it killed if its call left it."""
+        link, self._link = self._link, None
+        if self._counts:
+            self._counts = False
+            if not self._lent:
+                self._pool.give_place()
+        if link is None:
+            return
+        if self._clean and link.usable:
+            self._pool.give_back(link)
+        else:
+            self._pool.tell(link, "kill")
+            link.close()
+
+    async def perform(self, work: Work, values: dict[str, Any], run: Run) -> Any:
+        """Run the function there; whatever keeps it from answering ends the worker."""
+        link = self._link
+        assert link is not None
+        run.note("isolation", "process")
+        run.note("pid", link.pid)
+        memory = run.tool.limits.memory
+        if memory is not None:
+            self._pool.tell(link, "watch", parse_size(memory))
+        link.serial += 1
+        facts = _facts(run) if work.context is not None else {}
+        state = self._pool.state_for(link)
+        content = (link.serial, work.shipped.key, values, facts, carried_variables(), state)
+        before = held_places.set((*self._outer, self))
+        self._clean = False
+        try:
+            kind, answer = await link.ask(Frame.CALL, content, run)
+        except WorkerLost:
+            raise await self._death(link, run) from None
+        except asyncio.CancelledError:
+            await self._kill(link, run)
+            raise
+        except Exception as error:
+            self._clean = link.at_rest
+            link.edition = 0
+            raise explain_values(values, error) from None
+        finally:
+            held_places.reset(before)
+        self._clean = True
+        if memory is not None:
+            self._pool.tell(link, "watch", None)
+        _, first, second, (cpu_ms, peak) = answer
+        run.note("cpu_ms", round(cpu_ms, 3))
+        run.note("peak_bytes", peak)
+        if kind is Frame.RESULT:
+            return first
+        raised = unpack_error(first, second)
+        if isinstance(raised, StopIteration):
+            return Stopped(raised)
+        raise raised
+
+    async def _load(self, link: WorkerLink, shipment: Shipment, run: Run) -> None:
+        if shipment.key in link.works:
+            return
+        self._clean = False
+        content = (shipment.key, self._pool.state_for(link), shipment.packed)
+        _, (_, failed, pid) = await link.ask(Frame.LOAD, content, run)
+        self._clean = True
+        link.pid = pid
+        if failed is not None:
+            raise unpack_error(*failed)
+        link.works.add(shipment.key)
+
+    async def _kill(self, link: WorkerLink, run: Run) -> None:
+        """End the worker and all that it has started, and wait until that is done."""
+        self._pool.tell(link, "kill")
+        with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+            ending = await _gone(link)
+            _note_usage(run, ending)
+
+    async def _death(self, link: WorkerLink, run: Run) -> WorkerDied:
+        """What happened to a worker that did not answer."""
+        try:
+            ending = await _gone(link)
+        except TimeoutError:
+            ending = WorkerEnd(None, "it does not end")
+        _note_usage(run, ending)
+        memory = run.tool.limits.memory
+        if ending.reason == "memory" and memory is not None:
+            return MemoryExceeded(run.tool.name, memory, ending.peak)
+        return WorkerDied(run.tool.name, ending.status, ending.reason)
+
+
+async def _gone(link: WorkerLink) -> WorkerEnd:
+    async with asyncio.timeout(_KILL_SECONDS):
+        return await asyncio.shield(asyncio.wrap_future(link.gone))
+
+
+def _note_usage(run: Run, ending: WorkerEnd) -> None:
+    if ending.cpu_ms:
+        run.note("cpu_ms", ending.cpu_ms)
+    if ending.peak:
+        run.note("peak_bytes", ending.peak)
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """What a function that asks for its context is told about the call."""
+    deps: tuple[bytes | None, str | None] = (None, None)
+    if run.deps is not None:
+        try:
+            deps = (pack(run.deps), None)
+        except Exception as error:
+            deps = (None, str(error))
+    return {"call": run.call, "tool": run.tool.name, "attempts": run.attempts, "deps": deps}
+
+
+def _give_turn(turn: "asyncio.Future[None]") -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+def _weakly(pool: Processes) -> Any:
+    """What a supervisor's thread tells a pool, as long as there is one."""
+    found = weakref.ref(pool)
+
+    def ended(name: int, ending: WorkerEnd) -> None:
+        there = found()
+        if there is not None:
+            there._ended(name, ending)
+
+    def lost(supervisor: SupervisorLink) -> None:
+        there = found()
+        if there is not None:
+            there._lost(supervisor)
+
+    return ended, lost
+
+
+_pools: "weakref.WeakSet[Processes]" = weakref.WeakSet()
+
+
+def _forget_workers() -> None:
+    for pool in list(_pools):
+        for link in pool._links.values():
+            link.close_here()
+        pool.forget()
+
+
+os.register_at_fork(after_in_child=_forget_workers)

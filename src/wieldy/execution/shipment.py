@@ -1,0 +1,92 @@
+"""A tool's function, packed for workers, and the words for what can't be packed."""
+
+import inspect
+import itertools
+from typing import Any
+
+from wieldy.core.errors import DefinitionError
+from wieldy.core.schema.signature import unwrap_partial
+from wieldy.core.tool import Tool
+from wieldy.core.work import Work
+
+from .shipping import pack
+
+_keys = itertools.count(1)
+
+
+class Shipment:
+    """A function as bytes, as it is when its tool is first called."""
+
+    def __init__(self, work: Work) -> None:
+        self.key = next(_keys)
+        self.packed = pack((work.function, work.context, work.positional))
+
+
+def check_shippable(tool: Tool) -> None:
+    """Raise `DefinitionError` for a function that can't run in a process."""
+    function = unwrap_partial(tool.function)[0]
+    owner = getattr(function, "__self__", None) if inspect.ismethod(function) else None
+    if owner is None and not inspect.isroutine(function) and not inspect.isclass(function):
+        owner = function
+    if owner is not None and not inspect.isclass(owner) and _attributes(owner):
+        raise DefinitionError(
+            tool.name,
+            f"a {type(owner).__name__} has attributes ({', '.join(_attributes(owner)[:3])}), and "
+            "what a process changes in them would not come back. Use a function, a static or "
+            'class method, or isolation="thread"',
+        )
+    try:
+        pack((tool.function, tool.presets))
+    except Exception as error:
+        raise DefinitionError(
+            tool.name,
+            f"it can't be sent to a process: {_culprit(tool, function)}{error}. Make that inside "
+            'the function, or use isolation="thread"',
+        ) from error
+
+
+def explain_values(values: dict[str, Any], error: Exception) -> Exception:
+    """The error of values that can't be sent, with the name of the one that can't."""
+    for name, value in values.items():
+        reason = _obstacle(value)
+        if reason is not None:
+            return TypeError(f"the argument {name!r} can't be sent to a process: {reason}")
+    return error
+
+
+def _attributes(owner: object) -> list[str]:
+    """The attributes that an instance has of its own."""
+    slots = [
+        name
+        for kind in type(owner).__mro__
+        for name in _names(getattr(kind, "__slots__", ()))
+        if name not in ("__dict__", "__weakref__") and hasattr(owner, name)
+    ]
+    return [*getattr(owner, "__dict__", {}), *slots]
+
+
+def _names(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else list(slots)
+
+
+def _culprit(tool: Tool, function: Any) -> str:
+    """The name of what can't be sent, as the function knows it."""
+    for name, value in tool.presets.items():
+        if _obstacle(value) is not None:
+            return f"the preset {name!r}: "
+    try:
+        found = inspect.getclosurevars(function)
+    except (TypeError, ValueError):
+        return ""
+    for name, value in {**found.globals, **found.nonlocals}.items():
+        if _obstacle(value) is not None:
+            return f"{name!r}: "
+    return ""
+
+
+def _obstacle(value: Any) -> str | None:
+    try:
+        pack(value)
+    except Exception as error:
+        return str(error)
+    return None

@@ -1,0 +1,140 @@
+"""The supervisor of one toolbox's workers, as the process that wants them has it."""
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from wieldy.execution.supervisor import main; main({control}, {parent})"
+)
+# How long a supervisor may take to end everything.
+_CLOSING_SECONDS = 5.0
+
+
+class WorkerEnd(NamedTuple):
+    """How a worker ended: its exit code, negative for a signal, and why, if we ended it."""
+
+    status: int | None
+    reason: str | None
+    cpu_ms: float = 0.0
+    peak: int = 0
+
+
+OnEnd = Callable[[int, WorkerEnd], None]
+OnLost = Callable[["SupervisorLink"], None]
+
+
+class SupervisorLink:
+    """A supervisor process and the connection to it. A thread hears its reports."""
+
+    def __init__(self, on_end: OnEnd, on_lost: OnLost) -> None:
+        self._on_end, self._on_lost = on_end, on_lost
+        self._sending = threading.Lock()
+        self._control, theirs = socket.socketpair()
+        program = _PROGRAM.format(path=sys.path, control=theirs.fileno(), parent=os.getpid())
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, *_interpreter_flags(), "-P", "-c", program],
+                stdin=subprocess.DEVNULL,
+                stdout=_output(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+        _running.add(self)
+        self._thread = threading.Thread(target=self._hear, name="wieldy-supervisor", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the supervisor."""
+        return self._process.pid
+
+    def start_worker(self, name: int, connection: int) -> None:
+        """Have a worker started, which talks over this descriptor."""
+        command = json.dumps({"do": "start", "worker": name}).encode() + b"\n"
+        with self._sending, contextlib.suppress(OSError):
+            socket.send_fds(self._control, [command], [connection])
+
+    def tell(self, name: int, do: str, memory: int | None = None) -> None:
+        """Have a worker killed, or its memory watched."""
+        command = json.dumps({"do": do, "worker": name, "memory": memory}).encode() + b"\n"
+        # If the supervisor is gone its workers are too, which is heard elsewhere.
+        with self._sending, contextlib.suppress(OSError):
+            self._control.sendall(command)
+
+    def close(self) -> None:
+        """End the supervisor, and every worker with it; blocks until they are gone."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        try:
+            self._process.wait(_CLOSING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_CLOSING_SECONDS)
+        self._control.close()
+        _running.discard(self)
+
+    def forget(self) -> None:
+        """Let go of it in a forked child: it is the parent's."""
+        self._control.close()
+        # Not this process's child, so there is nothing to wait for.
+        self._process.returncode = 0
+
+    def _hear(self) -> None:
+        heard = b""
+        with contextlib.suppress(OSError):
+            while data := self._control.recv(65536):
+                *lines, heard = (heard + data).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+        self._on_lost(self)
+
+    def _take(self, report: dict[str, Any]) -> None:
+        if "ended" in report:
+            name = report.pop("ended")
+            self._on_end(name, WorkerEnd(**report))
+
+
+def _output() -> int | None:
+    """Where workers print: where this process does, or to stderr where that is no file."""
+    try:
+        return sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):
+        return 2
+
+
+def _interpreter_flags() -> list[str]:
+    """The flags that this interpreter was started with, as multiprocessing passes them on."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return flags
+
+
+_running: "weakref.WeakSet[SupervisorLink]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for link in list(_running):
+        link.forget()
+    _running.clear()
+
+
+def _close_all() -> None:
+    for link in list(_running):
+        link.close()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+atexit.register(_close_all)

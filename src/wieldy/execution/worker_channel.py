@@ -1,0 +1,313 @@
+"""A worker's side of its connection: what a running function shows, reports and asks for."""
+
+import asyncio
+import contextlib
+import logging
+import operator
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from pickle import loads
+from typing import Any
+
+from wieldy.core.call import Call
+from wieldy.core.run import RunStopped
+
+from .frames import Frame, Inbox, TooLarge, encode_large, encode_small
+from .remote_box import ask, ask_blocking
+from .shipping import make_pickler, unpack_error
+from .worker_errors import CLOSED_CONNECTION
+
+_CHUNK = 256 * 1024
+
+
+class WorkerConnection:
+    """The socket of a worker, which any of its threads may write to and read from.
+
+    Whoever waits for something reads for all: of several that wait, one does.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._identity = self._look()
+        self._inbox = Inbox()
+        self._sending = threading.Lock()
+        self._turn = threading.Condition()
+        self._reading = False
+        self._calls: list[tuple[Frame, Any]] = []
+        self._requests: dict[int, Future[Any]] = {}
+        self._parts: dict[int, Callable[[Any], None]] = {}
+        self._numbers = 0
+        self._pumping = False
+
+    def send(self, kind: Frame, *content: Any) -> None:
+        """Send a message; raises what its pickling raises, and then nothing was sent."""
+        with self._sending:
+            try:
+                pieces = [encode_small(kind, content, make_pickler)]
+            except TooLarge:
+                pieces = encode_large(kind, content, make_pickler)
+            # A function that closed this descriptor may have opened a file in its place.
+            if self._look() != self._identity:
+                os._exit(CLOSED_CONNECTION)
+            for piece in pieces:
+                self._socket.sendall(piece)
+
+    def next_call(self) -> tuple[Frame, Any]:
+        """Wait for what is to be done next."""
+        self._wait(lambda: bool(self._calls))
+        return self._calls.pop(0)
+
+    def request(self, *content: Any, part: Callable[[Any], None] | None = None) -> "Future[Any]":
+        """Ask the engine for something; the answer is read by whoever waits for it."""
+        answer: Future[Any] = Future()
+        with self._turn:
+            self._numbers += 1
+            number = self._numbers
+            self._requests[number] = answer
+            if part is not None:
+                self._parts[number] = part
+        self.send(Frame.REQUEST, number, *content)
+        return answer
+
+    def wait_for(self, answer: "Future[Any]") -> Any:
+        """Block until an answer is there."""
+        self._wait(answer.done)
+        return answer.result()
+
+    async def await_for(self, answer: "Future[Any]") -> Any:
+        """Wait for an answer while the worker's own loop goes on."""
+        with self._turn:
+            starts, self._pumping = not self._pumping, True
+        if starts:
+            threading.Thread(target=self._pump, name="wieldy-answers", daemon=True).start()
+        return await asyncio.wrap_future(answer)
+
+    def close_in_child(self) -> None:
+        """Let go of the connection in a child that was forked: it is the worker's."""
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _pump(self) -> None:
+        """Read for coroutines that wait, as long as there are some."""
+        while True:
+            self._wait(lambda: not self._requests)
+            with self._turn:
+                if not self._requests:
+                    self._pumping = False
+                    return
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        while True:
+            with self._turn:
+                while self._reading and not done():
+                    self._turn.wait()
+                if done():
+                    return
+                self._reading = True
+            try:
+                messages = self._receive()
+            finally:
+                with self._turn:
+                    self._reading = False
+                    self._turn.notify_all()
+            with self._turn:
+                for kind, content in messages:
+                    self._sort(kind, content)
+                self._turn.notify_all()
+
+    def _receive(self) -> list[tuple[Frame, Any]]:
+        data = self._socket.recv(_CHUNK)
+        if not data:
+            # The process that wanted this worker is gone.
+            os._exit(0)
+        found: list[tuple[Frame, Any]] = []
+        while True:
+            try:
+                for kind, payload in self._inbox.feed(data):
+                    found.append((kind, _attempt(partial(loads, payload))))
+                return found
+            except TooLarge:
+                kind, large = self._inbox.take_large(self._socket)
+                found.append((kind, _attempt(large.load)))
+                data = b""
+
+    def _sort(self, kind: Frame, content: Any) -> None:
+        if kind in (Frame.ANSWER, Frame.PART) and isinstance(content, Unreadable):
+            # Which of them it was for is not known any more.
+            for waiting in self._requests.values():
+                waiting.set_exception(content.error)
+            self._requests.clear()
+        elif kind is Frame.ANSWER:
+            number, fine, value = content
+            self._parts.pop(number, None)
+            answer = self._requests.pop(number, None)
+            if answer is None:
+                return
+            if fine:
+                answer.set_result(value)
+            else:
+                answer.set_exception(unpack_error(*value))
+        elif kind is Frame.PART:
+            number, value = content
+            if number in self._parts:
+                self._parts[number](value)
+        else:
+            self._calls.append((kind, content))
+
+    def _look(self) -> tuple[int, int]:
+        try:
+            found = os.fstat(self._socket.fileno())
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
+
+
+class Unreadable:
+    """A message that can't be understood here, and why."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _attempt(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except EOFError:
+        os._exit(0)  # The process that wanted this worker is gone.
+    except Exception as error:
+        return Unreadable(error)
+
+
+class WorkerChannel:
+    """A call, as the function that runs in a worker has it."""
+
+    def __init__(self, connection: WorkerConnection, serial: int, facts: Mapping[str, Any]) -> None:
+        self.connection = connection
+        self.serial = serial
+        self.stopped = False
+        self.streamed = False
+        self._facts = facts
+        self._yielded: list[Any] = []
+
+    @property
+    def call(self) -> Call:
+        """The call."""
+        call: Call = self._facts["call"]
+        return call
+
+    @property
+    def tool_name(self) -> str:
+        """The name under which the tool was called."""
+        name: str = self._facts["tool"]
+        return name
+
+    @property
+    def attempts(self) -> int:
+        """1 on the first attempt, 2 on the first retry, and so on."""
+        attempts: int = self._facts["attempts"]
+        return attempts
+
+    @property
+    def deps(self) -> Any:
+        """What the caller passed for this call alone, if it can be sent."""
+        packed, why_not = self._facts["deps"]
+        if packed is None and why_not is not None:
+            raise TypeError(f"what was passed as deps can't be sent to a process: {why_not}")
+        return None if packed is None else loads(packed)
+
+    def cancel_requested(self) -> bool:
+        """A call that is cancelled takes its worker with it."""
+        return False
+
+    def on_loop(self) -> bool:
+        """Whether this code may not block. To send is all that emitting takes here."""
+        return True
+
+    def begin_stream(self) -> None:
+        """From now on what is emitted is the content."""
+        self.streamed = True
+        self._send(Frame.STREAM)
+
+    def show(self, item: Any) -> Awaitable[None] | None:
+        """Emit; this blocks while the reader is behind by more than a connection holds."""
+        self._send(Frame.ITEM, item, False)
+        return None
+
+    async def emit(self, item: Any) -> None:
+        """Emit what a generator has yielded."""
+        self.emit_blocking(item)
+
+    def emit_blocking(self, item: Any) -> None:
+        """Emit what a generator has yielded."""
+        self._send(Frame.ITEM, item, True)
+        self._yielded.append(item)
+
+    def has_sent(self, value: Any) -> bool:
+        """Whether this is the list of what was yielded, which need not be sent again."""
+        sent = self._yielded
+        return (
+            self.streamed
+            and type(value) is list
+            and len(value) == len(sent)
+            and all(map(operator.is_, value, sent))
+        )
+
+    def call_nested(self, call: str | Call, arguments: Any = None, deps: Any = None) -> Any:
+        """Run a call inside this one, where the engine is."""
+        return ask(None, "call", call, arguments, deps)
+
+    def call_nested_blocking(
+        self, call: str | Call, arguments: Any = None, deps: Any = None
+    ) -> Any:
+        """The same from blocking code."""
+        return ask_blocking(None, "call", call, arguments, deps)
+
+    def report(self, cost: float, meta: Mapping[str, Any]) -> None:
+        """Keep what the tool says about this call."""
+        self._send(Frame.REPORT, cost, dict(meta))
+
+    def keep_secret(self, secrets: tuple[str, ...]) -> None:
+        """Cover these strings too in all that the call shows."""
+        self._send(Frame.SECRET, secrets)
+
+    def _send(self, kind: Frame, *content: Any) -> None:
+        if self.stopped:
+            raise RunStopped
+        self.connection.send(kind, self.serial, *content)
+
+
+class LogSender(logging.Handler):
+    """Hands the log records of a worker to the loggers of the process that wants it."""
+
+    def __init__(self, connection: WorkerConnection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._inside = threading.local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record: its text, and nothing that would have to be pickled."""
+        if getattr(self._inside, "sending", False):
+            return
+        self._inside.sending = True
+        try:
+            facts = dict(vars(record), msg=record.getMessage(), args=None, exc_info=None)
+            if record.exc_info and not record.exc_text:
+                facts["exc_text"] = logging.Formatter().formatException(record.exc_info)
+            try:
+                self._connection.send(Frame.LOG, facts)
+            except OSError:
+                raise
+            except Exception:
+                # Something in `extra=` can't be sent; the line itself can.
+                plain = {key: value for key, value in facts.items() if _is_plain(value)}
+                self._connection.send(Frame.LOG, plain)
+        finally:
+            self._inside.sending = False
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)

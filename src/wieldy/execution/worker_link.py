@@ -1,0 +1,384 @@
+"""One worker, as the process that wants it has it: messages out, messages in."""
+
+import asyncio
+import contextlib
+import logging
+import pickle
+import socket
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from wieldy.core.run import Run
+
+from .frames import Frame, Inbox, TooLarge, encode_large, encode_small
+from .nested_calls import answer_request
+from .shipping import make_pickler
+from .supervisor_link import WorkerEnd
+
+_CHUNK = 256 * 1024
+_DONT_WAIT = getattr(socket, "MSG_DONTWAIT", 0)
+_ENDS = (Frame.RESULT, Frame.FAILURE, Frame.LOADED)
+Answer = tuple[Frame, Any]
+
+
+class WorkerLost(Exception):
+    """A worker ended, or closed its connection, before it answered."""
+
+
+class WorkerLink:
+    """The connection to one worker, used by one call at a time, each on its own loop."""
+
+    def __init__(self, name: int, connection: socket.socket, on_lost: Callable[[], None]) -> None:
+        self.name = name
+        self.pid: int | None = None
+        # The functions that it has loaded, and the edition of the state it was given.
+        self.works: set[int] = set()
+        self.edition = 0
+        self.serial = 0
+        # Whether no function runs there now, as far as is known.
+        self.at_rest = True
+        self.gone: Future[WorkerEnd] = Future()
+        self._connection = connection
+        self._descriptor = connection.fileno()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_lost = on_lost
+        self._inbox = Inbox()
+        self._outbox = _Outbox(connection)
+        self._exchange: _Exchange | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether it may be given another call."""
+        return not self.gone.done()
+
+    async def ask(self, kind: Frame, content: tuple[Any, ...], channel: Run) -> Answer:
+        """Send a message, serve what its function asks for, and give the answer."""
+        exchange = self._exchange = _Exchange(self, channel, self.serial)
+        self._listen_on(exchange.loop)
+        try:
+            self._outbox.send(kind, content, exchange.fail)
+            self.at_rest = False
+            if self.gone.done():
+                raise WorkerLost
+            return await exchange.answer
+        finally:
+            self._exchange = None
+            exchange.close()
+
+    def send(
+        self, kind: Frame, content: tuple[Any, ...], failed: Callable[[Exception], Any]
+    ) -> None:
+        """Send a message beside the one that is being answered."""
+        self._outbox.send(kind, content, failed)
+
+    def end(self, ending: WorkerEnd) -> None:
+        """Take note that the worker is gone. From any thread."""
+        self.gone.set_result(ending)
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.call_soon(exchange.lose)
+
+    def close(self) -> None:
+        """Let go of the connection; whoever reads or writes there is woken. From any thread."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        loop, self._loop = self._loop, None
+        if loop is None or not _call_on(loop, self._stop_listening, loop, True):
+            self._connection.close()
+
+    def _listen_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read on this loop, and on no other; most calls come from the one before."""
+        if self._loop is loop:
+            return
+        before, self._loop = self._loop, loop
+        if before is not None:
+            _call_on(before, self._stop_listening, before, False)
+        loop.add_reader(self._descriptor, self._readable, loop)
+
+    def _stop_listening(self, loop: asyncio.AbstractEventLoop, closes: bool) -> None:
+        loop.remove_reader(self._descriptor)
+        if closes:
+            self._connection.close()
+
+    def close_here(self) -> None:
+        """Let go of the connection in a forked child, whose parent goes on with it."""
+        self._connection.close()
+
+    def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
+        exchange = self._exchange
+        if self._loop is not loop:
+            return  # Another loop reads now.
+        try:
+            data = self._connection.recv(_CHUNK, _DONT_WAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            loop.remove_reader(self._descriptor)
+            # The supervisor knows whether it has ended and how; if it has not, it will.
+            self._on_lost()
+        elif exchange is None:
+            self._pass_over(data)
+        else:
+            self._read(exchange, data)
+
+    def _pass_over(self, data: bytes) -> None:
+        """Take log lines while no call runs: a function may have left a thread behind."""
+        try:
+            for kind, payload in self._inbox.feed(data):
+                if kind is Frame.LOG:
+                    _log_again(pickle.loads(payload)[0])
+        except TooLarge:
+            # Nobody waits for it, and it stands in the way of what comes next.
+            self._on_lost()
+
+    def _read(self, exchange: "_Exchange", data: bytes) -> None:
+        try:
+            for kind, payload in self._inbox.feed(data):
+                exchange.take(kind, partial(pickle.loads, payload))
+        except TooLarge:
+            self.pause(exchange)
+            kind, large = self._inbox.take_large(self._connection)
+
+            def load() -> None:
+                try:
+                    value, error = large.load(), None
+                except BaseException as caught:
+                    value, error = None, caught
+                exchange.call_soon(self._take_large, exchange, kind, value, error)
+
+            threading.Thread(target=load, name="wieldy-large-result", daemon=True).start()
+
+    def _take_large(
+        self, exchange: "_Exchange", kind: Frame, value: Any, error: BaseException | None
+    ) -> None:
+        def give() -> Any:
+            if error is not None:
+                raise error
+            return value
+
+        exchange.take(kind, give)
+        if self.resume(exchange):
+            self._read(exchange, b"")
+
+    def pause(self, exchange: "_Exchange") -> None:
+        """Read nothing for now; the worker's function waits when the connection is full."""
+        exchange.paused += 1
+        exchange.loop.remove_reader(self._descriptor)
+
+    def resume(self, exchange: "_Exchange") -> bool:
+        """Read again, unless something else stands in the way."""
+        exchange.paused -= 1
+        if exchange.paused or exchange is not self._exchange or exchange.answer.done():
+            return False
+        exchange.loop.add_reader(self._descriptor, self._readable, exchange.loop)
+        return True
+
+
+class _Exchange:
+    """One message to a worker and all that comes until its answer."""
+
+    def __init__(self, link: WorkerLink, channel: Run, serial: int) -> None:
+        self.link = link
+        self.channel = channel
+        self.loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Answer] = self.loop.create_future()
+        self.paused = 0
+        self._serial = serial
+        # What is asked for on the way is nested in this call; the loop's callbacks are in none.
+        self._context = copy_context()
+        self._items: list[Any] = []
+        self._waiting: deque[tuple[Frame, Callable[[], Any]]] = deque()
+        self._behind = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def call_soon(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function on the loop of this exchange, which may be closed."""
+        _call_on(self.loop, function, *arguments)
+
+    def fail(self, error: BaseException) -> None:
+        """Give up: what was to be sent can't be. From any thread."""
+
+        def give_up() -> None:
+            self.link.at_rest = True
+            self._set_error(error)
+
+        self.call_soon(give_up)
+
+    def lose(self) -> None:
+        """The worker is gone."""
+        self._set_error(WorkerLost())
+
+    def close(self) -> None:
+        """End what was asked for and is not wanted any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    def take(self, kind: Frame, load: Callable[[], Any]) -> None:
+        """Take a message, in order, when the reader of the call has room."""
+        if self._behind:
+            self._waiting.append((kind, load))
+            return
+        if self.answer.done():
+            return
+        if kind in _ENDS:
+            self.link.at_rest = True
+        try:
+            self._handle(kind, load())
+        except Exception as error:
+            # What was sent can't be understood here: a class that only the worker knows.
+            self._set_error(TypeError(f"what the process sent can't be read: {error}"))
+
+    def _handle(self, kind: Frame, content: Any) -> None:
+        if kind in _ENDS:
+            self._finish(kind, content)
+        elif kind is Frame.LOG:
+            _log_again(content[0])
+        elif kind is Frame.REQUEST:
+            self._serve(content)
+        elif content[0] == self._serial:
+            self._relay(kind, content[1:])
+
+    def _finish(self, kind: Frame, content: Any) -> None:
+        if kind is Frame.RESULT and content[1] is None and content[2]:
+            content = (content[0], self._items, True, content[3])
+        if not self.answer.done():
+            self.answer.set_result((kind, content))
+
+    def _relay(self, kind: Frame, content: tuple[Any, ...]) -> None:
+        if kind is Frame.ITEM:
+            item, yielded = content
+            if yielded:
+                self._items.append(item)
+            waiting = self.channel.show(item)
+            if waiting is not None:
+                self._wait(waiting)
+        elif kind is Frame.STREAM:
+            self.channel.begin_stream()
+        elif kind is Frame.REPORT:
+            self.channel.report(*content)
+        elif kind is Frame.SECRET:
+            self.channel.keep_secret(content[0])
+
+    def _wait(self, waiting: Awaitable[None]) -> None:
+        """Take nothing more until the reader has room."""
+        self._behind = True
+        self.link.pause(self)
+
+        async def go_on() -> None:
+            await waiting
+            self._behind = False
+            while self._waiting and not self._behind:
+                self.take(*self._waiting.popleft())
+            if self.link.resume(self):
+                self.link._read(self, b"")
+
+        self._start(go_on())
+
+    def _serve(self, content: tuple[Any, ...]) -> None:
+        number, *request = content
+
+        async def serve() -> None:
+            await answer_request(self.channel, number, request, self.link.send)
+
+        self._start(serve())
+
+    def _start(self, coroutine: Any) -> None:
+        task = self.loop.create_task(coroutine, context=self._context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _set_error(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class _Outbox:
+    """Messages to a worker, in order. One that does not go out at once is left to a thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._left: deque[Callable[[], list[Any]]] = deque()
+        self._writing = False
+
+    def send(
+        self, kind: Frame, content: tuple[Any, ...], failed: Callable[[Exception], Any]
+    ) -> None:
+        """Send a message; raises what its pickling raises, or tells `failed` of it later."""
+        try:
+            data = encode_small(kind, content, make_pickler)
+        except TooLarge:
+
+            def encode() -> list[Any]:
+                try:
+                    return encode_large(kind, content, make_pickler)
+                except Exception as error:
+                    failed(error)
+                    return []
+
+            self._leave(encode)
+            return
+        with self._lock:
+            sent = 0 if self._writing else self._try(data)
+        if sent < len(data):
+            rest = memoryview(data)[sent:]
+            self._leave(lambda: [rest])
+
+    def _try(self, data: bytes) -> int:
+        try:
+            return self._connection.send(data, _DONT_WAIT)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)  # The worker is gone, which its reader will see.
+
+    def _leave(self, pieces: Callable[[], list[Any]]) -> None:
+        with self._lock:
+            self._left.append(pieces)
+            if self._writing:
+                return
+            self._writing = True
+        threading.Thread(target=self._write, name="wieldy-large-value", daemon=True).start()
+
+    def _write(self) -> None:
+        while True:
+            with self._lock:
+                if not self._left:
+                    self._writing = False
+                    return
+                pieces = self._left.popleft()
+            with contextlib.suppress(OSError):
+                for piece in pieces():
+                    self._connection.sendall(piece)
+
+
+def _call_on(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any
+) -> bool:
+    """Call a function on a loop, at once where that is this one; False if it is closed."""
+    try:
+        if asyncio.get_running_loop() is loop:
+            function(*arguments)
+            return True
+    except RuntimeError:
+        pass  # No loop runs here.
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _log_again(facts: dict[str, Any]) -> None:
+    """Hand a worker's log record to the logger of that name here."""
+    record = logging.makeLogRecord(facts)
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
