@@ -128,7 +128,7 @@ class Toolbox(CallControl):
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
         self.rules = Rules(changed=registry.announce)
         self.groups = Groups(registry)
-        workers = Threads(threads)
+        workers, self._processes = Threads(threads), processes
         permits = Permits(
             self.rules,
             approvals,
@@ -140,7 +140,6 @@ class Toolbox(CallControl):
         )
         self._holdings.add(workers)
         self._executors: dict[str, Executor] = {"thread": workers}
-        self._processes = processes
         planner = Planner(
             registry,
             permits,
