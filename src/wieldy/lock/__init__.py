@@ -1,1 +1,1 @@
-"""What was looked at is what runs: the lock file, and what a definition hides."""
+"""Lock the definitions of tools, and find suspicious text in them."""

@@ -1,4 +1,4 @@
-"""What a tool says of itself, as the lock keeps it and compares it."""
+"""The definition of a tool, in the form that the lock keeps and compares."""
 
 import json
 from typing import Any
@@ -11,13 +11,13 @@ from wieldy.core.visible_text import visible_json
 
 
 class Definition(BaseModel):
-    """A tool's words: where it is from, its description, its schemas and its traits."""
+    """A tool's source, description, schemas and traits."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     fingerprint: str
     source: str
-    # A line each, so that a changed line is a changed line in the file.
+    # A list of lines, so that a changed line is a changed line in the lock file.
     description: list[str]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None
@@ -25,7 +25,7 @@ class Definition(BaseModel):
 
     @classmethod
     def of(cls, tool: Tool) -> "Definition":
-        """What the tool says now."""
+        """The current definition of a tool."""
         found = cls(
             fingerprint="",
             source=tool.source,
@@ -37,21 +37,21 @@ class Definition(BaseModel):
         return found.model_copy(update={"fingerprint": found.expected(tool.name)})
 
     def expected(self, name: str) -> str:
-        """The fingerprint that a tool of this name has if it says what is kept here."""
+        """The fingerprint of a tool with this name and this definition."""
         text = "\n".join(self.description)
         return definition_digest(name, text, self.input_schema, self.output_schema, self.traits)
 
     def same(self, other: "Definition | None") -> bool:
-        """Whether another says the same and is from the same place."""
+        """Whether another definition is equal, including its source."""
         if other is None:
             return False
         return (self.fingerprint, self.source) == (other.fingerprint, other.source)
 
     def lines(self) -> list[str]:
-        """The definition line by line, with everything hidden in it made visible."""
+        """The lines of the definition, with hidden characters made visible."""
         return visible_json(self.model_dump()).split("\n")
 
 
 def _plain(schema: dict[str, Any] | None) -> Any:
-    """The schema as JSON holds it; a value that JSON does not know stands as its digest would."""
+    """The schema as JSON; a value that JSON can't express is written as in the fingerprint."""
     return json.loads(json.dumps(schema, default=lambda value: json.loads(canonical_json(value))))

@@ -1,7 +1,7 @@
 """Recognise text in a definition that tells the model what to do behind the user's back.
 
-It knows common wordings, not meanings: what it finds a person should read, and
-what it does not find is not thereby harmless.
+It matches common phrases, not meanings. A person should read what it finds, and text without
+findings is not necessarily harmless.
 """
 
 import re
@@ -41,7 +41,7 @@ _TO_MODEL = "instruction to the model"
 _SECRECY = "secrecy from the user"
 _SENSITIVE = "private data"
 
-# Each has words of which one must occur before the expression is tried: most texts have none.
+# Each entry has words of which one must occur before its slower expression is tried.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (_HIDDEN_BLOCK, ("<!--",), r"<!--.{0,200}"),
     (
@@ -134,8 +134,8 @@ _COMPILED = tuple(
 
 
 def find_instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Each kind of suspicious wording in a text, with the first passage that has it."""
-    # What is longer than this is looked at in its first part, and is a finding by itself.
+    """Each kind of suspicious phrase in a text, with its first occurrence."""
+    # A longer text is a finding by itself, and only its first part is searched.
     if len(text) > _LONGEST:
         yield "very long text", text
         text = text[:_LONGEST]
@@ -146,6 +146,6 @@ def find_instructions(text: str) -> Iterator[tuple[str, str]]:
             continue
         if match := pattern.search(text):
             told.add(kind)
-            # To the end of the last word.
+            # The passage extends to the end of its last word.
             end = text.find(" ", match.end())
             yield kind, text[match.start() : end if end >= 0 else None]

@@ -1,4 +1,4 @@
-"""Hold tools to a lock: what is not as it was locked is blocked, asked about or warned of."""
+"""Check tools against a lock, and block, quarantine or report those that differ."""
 
 import logging
 import os
@@ -19,10 +19,10 @@ _log = logging.getLogger("wieldy")
 
 
 class LockReview:
-    """Looks at each tool that enters a toolbox, at the start and whenever a server changes it.
+    """Checks each tool that is added to a toolbox or changed by its server.
 
-    What is locked has to be as it was, wherever it is from. What comes from outside
-    has to be locked; functions of the program itself need not be.
+    A tool in the lock has to match it, whatever its source. A tool from outside has to be in
+    the lock; a function of the program itself does not.
     """
 
     def __init__(self, path: str | os.PathLike[str], on_change: str = "block") -> None:
@@ -34,7 +34,7 @@ class LockReview:
         self._told: set[tuple[str, str]] = set()
 
     def __call__(self, tool: Tool) -> Hold | None:
-        """Why the tool is held back, or None."""
+        """The reason why the tool is held back, or None."""
         reason = self._reason(tool)
         if reason is None:
             return None
@@ -61,7 +61,7 @@ class LockReview:
         )
 
     def _tell(self, name: str, reason: str) -> None:
-        # A server that lists its tools again and again is told of once.
+        # A server may list its tools many times; each difference is logged once.
         if (name, reason) not in self._told:
             self._told.add((name, reason))
             _log.warning("Tool %s: %s (%s)", visible_line(name, 80), reason, self._on_change)
@@ -72,6 +72,6 @@ def _read(path: str | os.PathLike[str]) -> Lock | None:
         return Lock.read(path)
     except LockError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            # Nothing is locked yet, and `wieldy lock` has to be able to load the program.
+            # There is no lock yet, and `wieldy lock` has to be able to load the program.
             return None
         raise

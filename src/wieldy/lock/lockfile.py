@@ -1,4 +1,4 @@
-"""`tools.lock`: the definitions that were looked at, and what has changed since."""
+"""Read, write and compare `tools.lock`, the file with the locked definitions."""
 
 import difflib
 import json
@@ -31,12 +31,12 @@ class LockableBox(Protocol):
     """A toolbox or a view of one."""
 
     def all_tools(self) -> list[Tool]:
-        """Every tool, offered or not."""
+        """Every tool, including hidden ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChange:
-    """One tool that is not as it was locked: new, gone, or with other words."""
+    """One tool that differs from the lock: it is new, missing, or has another definition."""
 
     name: str
     before: Definition | None
@@ -44,7 +44,7 @@ class DefinitionChange:
 
     @property
     def kind(self) -> str:
-        """What became of it: added, removed or changed."""
+        """The kind of the difference: added, removed or changed."""
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
@@ -58,7 +58,7 @@ class DefinitionChange:
         return [each for each in names if getattr(self.before, each) != getattr(self.after, each)]
 
     def diff(self) -> list[str]:
-        """The lines that differ, with a few around them; hidden characters are made visible."""
+        """The lines that differ, with context; hidden characters are made visible."""
         before = [] if self.before is None else self.before.lines()
         after = [] if self.after is None else self.after.lines()
         name = visible_line(self.name)
@@ -69,7 +69,7 @@ class DefinitionChange:
 
 @dataclass(frozen=True, slots=True)
 class LockChanges:
-    """How tools differ from a lock, in the order of their names."""
+    """The differences between tools and a lock, in the order of their names."""
 
     added: tuple[DefinitionChange, ...] = ()
     removed: tuple[DefinitionChange, ...] = ()
@@ -83,19 +83,27 @@ class LockChanges:
 
 
 class Lock:
-    """Definitions by the name of their tool."""
+    """Locked definitions by the name of their tool.
+
+    Example:
+        `assert not Lock.read("tools.lock").compare(box)`
+    """
 
     def __init__(self, tools: Mapping[str, Definition]) -> None:
         self.tools = dict(sorted(tools.items()))
 
     @classmethod
     def of(cls, box: LockableBox | Iterable[Tool]) -> "Lock":
-        """Lock the tools of a box as they are now, also those that are not offered."""
+        """Lock the current tools of a box, including hidden ones."""
         return cls({tool.name: Definition.of(tool) for tool in _tools(box)})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Lock":
-        """The lock in a file; `LockError` if it is not there or can't be relied upon."""
+        """Read a lock file.
+
+        Raises:
+            LockError: the file does not exist, is damaged, or was written by a newer version.
+        """
         shown = os.fspath(path)
         try:
             text = Path(path).read_bytes().decode()
@@ -107,8 +115,8 @@ class Lock:
         return cls(_parse(shown, text))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Replace the file in one step: a reader finds the old lock or this one."""
-        # A link stays a link.
+        """Replace the file atomically: a reader sees the old lock or this one."""
+        # A symbolic link is followed, so that it stays a link.
         target = Path(os.path.realpath(path))
         beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
@@ -125,12 +133,12 @@ class Lock:
                 beside.unlink()
 
     def text(self) -> str:
-        """The lock as its file holds it: JSON in a stable order."""
+        """The content of the lock file: JSON in a stable order."""
         tools = {name: tool.model_dump() for name, tool in self.tools.items()}
         return visible_json({_MARK: FORMAT, "tools": tools}) + "\n"
 
     def compare(self, box: LockableBox | Iterable[Tool]) -> LockChanges:
-        """What is new, gone or different in a box."""
+        """The tools of a box that are new, missing or different."""
         now = {tool.name: Definition.of(tool) for tool in _tools(box)}
         found: dict[str, list[DefinitionChange]] = {"added": [], "removed": [], "changed": []}
         for name in sorted({*self.tools, *now}):
@@ -140,14 +148,14 @@ class Lock:
         return LockChanges(**{kind: tuple(changes) for kind, changes in found.items()})
 
     def with_kept(self, others: Iterable[tuple[str, Definition]]) -> "Lock":
-        """This lock and, of the others, the tools that it does not have."""
+        """This lock, extended by the entries of other tools."""
         return Lock({**dict(others), **self.tools})
 
     def __len__(self) -> int:
         return len(self.tools)
 
     def __bool__(self) -> bool:
-        # Whoever writes `lock or default` means one that was given, also while it is empty.
+        # `lock or default` must use this lock even if it is empty.
         return True
 
     def __repr__(self) -> str:
@@ -159,7 +167,7 @@ def _tools(box: LockableBox | Iterable[Tool]) -> Iterable[Tool]:
 
 
 def _parse(path: str, text: str) -> dict[str, Definition]:
-    """The definitions in a lock file, or the reason why it is not taken."""
+    """The definitions in a lock file; `LockError` if it can't be used."""
     try:
         found = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -185,7 +193,7 @@ def _parse(path: str, text: str) -> dict[str, Definition]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no name comes twice: a reader and a program could see different ones."""
+    """An object without duplicate names, of which a person and a program might read another."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a name comes twice in it")

@@ -1,4 +1,4 @@
-"""Find what a definition hides from its reader, or says to the model behind the user's back."""
+"""Find hidden text and suspicious instructions in a tool's definition."""
 
 import re
 import unicodedata
@@ -12,11 +12,11 @@ from wieldy.core.visible_text import is_hidden, visible_line
 from .instructions import find_instructions
 
 _LONGEST_SHOWN = 120
-# A run of white space after which a reader sees nothing more: more than a screen's width, or lines.
+# White space that pushes the text after it out of sight: wider than a screen, or many lines.
 _WIDE = 80
 _TALL = 12
 _SPACES = re.compile(r"\s+")
-# The last cell of a table's row may be wide and has nothing behind it.
+# The last cell of a table row may be padded, and no text follows it.
 _ROW_END = re.compile(r"\|[^\S\n]*(?:\n|\Z)")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{200,}")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
@@ -29,10 +29,10 @@ _SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a definition that a person should look at.
+    """Something in a definition that a person should review.
 
-    `place` is where, such as `input_schema.properties.path.description`; `passage` is
-    the text itself with everything hidden made visible.
+    `place` is its location, such as `input_schema.properties.path.description`. `passage` is
+    the text with hidden characters made visible.
     """
 
     place: str
@@ -41,7 +41,17 @@ class Finding:
 
 
 def suspicions(tool: Tool) -> list[Finding]:
-    """What a person should look at before trusting the tool."""
+    """Find what a person should review before trusting a tool.
+
+    Args:
+        tool: the tool.
+
+    Returns:
+        The findings, in the order of the definition.
+
+    Example:
+        `for finding in suspicions(tool): print(finding.place, finding.kind)`
+    """
     return examine(tool.name, tool.description, tool.input_schema, tool.output_schema)
 
 
@@ -51,7 +61,7 @@ def examine(
     input_schema: Mapping[str, Any] | None = None,
     output_schema: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
-    """The same for a definition that is not a tool yet."""
+    """Find what a person should review in a definition that is not a tool yet."""
     found = [
         *_in_name("name", name),
         *_in_text("name", name),
@@ -104,7 +114,7 @@ def _in_text(place: str, text: str) -> Iterator[Finding]:
 
 
 def _gaps(text: str) -> Iterator[int]:
-    """Where text goes on after a gap that a reader would take for its end."""
+    """The passages after a gap that a reader would take for the end of the text."""
     for match in _SPACES.finditer(text):
         gap, end = match[0], match.end()
         if len(gap) < _TALL or end == len(text) or _ROW_END.match(text, end):
@@ -114,7 +124,7 @@ def _gaps(text: str) -> Iterator[int]:
 
 
 def _first_hidden(text: str) -> Iterator[tuple[str, str]]:
-    """The first passage of each kind, with how many more there are."""
+    """The first passage of each kind, with the number of further ones."""
     found: dict[str, list[tuple[int, int]]] = {}
     for start, end in _hidden_runs(text):
         kind = "terminal escape" if _ESCAPE.search(text, start, end) else "hidden characters"
@@ -125,8 +135,8 @@ def _first_hidden(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
-    """Where characters stand that nobody sees, or that a terminal obeys."""
-    # Marks of direction belong to text that runs from right to left.
+    """The positions of invisible characters and control characters."""
+    # Direction marks are normal in right-to-left text.
     usual = _MARKS if _RIGHT_TO_LEFT.search(text) else ""
     start = None
     for index, character in enumerate(text):
@@ -148,7 +158,7 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _conceals(text: str, index: int) -> bool:
-    """Whether a character hides something here; some belong to emoji and to scripts that join."""
+    """Whether a character hides something; some are normal in emoji and joining scripts."""
     character = text[index]
     if character in "\n\r\t" or not is_hidden(character):
         return False
@@ -169,7 +179,7 @@ def _joins(neighbour: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text as a model reads it: without what is hidden, in ordinary letters."""
+    """The text as a model reads it: without hidden characters, in ordinary letters."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if not text.isprintable():

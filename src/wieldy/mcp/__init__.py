@@ -1,4 +1,4 @@
-"""MCP both ways, over the official SDK: servers as tools, and a toolbox as a server."""
+"""MCP in both directions, with the official SDK: use servers as tools, serve a toolbox."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BoxServer", "OAuth", "Patience", "Server", "current_request", "serve", "server"]
 
-# Each name is loaded from its module when it is first asked for: the SDK behind it is heavy.
+# The SDK is slow to import, so each name is loaded from its module on first use.
 _HOMES = {
     "BoxServer": "serving.server",
     "OAuth": "client.oauth",

@@ -1,4 +1,4 @@
-"""The lock under the name by which programs know it."""
+"""The public import path of `wieldy.lock.lockfile`."""
 
 from wieldy.lock.lockfile import LOCK_FILE, Lock
 

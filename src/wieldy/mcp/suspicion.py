@@ -1,4 +1,4 @@
-"""What a definition hides, under the name by which programs know it."""
+"""The public import path of `wieldy.lock.suspicion`."""
 
 from wieldy.lock.suspicion import Finding, examine, suspicions
 

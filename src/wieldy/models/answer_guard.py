@@ -1,4 +1,4 @@
-"""What is known of an answer while it comes over HTTP: its size, its kind, its first words.
+"""Watch the size, the type and the beginning of an answer while it arrives over HTTP.
 
 This module loads the HTTP library, and is itself loaded with the first request.
 """
@@ -11,27 +11,27 @@ import httpx2
 
 from wieldy.core.model_errors import ModelAnswerTooLarge, ModelRefused
 
-# Every piece of an answer comes in an envelope that is many times its size. What is held in
-# memory at a time is a line, and the last line of some APIs repeats the whole answer.
+# Each piece of an answer is sent in an envelope that is many times its size. Only one line is
+# held in memory at a time, but the last line of some APIs repeats the whole answer.
 _WIRE_FACTOR = 32
 _LINE_FACTOR = 8
 _LEAST_WIRE = 1_000_000
 _HEAD = 2_000
-# An answer that says what is wrong is a page at most; the rest of a longer one is not read.
+# An error message fits in a page; the rest of a longer one is not read.
 _LARGEST_ERROR = 65_536
 _DONE = b"[DONE]"
 _STREAM_TYPES = ("text/event-stream", "")
 
 
 class AnswerGuard:
-    """Watches one answer, and stops it where it outgrows its limit."""
+    """Watches one answer, and stops it when it exceeds its limit."""
 
     def __init__(self, model: str, limit: int) -> None:
         self.model = model
         self.limit = limit
         self.response: httpx2.Response | None = None
         self.head = b""
-        # Whether the end mark of OpenAI's streams has come, which the SDK does not pass on.
+        # Whether the end mark of OpenAI's streams has arrived, which the SDK does not report.
         self.said_done = False
         self._size = 0
         self._line = 0
@@ -39,13 +39,13 @@ class AnswerGuard:
 
     @property
     def is_page(self) -> bool:
-        """Whether the server answered well, and with something that is no stream."""
+        """Whether the server answered successfully, but not with a stream."""
         fine = self.response is not None and self.response.is_success
         return fine and self.content_type not in _STREAM_TYPES
 
     @property
     def is_long_error(self) -> bool:
-        """Whether the server says at length what is wrong."""
+        """Whether the server's error message is too long to read."""
         return self._size > _LARGEST_ERROR and not (self.response and self.response.is_success)
 
     @property
@@ -57,7 +57,7 @@ class AnswerGuard:
         return named.partition(";")[0].strip().lower()
 
     def take(self, chunk: bytes) -> None:
-        """Count a piece as it comes from the network."""
+        """Count a piece as it arrives from the network."""
         self._size += len(chunk)
         last = chunk.rfind(b"\n")
         self._line = self._line + len(chunk) if last < 0 else len(chunk) - last
@@ -72,9 +72,9 @@ class AnswerGuard:
         self._tail = recent[-len(_DONE) :]
 
     async def close(self) -> None:
-        """Give the connection back, or end it where the answer was not read to its end."""
+        """Return the connection to the pool, or close it if the answer was not read to its end."""
         if self.response is not None:
-            # Whatever is wrong with the connection, it is not the next one's problem.
+            # Errors while closing this connection don't concern the next request.
             with suppress(httpx2.HTTPError, OSError, RuntimeError):
                 await self.response.aclose()
 
@@ -84,7 +84,7 @@ current_guard: ContextVar[AnswerGuard] = ContextVar("wieldy_answer_guard")
 
 
 class _Watched(httpx2.AsyncByteStream):
-    """A body whose pieces a guard sees."""
+    """A response body that a guard watches."""
 
     def __init__(self, body: httpx2.AsyncByteStream, guard: AnswerGuard) -> None:
         self._body = body
@@ -106,7 +106,7 @@ async def _watch(response: httpx2.Response) -> None:
     guard.response = response
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        # A few compressed bytes can become more than memory holds.
+        # A few compressed bytes can expand to more than fits into memory.
         await response.aclose()
         raise ModelRefused(guard.model, f"the answer is encoded as {encoding}, which nobody asked")
     body = response.stream
@@ -115,10 +115,10 @@ async def _watch(response: httpx2.Response) -> None:
 
 
 def make_http(connect_timeout: float, connections: int) -> httpx2.AsyncClient:
-    """The HTTP client under an SDK: its answers are watched, and redirects are not followed.
+    """The HTTP client for an SDK, which watches answers and does not follow redirects.
 
-    A redirect would take the key to wherever it points. Reading has no timeout here: how long
-    an answer may be silent is counted from one delta to the next.
+    A redirect would send the key to another address. Reading has no timeout at this level,
+    because silence is measured between the deltas of an answer.
     """
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(None, connect=connect_timeout),

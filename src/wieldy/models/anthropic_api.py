@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _connect(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
-    # Loaded with the first request: it takes a second.
+    # The SDK takes a second to import, so it is loaded with the first request.
     from anthropic import AsyncAnthropic  # noqa: PLC0415
 
     return AsyncAnthropic(
@@ -31,7 +31,7 @@ def _connect(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
 async def _send(client: "AsyncAnthropic", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
     from anthropic import AsyncStream  # noqa: PLC0415
 
-    # The typed methods refuse fields that they don't know, and so do their answers.
+    # The typed methods refuse unknown fields, in requests and in answers.
     return await client.post(
         "/v1/messages", cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
     )

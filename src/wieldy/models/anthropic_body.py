@@ -13,7 +13,7 @@ from .output_format import anthropic_format
 from .request_body import add_options, argument_object, as_list, tool_definitions
 
 FORM = "anthropic"
-# The API wants a limit in every request.
+# The API requires a limit in every request.
 DEFAULT_MAX_TOKENS = 8192
 _NAMES = {"stop": "stop_sequences", "max_completion_tokens": "max_tokens"}
 _SYSTEM = ("system", "developer")
@@ -38,7 +38,7 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
 
 
 def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]]:
-    """What the system says, and the conversation as messages; a model's own are as they came."""
+    """The system text, and the conversation as messages; a model's own messages are unchanged."""
     system: list[Said] = []
     messages: list[dict[str, Any]] = []
     for turn in turns:
@@ -51,13 +51,13 @@ def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]
             messages += anthropic.render(turn.outcomes, turn.calls)
         else:
             message = dict(turn.raw) if turn.provider == FORM else _translated(turn)
-            # A message without content is refused, and says nothing.
+            # The API refuses a message without content, which has nothing to say anyway.
             messages += [message] if message["content"] else []
     return _system(system), messages
 
 
 def _system(said: list[Said]) -> Any:
-    """Text, or blocks where some say more than text, such as where a cached prefix ends."""
+    """Text, or blocks if some have more than text, such as the end of a cached prefix."""
     if all(isinstance(each.content, str) for each in said):
         return "\n\n".join(plain_text(each.content) for each in said if each.content)
     return [part for each in said for part in translate_parts(each.content, _text, _media)]
@@ -95,7 +95,7 @@ def _source(media: Media) -> dict[str, str]:
 
 
 def _translated(reply: Reply) -> dict[str, Any]:
-    """What another provider's model said, as far as this API can hold it."""
+    """A message of another provider's model, translated as far as this API allows."""
     said = [_text(reply.text)] if reply.text.strip() else []
     calls = [
         {

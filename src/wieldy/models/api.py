@@ -1,4 +1,4 @@
-"""What tells one provider's API from another: how a request is written, sent and read."""
+"""The differences between providers' APIs: how a request is written, sent and read."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
-"""What an SDK or the HTTP library raised, as the error of ours that says what helps.
+"""Convert errors of an SDK or the HTTP library to the `ModelError` that says what to do.
 
-Both libraries are known by the facts that their exceptions carry, so that this module
-loads neither.
+The exceptions are recognised by their attributes, so that this module loads neither library.
 """
 
 import re
@@ -16,14 +15,14 @@ from wieldy.core.secrets.secret import redact_text
 _TEMPORARY = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOGIN = {401, 403}
 _LONGEST_MESSAGE = 2_000
-# What providers call a request that is longer than the model's context.
+# The phrases with which providers report a request that exceeds the model's context.
 _TOO_LONG = re.compile(
     r"context_length_exceeded|prompt is too long|maximum context length|"
     r"input token count.{0,40} exceeds|exceeds the (?:model's )?(?:available )?context",
     re.IGNORECASE,
 )
 _FIGURES = re.compile(r"\d[\d,]{3,}")
-# A kind of error that comes with a status which would otherwise mean "later".
+# These errors are permanent, although their status usually means "try later".
 _FINAL_CODES = {"insufficient_quota", "billing_not_active", "billing_error"}
 _FAULT_STATUS = {
     "overloaded_error": 529,
@@ -35,7 +34,7 @@ _FAULT_STATUS = {
     "permission_error": 403,
     "not_found_error": 404,
     "request_too_large": 413,
-    # The same in the words of the responses API.
+    # The names of the responses API.
     "server_error": 500,
     "rate_limit_exceeded": 429,
     "invalid_prompt": 400,
@@ -43,7 +42,7 @@ _FAULT_STATUS = {
 
 
 class ProviderFault(Exception):
-    """What a chunk of the answer says went wrong, as the object that says it."""
+    """An error that a chunk of the answer reports."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__(body.get("message") or "the provider gave no reason")
@@ -53,7 +52,7 @@ class ProviderFault(Exception):
 def explain_failure(
     error: Exception, model: str, *, secrets: list[str], began: bool, address: str = ""
 ) -> ModelError:
-    """The error that says what to do about this one; `address` is where the model was asked."""
+    """The `ModelError` for an exception; `address` is the address of the request."""
     ours = _find_own(error)
     if ours is not None:
         return ours
@@ -77,14 +76,14 @@ def explain_failure(
 
 
 def _find_own(error: BaseException | None) -> ModelError | None:
-    """An error of ours, also where an SDK has wrapped it in its own."""
+    """A `ModelError` in the chain of causes, in case an SDK has wrapped it."""
     while error is not None and not isinstance(error, ModelError):
         error = error.__cause__
     return error
 
 
 def _error_body(error: Exception) -> Mapping[str, Any]:
-    """What the provider said of the error: the innermost object that is named so."""
+    """The provider's description of the error: the innermost object named `error`."""
     body = getattr(error, "body", None) or getattr(error, "details", None)
     if isinstance(body, list) and body:
         body = body[0]
@@ -97,7 +96,7 @@ def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
     named = _FAULT_STATUS.get(str(body.get("type"))) or _FAULT_STATUS.get(str(body.get("code")))
     given = getattr(error, "status_code", None) or getattr(error, "code", None) or body.get("code")
     status = given if isinstance(given, int) else None
-    # An error in mid-stream comes with the status of the stream, which began well.
+    # An error in the middle of a stream has the successful status of the stream.
     return named if status is None or status < 300 else status
 
 
@@ -105,7 +104,7 @@ def _message(error: Exception, body: Mapping[str, Any]) -> str:
     told = body.get("message")
     if isinstance(told, str) and told.strip():
         return told.strip()
-    # An SDK's own words for a broken connection say less than their cause.
+    # For a broken connection, the cause says more than the SDK's own message.
     source = error.__cause__ or error
     words = str(source).strip() or type(source).__name__
     return words if type(source).__name__ in words else f"{type(source).__name__}: {words}"
@@ -119,7 +118,7 @@ def _too_long(model: str, message: str) -> ContextTooLong:
 
 
 def _retry_after(error: Exception) -> float | None:
-    """How many seconds the provider wants to be left alone."""
+    """The number of seconds after which the provider asks to be tried again."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     if not isinstance(headers, Mapping):
         return None

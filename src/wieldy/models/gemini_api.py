@@ -16,12 +16,12 @@ from .settings import ModelSettings
 if TYPE_CHECKING:
     from google.genai import Client
 
-# Tools and thinking are not in the version that the SDK takes by itself.
+# The SDK's default version lacks tools and thinking.
 _VERSION = "v1beta"
 
 
 def _connect(settings: ModelSettings, http: Any) -> "Client":
-    # Loaded with the first request: it takes a second.
+    # The SDK takes a second to import, so it is loaded with the first request.
     from google.genai import Client, types  # noqa: PLC0415
 
     return Client(
@@ -39,9 +39,9 @@ def _connect(settings: ModelSettings, http: Any) -> "Client":
 
 async def _send(client: "Client", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
     path = model if "/" in model else f"models/{model}"
-    # The typed methods drop fields that they don't know, rewrite thought signatures, and may
-    # send requests of their own; a part that is not sent back as it came is refused. This is
-    # the one way through the SDK to what was sent.
+    # The typed methods drop unknown fields, rewrite thought signatures, and may send requests of
+    # their own, but the API refuses parts that are not sent back unchanged. Only this method of
+    # the SDK gives the raw data.
     answer = await client._api_client.async_request_streamed(
         "post", f"{path}:streamGenerateContent?alt=sse", body
     )
@@ -54,7 +54,7 @@ async def _bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def _check_chunk(chunk: Any) -> None:
-    """Raise where the prompt was blocked: there is no candidate then, and no other word of it."""
+    """Raise if the prompt was blocked, in which case there is no candidate."""
     feedback = get_field(chunk, "promptFeedback", "prompt_feedback")
     reason = as_text(get_field(feedback, "blockReason", "block_reason"))
     if reason:

@@ -48,7 +48,7 @@ def write_gemini(model: str, request: ModelRequest, official: bool) -> dict[str,
 
 
 def gemini_contents(turns: Iterable[Turn]) -> tuple[list[Part], list[dict[str, Any]]]:
-    """What the system says, and the conversation as contents; a model's own are as they came."""
+    """The system text, and the conversation as contents; a model's own contents are unchanged."""
     system: list[Part] = []
     contents: list[dict[str, Any]] = []
     for turn in turns:
@@ -63,13 +63,13 @@ def gemini_contents(turns: Iterable[Turn]) -> tuple[list[Part], list[dict[str, A
             contents += gemini.render(turn.outcomes, turn.calls)
         else:
             content = dict(turn.raw) if turn.provider == FORM else _translated(turn)
-            # A content without parts is refused, and says nothing.
+            # The API refuses a content without parts, which has nothing to say anyway.
             contents += [content] if content["parts"] else []
     return system, contents
 
 
 def _format(request: ModelRequest) -> dict[str, Any]:
-    """What holds the answer to a schema, which older models don't take together with tools."""
+    """The options that enforce a schema, which older models don't accept together with tools."""
     schema = gemini_format(request.output_schema)
     if schema is None or request.tools is not None:
         return {}
@@ -88,7 +88,7 @@ def _media(media: Media) -> Part:
 
 
 def _translated(reply: Reply) -> dict[str, Any]:
-    """What another provider's model said, as far as this API can hold it."""
+    """A message of another provider's model, translated as far as this API allows."""
     parts: list[Part] = [_text(reply.text)] if reply.text else []
     for call in reply.calls:
         made: Part = {"name": provider_name(call.tool), "args": argument_object(call)}

@@ -1,9 +1,9 @@
-"""What a model is to an agent: a request in, a stream of events out.
+"""The protocol between an agent and a model: a request in, a stream of events out.
 
-A conversation is a list of turns. What a program says is plain (`Said`). What a model
-said goes back to it exactly as it came (`Reply.raw`), because providers refuse a
-conversation whose signatures or reasoning items are missing. What became of its calls
-follows as outcomes (`Answers`), which each client writes in its provider's own form.
+A conversation is a list of turns. The program's messages are plain (`Said`). A model's message
+is sent back exactly as it was received (`Reply.raw`), because providers refuse a conversation
+with missing signatures or reasoning items. The outcomes of its calls follow (`Answers`), and
+each client writes them in its provider's format.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from wieldy.core.tool import Tool
 from wieldy.wire.stream_events import Event, Usage
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant"]
-# Text, or a list of parts as OpenAI's chat API has them: text, image_url, file.
+# Text, or a list of parts in the form of OpenAI's chat API: text, image_url, file.
 Content: TypeAlias = str | Sequence[Mapping[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""What the environment says of models, all of it here; docs/models.md lists the variables."""
+"""Read the environment variables of models, which docs/models.md lists."""
 
 import os
 from collections.abc import Mapping

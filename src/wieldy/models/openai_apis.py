@@ -19,12 +19,12 @@ from .settings import ModelSettings
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-# The SDK wants a key also for servers that want none.
+# The SDK requires a key even for servers that need none.
 _NO_KEY = "none"
 
 
 def _connect(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
-    # Loaded with the first request: it takes a second.
+    # The SDK takes a second to import, so it is loaded with the first request.
     from openai import AsyncOpenAI  # noqa: PLC0415
 
     return AsyncOpenAI(
@@ -50,14 +50,14 @@ async def _send_responses(
 async def _send(client: "AsyncOpenAI", path: str, body: dict[str, Any]) -> AsyncIterator[Any]:
     from openai import AsyncStream  # noqa: PLC0415
 
-    # The typed methods refuse fields that they don't know, and so do their answers.
+    # The typed methods refuse unknown fields, in requests and in answers.
     return await client.post(
         path, cast_to=object, body=body, stream=True, stream_cls=AsyncStream[object]
     )
 
 
 def _check_response(event: Any) -> None:
-    """Raise where the stream says that there will be no answer."""
+    """Raise if the stream reports that there will be no answer."""
     kind = as_text(get_field(event, "type"))
     if kind == "error":
         raise ProviderFault(plain_copy(get_field(event, "error") or event))

@@ -1,4 +1,4 @@
-"""A schema of the answer as each provider takes it, where it can hold a model to one."""
+"""Convert a schema of the answer to the format of each provider that can enforce one."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the bodies for all providers have in common."""
+"""The common parts of request bodies for all providers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def add_options(
 ) -> dict[str, Any]:
     """The body with the options under the provider's names.
 
-    An option that is None takes the field out. Tools of the provider's own come after ours.
+    An option that is None removes the field. The provider's own tools come after the request's.
     """
     whole = dict(body)
     for name, value in options.items():

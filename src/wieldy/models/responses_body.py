@@ -33,7 +33,7 @@ def write_responses(model: str, request: ModelRequest, official: bool) -> dict[s
 
 
 def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """The conversation as input items; a model's own are as they came."""
+    """The conversation as input items; a model's own items are unchanged."""
     items: list[dict[str, Any]] = []
     for turn in turns:
         if isinstance(turn, Said):
@@ -70,7 +70,7 @@ def _media(media: Media) -> Part:
 
 
 def _translated(reply: Reply) -> list[dict[str, Any]]:
-    """What another provider's model said, as far as this API can hold it."""
+    """A message of another provider's model, translated as far as this API allows."""
     said = [{"role": "assistant", "content": reply.text}] if reply.text else []
     calls = [
         {

@@ -1,4 +1,4 @@
-"""How a model is reached, and what its answers may take."""
+"""The settings of a model: its address, key, timeouts and limits."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How many tokens a request takes, estimated, and whether they fit."""
+"""Estimate the tokens of a request, and check them against the model's context."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from wieldy.core.model_errors import ContextTooLong
 from wieldy.wire.cost import estimate_text_tokens, stable_json
 
-# A picture or a file costs by what is on it, not by the letters that it is sent in.
+# The cost of a picture or a file does not depend on the length of its base64 text.
 _MEDIA = re.compile(r"[A-Za-z0-9+/=_-]{2000,}")
 _MEDIA_TOKENS = 1000
 

@@ -1,4 +1,4 @@
-"""The web application over a toolbox."""
+"""The web application for a toolbox."""
 
 try:
     from .app import app, run

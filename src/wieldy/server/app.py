@@ -1,4 +1,4 @@
-"""One application: the MCP endpoint and health, and room for what else is served."""
+"""The ASGI application of a toolbox, with the MCP endpoint and health checks."""
 
 from collections.abc import Mapping
 
@@ -17,10 +17,21 @@ def app(
     tokens: Mapping[str, str] | None = None,
     **options: Unpack[WebOptions],
 ) -> Starlette:
-    """The ASGI application over a box: MCP at `/mcp`, and `/health`.
+    """Create an ASGI application with MCP at `/mcp` and health checks at `/health`.
 
-    `tokens` are bearer tokens by the name of their owner. Whoever runs the
-    application closes the box.
+    The application does not close the box; its caller does.
+
+    Args:
+        box: the toolbox or view to serve, or a server object from `wieldy.mcp.server`.
+        tokens: bearer tokens by the name of their owner.
+        **options: the settings of `wieldy.mcp.serve` for HTTP, such as `hosts`, `origins`,
+            `max_body` and `max_sessions`.
+
+    Returns:
+        The application, for any ASGI server that supports lifespan events.
+
+    Example:
+        `application = app(box, tokens={"ann": token})`
     """
     check_options(app, options, WebOptions.__annotations__)
     return _composed(HttpEndpoint(box, tokens, options))
@@ -36,7 +47,20 @@ async def run(
     ready: Ready | None = None,
     **options: Unpack[WebOptions],
 ) -> None:
-    """Serve the application until the process is told to stop, and then close the box."""
+    """Serve the application until the process gets SIGTERM or SIGINT, and then close the box.
+
+    Args:
+        box: the toolbox or view to serve.
+        host: the address to listen on.
+        port: the port to listen on; 0 takes a free one.
+        tokens: bearer tokens by the name of their owner.
+        grace: how many seconds running calls may take to end.
+        ready: a function that is called with the URL when the server accepts requests.
+        **options: the settings of `app`.
+
+    Example:
+        `asyncio.run(run(box, port=8000))`
+    """
     check_options(run, options, WebOptions.__annotations__)
     endpoint = HttpEndpoint(box, tokens, options)
     await serve_application(

@@ -1,1 +1,1 @@
-"""Tools that come with the library, to be added to a toolbox."""
+"""Tools of the library that you can add to a toolbox."""

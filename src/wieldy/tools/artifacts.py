@@ -1,4 +1,4 @@
-"""Tools with which a model reads large results, and keeps documents of its own."""
+"""Tools with which a model reads large results and writes documents."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -19,12 +19,25 @@ _Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 def add_artifact_tools(box: Toolbox, write: bool = False) -> list[Tool]:
-    """Add tools that read the artifacts of the caller's session, and with `write` change them.
+    """Add tools that read, and optionally change, the artifacts of the caller's session.
 
-    The box needs a store. An artifact is named by its handle `artifact://id@version`,
-    or by its id, which means the current version.
+    An artifact is named by its handle `artifact://id@version`, or by its id, which means the
+    current version.
+
+    Args:
+        box: the toolbox, which needs a store.
+        write: add the tools that list, create and change artifacts too.
+
+    Returns:
+        The tools that were added.
+
+    Raises:
+        StoreError: the box has no store.
+
+    Example:
+        `add_artifact_tools(box, write=True)`
     """
-    # Says at once, and not in some later call, that there is no store.
+    # This raises now, rather than in a later call, if there is no store.
     _ = box.artifacts
     tools = _ArtifactTools(box)
     added = [
@@ -189,7 +202,7 @@ def _receipt(made: ArtifactEdit) -> dict[str, Any]:
 
 
 def _excerpt(artifact: Artifact, start: int, end: int) -> str:
-    """A part of the text, not too long, and below it what part that is."""
+    """A part of the text within the limit, followed by a line that says which part it is."""
     content = artifact.content
     start = min(start, len(content))
     end = min(end, len(content), start + _MOST_CHARACTERS)
@@ -211,13 +224,13 @@ def _count_lines(content: str) -> int:
 
 
 def _line_range(content: str, first: int, last: int) -> tuple[int, int]:
-    """Where these lines start and end, in characters."""
+    """The positions in characters where these lines start and end."""
     start = _line_start(content, 0, first)
     return start, _line_start(content, start, last - first)
 
 
 def _line_start(content: str, at: int, lines: int) -> int:
-    """Where the line starts that is this many lines further on."""
+    """The start of the line that is this many lines further on."""
     for _ in range(lines):
         found = content.find("\n", at)
         if found < 0:

@@ -1,8 +1,7 @@
 """Find the lines of a text that match a regular expression from a model.
 
-The expression runs in an engine whose time is linear in the text, whatever the
-expression is. Very long lines are looked at in overlapping parts, and the whole
-stops after some seconds.
+The expression runs in an engine whose time is linear in the text. Very long lines are searched
+in overlapping parts, and the search stops after some seconds.
 """
 
 import time
@@ -54,7 +53,7 @@ def _compiled(pattern: str, ignore_case: bool) -> _Matches:
 
 
 def _place(line: str, matches: _Matches, until: float) -> int | None:
-    """Where in a line the first match ends, as far as it can be told; None without a match."""
+    """The end of the first match in a line, as far as it is known; None without a match."""
     line = _sound(line)
     for start in range(0, max(1, len(line) - _OVERLAP), _PART - _OVERLAP):
         part = line[start : start + _PART]
@@ -91,7 +90,7 @@ def _shown(lines: list[str], places: dict[int, int], around: int) -> Iterator[st
 
 
 def _cut(line: str, end: int) -> str:
-    """A line, or of a long one the part around its match."""
+    """The line, or the part around the match if the line is long."""
     line = line.removesuffix("\r")
     if len(line) <= _LONGEST_SHOWN:
         return line
@@ -102,7 +101,7 @@ def _cut(line: str, end: int) -> str:
 
 
 def _sound(line: str) -> str:
-    """The line without what is no text: half of a surrogate pair."""
+    """The line without lone surrogates."""
     try:
         line.encode()
     except UnicodeEncodeError:

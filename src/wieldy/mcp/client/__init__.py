@@ -1,1 +1,1 @@
-"""MCP servers as tools: connections, processes, and the tools kept in step."""
+"""Use MCP servers as tools: connections, server processes, and keeping the tools up to date."""

@@ -1,4 +1,4 @@
-"""The `mcpServers` configuration, as Claude Desktop, Cursor and VS Code write it."""
+"""Read `mcpServers` configurations of Claude Desktop, Cursor and VS Code."""
 
 import json
 import os
@@ -12,17 +12,17 @@ from wieldy.core.errors import InvalidSource
 
 from .server_source import TRANSPORTS, Address, Command, Source
 
-# ${NAME}, ${NAME:-default} and ${env:NAME}; all else in braces is somebody else's.
+# ${NAME}, ${NAME:-default} and ${env:NAME}. Other forms in braces are left unchanged.
 _VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:)?(?P<name>\w+)(?P<default>:-(?P<text>[^}]*))?\}")
-# Text, comments and commas before a bracket, in the order in which they count.
+# Strings, comments, and commas before a bracket; the first alternative that matches wins.
 _LOOSE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
-    """The configuration in a file, which may hold comments."""
+    """The configuration in a file, which may contain comments."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        # Once for the comments and once for the commas that they stood behind.
+        # The second pass removes commas that a comment separated from their bracket.
         found = json.loads(_strict(_strict(text)))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidSource(str(path), f"it can't be read: {error}") from None
@@ -34,7 +34,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
 def read_entries(
     configuration: Mapping[str, Any], where: str
 ) -> dict[str, Callable[[], Source | None]]:
-    """The servers by name; each is read when it is asked for, so that a bad one stands alone."""
+    """The servers by name. Each entry is read on use, so that a bad one does not affect others."""
     listed = _listed(configuration)
     if listed is None:
         if "command" in configuration or "url" in configuration:
@@ -49,7 +49,7 @@ def read_entries(
 
 
 def _listed(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The part that lists servers: under either name, or the whole if it is nothing else."""
+    """The part that lists the servers, under either key, or the whole configuration."""
     inner = configuration.get("mcp", configuration)
     for part in (configuration, inner if isinstance(inner, Mapping) else {}):
         for key in ("mcpServers", "servers"):
@@ -64,7 +64,7 @@ def _listed(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _read_entry(name: str, entry: Any) -> Source | None:
-    """One server; None if it is switched off."""
+    """One server; None if it is disabled."""
     if not isinstance(entry, Mapping):
         raise InvalidSource(name, "its entry is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
@@ -131,7 +131,7 @@ def _value_of(name: str, found: re.Match[str]) -> str:
             name, f"{found[0]} asks somebody; set an environment variable and write ${{env:NAME}}"
         )
     value = os.environ.get(variable)
-    # An empty variable counts as none where there is a default, as in a shell.
+    # As in a shell, the default also replaces a variable that is empty.
     if not value and default is not None:
         return default
     if value is None:

@@ -1,4 +1,4 @@
-"""The connection to one server: opened by one task, shared by all callers, made anew when lost."""
+"""Keep the connection to one server, shared by all callers and reopened when it is lost."""
 
 import asyncio
 import logging
@@ -25,26 +25,26 @@ T = TypeVar("T")
 _PAUSES = (0.0, 0.2, 1.0)
 _FIRST_REST, _LONGEST_REST = 1.0, 30.0
 _CLOSE_SECONDS = 15.0
-# A process has been ended by then, and a server behind a URL that hangs is left alone.
+# By then a server process has been ended; a server behind a URL that hangs is abandoned.
 _LEAVE_SECONDS = 9.0
 _log = logging.getLogger("wieldy.mcp")
 
 
 class ConnectionOwner(Protocol):
-    """Whose connection it is."""
+    """The owner of a connection."""
 
     name: str
 
     def listed(self, client: Client, listing: Listing) -> None:
-        """Hear what the server lists."""
+        """Receive the tools that the server lists."""
 
 
 class AnswerLost(Exception):
-    """The connection ended before the answer came; whether the request ran is not known."""
+    """The connection ended before the answer arrived, so the request may have run."""
 
 
 class _NotOpened(Exception):
-    """A session could not be opened one way; `cause` decides whether another is tried."""
+    """A session could not be opened in one way; `cause` decides whether another way is tried."""
 
     def __init__(self, reason: str, cause: BaseException) -> None:
         super().__init__(reason)
@@ -52,10 +52,10 @@ class _NotOpened(Exception):
 
 
 class Connection:
-    """All its methods run on one loop. One task owns each session and alone enters and leaves it.
+    """A connection whose methods all run on one loop; one task enters and leaves each session.
 
-    A session that is lost is made anew when somebody next needs it, once for all who
-    wait. Where that fails, those who come in the next moments hear so at once.
+    A lost session is reopened when the next request needs it, once for all waiting callers.
+    If that fails, requests in the next moments fail at once.
     """
 
     def __init__(self, server: ConnectionOwner, opening: Opening, patience: Patience) -> None:
@@ -74,16 +74,17 @@ class Connection:
         self._rests_until = 0.0
 
     async def open(self) -> LiveSession:
-        """Open the first session; a server that can't be reached at once is an error."""
+        """Open the first session; raises if the server can't be reached at once."""
         self._link = await self._open()
         return self._link
 
     async def ask(
         self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
-        """Send a request; once more on a new session if the first was lost and it may run twice.
+        """Send a request, and send it again on a new session if the first session was lost.
 
-        `safe` says that it may. A request that surely did not run may in any case.
+        It is sent again only if `safe` says that it may run twice, or if it certainly did not
+        run.
         """
         current_errand.set(errand)
         for last in (False, True):
@@ -104,21 +105,21 @@ class Connection:
         raise AssertionError("the second time is the last")
 
     def told(self, message: Any) -> None:
-        """Hear of what the server says by itself."""
+        """Receive a notification from the server."""
         if isinstance(message, types.ToolListChangedNotification):
             self._refresh_soon()
         elif isinstance(message, types.LoggingMessageNotification):
             self._pass_on(message.params)
 
     def _pass_on(self, said: types.LoggingMessageNotificationParams) -> None:
-        """Give a message of the server's log to the call that it is about, if that is known.
+        """Pass a log message of the server to the call that it belongs to, if that is known.
 
-        A message that comes on the stream of one answer is about that request. On a stream
-        that all requests share it names none: it is given to the only one under way, and
-        to nobody where there are several, whose callers may be strangers to each other.
+        A message on the stream of one answer belongs to that request. A message on a shared
+        stream names no request. It goes to the running request if there is only one. If there
+        are several it is dropped, because their callers must not see each other's messages.
         """
         under_way = self._under_way
-        # A stream that all share is read in the context in which it was opened.
+        # A shared stream is read in the context in which it was opened, which is no request's.
         own = [each for each in under_way if each is current_errand.get()]
         about = own or (list(under_way) if len(under_way) == 1 else [])
         for errand in about:
@@ -126,16 +127,16 @@ class Connection:
                 errand.hear(said)
 
     def doubt(self) -> None:
-        """Hear that somebody waited for an answer in vain."""
+        """Note that a caller gave up waiting for an answer."""
         if self._link is not None:
             self._link.doubt()
 
     def forget(self) -> None:
-        """Drop everything in a forked child: the loop and the session are the parent's."""
+        """Drop everything in a forked child, because the loop and session belong to the parent."""
         self._link = self._owner = self._remaking = self._refreshing = None
 
     async def close(self) -> None:
-        """End the session; whoever waits for an answer hears that it was closed."""
+        """End the session; waiting requests fail with an error that says so."""
         self._closed = True
         for task in (self._remaking, self._refreshing):
             if task is not None:
@@ -150,7 +151,7 @@ class Connection:
         self._opening.close()
 
     async def _current(self) -> LiveSession:
-        """The session to use now: the one there is, or a new one for all who wait."""
+        """The session to use now: the existing one, or a new one for all waiting callers."""
         if self._closed:
             raise self._unavailable("it was closed")
         link = self._link
@@ -160,13 +161,13 @@ class Connection:
             raise ServerUnavailable(self._server.name, self.failure.reason, self.failure.stderr)
         if self._remaking is None or self._remaking.done():
             self._remaking = _start(self._remake())
-            # Everybody who waits may leave before it fails.
+            # If every waiting caller has left, the exception still has to be retrieved.
             self._remaking.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._remaking)
 
     async def _remake(self) -> LiveSession:
         if self._link is not None:
-            # Never two of a server at once: it may hold a port or a lock.
+            # A server must not run twice at once, because it may hold a port or a lock.
             await self._link.why()
             self._link.close()
         try:
@@ -213,7 +214,7 @@ class Connection:
     async def _own(
         self, way: Way, errand: RequestExtras, ready: "asyncio.Future[LiveSession]"
     ) -> None:
-        """Own one session: enter it, hold it, leave it."""
+        """Enter one session, keep it open, and leave it."""
         current_errand.set(errand)
         link = LiveSession(self._patience.sign_of_life)
         try:
@@ -237,18 +238,18 @@ class Connection:
     def _left(
         self, ready: "asyncio.Future[LiveSession]", link: LiveSession, error: BaseException
     ) -> None:
-        """Pass on why a session could not be opened, or note why it ended."""
+        """Report why a session could not be opened, or record why it ended."""
         if not ready.done():
-            # Who only knows that the connection ended knows less than the link.
+            # A vague error says less than the reason that the link has recorded.
             ended = is_vague(error) and link.lost is not None
             ready.set_exception(_NotOpened(link.lost or "" if ended else reason_of(error), error))
-            # Whoever waited may be gone.
+            # The waiting task may be gone; retrieving the exception avoids a warning.
             ready.exception()
         elif link.lost in (None, STREAM_ENDED):
             link.lost = reason_of(error)
 
     async def _listen(self, link: LiveSession) -> None:
-        """Hold a stream of changes open, where the server has one."""
+        """Keep a stream of change notifications open, if the server has one."""
         capabilities = link.client.server_capabilities
         if not link.modern or capabilities.tools is None or not capabilities.tools.list_changed:
             return
@@ -266,7 +267,7 @@ class Connection:
                 _log.debug("%s stopped telling of changes: %s", self._server.name, error)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_REST)
-            # Something may have changed that nobody told of.
+            # Changes may have been missed while the stream was closed.
             self._refresh_soon()
 
     def _refresh_soon(self) -> None:
@@ -287,12 +288,12 @@ class Connection:
                 )
 
     def _has_lost(self, link: LiveSession, errand: RequestExtras, error: MCPError) -> bool:
-        """Whether an error means that no answer will come, rather than being the answer."""
+        """Whether an error means that no answer will arrive, as opposed to being the answer."""
         if errand.turned_away:
             link.retire("its session had ended")
         if link.lost is not None:
             return True
-        # Said by the transport when the stream of one answer broke off.
+        # The transport raises this when the stream of one answer breaks off.
         return error.code == types.CONNECTION_CLOSED and error.message.startswith("SSE stream")
 
     async def _unanswered(self, link: LiveSession, errand: RequestExtras) -> Exception:
@@ -313,7 +314,7 @@ class Connection:
 async def list_all_pages(
     page: Callable[[str | None], Awaitable[Any]], items: Callable[[Any], list[T]]
 ) -> list[T]:
-    """What all pages of a list hold; a server that turns in circles is found out."""
+    """The items of all pages of a list; an endless list is detected and ended."""
     found: list[T] = []
     seen: set[str | None] = {None}
     cursor: str | None = None
@@ -330,7 +331,7 @@ async def list_all_pages(
 
 
 def _start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-    # In no call's context: it would keep that call, and its arguments, for as long as it runs.
+    # An empty context, because a call's context would keep the call and its arguments alive.
     return asyncio.get_running_loop().create_task(work, context=Context())
 
 

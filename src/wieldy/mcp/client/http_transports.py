@@ -19,7 +19,7 @@ from .server_source import Address
 
 Lost = Callable[[str], None]
 _SESSION = "mcp-session-id"
-# A server may hold an answer's stream open without a word for long.
+# A server may keep the stream of an answer open for a long time without sending anything.
 _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 
 
@@ -27,7 +27,7 @@ _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 async def open_address(
     address: Address, transport: str, auth: httpx2.Auth | None, lost: Lost
 ) -> AsyncIterator[Any]:
-    """The streams to a server, by the transport that is asked for."""
+    """The streams to a server, over the requested transport."""
     if transport == "sse":
         post = _Postman(address, lost, lone=True)
 
@@ -54,17 +54,17 @@ async def open_address(
 
 
 class _Postman:
-    """Puts headers on each request, and notes on its errand what became of it."""
+    """Adds headers to each request, and records what happened to it."""
 
     def __init__(self, address: Address, lost: Lost, lone: bool = False) -> None:
         self._headers = address.headers
         self._origin = _origin(httpx2.URL(address.url))
         self._lost = lost
-        # Over SSE nobody else notices that a message could not be delivered.
+        # Over SSE only the HTTP client notices that a message could not be delivered.
         self._lone = lone
 
     def equip(self, client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-        """The client, with this postman on its way out and in."""
+        """The client, with hooks for its requests and responses."""
         client.event_hooks = {"request": [self._out], "response": [self._back]}
         return client
 
@@ -95,7 +95,7 @@ class _Postman:
             self._lost(f"it answered HTTP {response.status_code} to a message")
 
     async def _standing(self, has_own: bool) -> dict[str, Any]:
-        """The headers of the connection itself; those that are made per request are made here."""
+        """The headers of the connection, without those that a request sets itself."""
         if not callable(self._headers):
             return dict(self._headers)
         if has_own:
@@ -105,10 +105,9 @@ class _Postman:
 
 
 def reach_of(address: Address) -> Reach:
-    """Where requests may go: to the server, and where it says that one signs in.
+    """The hosts that requests may reach: the server, and the sign-in server that it names.
 
-    A server that is far does not send them to this machine or its network; one that is
-    near itself may name others that are.
+    A remote server can't point to this machine or its network; a local one can.
     """
     reach = Reach(leads_on=True)
     issuer = address.auth.issuer if isinstance(address.auth, OAuth) else None

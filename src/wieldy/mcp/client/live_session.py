@@ -12,27 +12,27 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
 T = TypeVar("T")
-# Ends of which the process behind them can say more.
+# For these reasons, the server's process can give more details.
 STDIN_CLOSED, STDOUT_CLOSED = "it closed its stdin", "it closed its stdout"
 PROCESS_ENDED = "its process ended"
 ENDED = (STDIN_CLOSED, STDOUT_CLOSED, PROCESS_ENDED)
-# An end of which whoever owns the session can say more.
+# For this reason, the owner of the session can give more details.
 STREAM_ENDED = "the connection ended"
-# How long somebody who wants to know why it ended waits for the end itself.
+# How long to wait for the end of a session before reporting why it ended.
 _LAST_WORDS = 3.0
 
 
 class LiveSession:
-    """A session that can be lost. `lost` says why, and is None while it is good."""
+    """A session that can be lost. `lost` is the reason, and None while the session works."""
 
     def __init__(self, seconds: float) -> None:
         self.lost: str | None = None
         self.gone = asyncio.Event()
         self.client: Client
         self.ready = False
-        # Whether it ends because we want it to.
+        # Whether this side ends the session on purpose.
         self.polite = False
-        # Whether each request stands alone, as since 2026-07-28.
+        # Whether requests are independent of each other, as since version 2026-07-28.
         self.modern = False
         self._seconds = seconds
         self._over = asyncio.Event()
@@ -40,25 +40,25 @@ class LiveSession:
         self._check: asyncio.Task[None] | None = None
 
     def begin(self, client: Client) -> None:
-        """Be good for requests, now that the handshake is over."""
+        """Accept requests, now that the handshake is complete."""
         self.client, self.ready = client, True
         self.modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def lose(self, reason: str) -> None:
-        """Note that the session is no good any more; its owner ends it."""
+        """Mark the session as lost; its owner ends it."""
         if self.lost is None:
             self.lost = reason
             self._over.set()
 
     def retire(self, reason: str) -> None:
-        """Take no more requests; those under way may still get their answers."""
+        """Accept no more requests; running ones may still get their answers."""
         if self.lost is None:
             self.lost = reason
             if not self._asking:
                 self._over.set()
 
     async def ask(self, send: Callable[[Client], Awaitable[T]]) -> T:
-        """Have a request under way."""
+        """Send a request, and count it as running."""
         self._asking += 1
         try:
             return await send(self.client)
@@ -68,16 +68,16 @@ class LiveSession:
                 self._over.set()
 
     async def over(self) -> None:
-        """Wait until the session is lost, or is to be closed."""
+        """Wait until the session is lost or should be closed."""
         await self._over.wait()
 
     def close(self) -> None:
-        """Have the owner end it in good order."""
+        """Ask the owner to end the session cleanly."""
         self.polite = self.ready and self.lost is None
         self._over.set()
 
     async def why(self) -> str:
-        """Why it was lost, as well as is known once it is gone."""
+        """The reason for the loss, once the session has ended and the details are known."""
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 await self.gone.wait()
@@ -86,19 +86,19 @@ class LiveSession:
         return self.lost or "the connection was closed"
 
     def doubt(self) -> None:
-        """Ask for a sign of life, because somebody waited for an answer in vain."""
+        """Send a ping, because a caller gave up waiting for an answer."""
         if self.lost is None and (self._check is None or self._check.done()):
             loop = asyncio.get_running_loop()
             self._check = loop.create_task(self._ask_for_life(), context=Context())
 
     async def sure(self) -> bool:
-        """Whether it is good, once a doubt is settled."""
+        """Whether the session works, after a running ping has been answered."""
         if self._check is not None and not self._check.done():
             await asyncio.wait((self._check,))
         return self.lost is None
 
     def stop(self) -> None:
-        """Ask for nothing more."""
+        """Stop sending pings."""
         if self._check is not None:
             self._check.cancel()
 
@@ -120,9 +120,9 @@ class LiveSession:
 
 
 class WatchedStream:
-    """A stream of what a server says that tells when it ends, before anybody else hears of it.
+    """A stream of messages from the server that reports its end before its reader sees it.
 
-    A result that does not say of which kind it is is complete; the SDK insists on the word.
+    A result without a type counts as complete; the stream adds the type that the SDK requires.
     """
 
     def __init__(self, inner: Any, link: LiveSession) -> None:
@@ -131,7 +131,7 @@ class WatchedStream:
 
     @property
     def last_context(self) -> Any:
-        """The context in which the last message was received, where the stream knows it."""
+        """The context in which the last message was received, if the stream knows it."""
         return getattr(self._inner, "last_context", None)
 
     def __aiter__(self) -> Self:

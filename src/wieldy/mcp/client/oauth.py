@@ -1,4 +1,4 @@
-"""Signing in to a remote server: the settings, and the SDK's flows made from them."""
+"""Sign in to a remote server with OAuth or a token, using the SDK's flows."""
 
 import asyncio
 import inspect
@@ -23,25 +23,29 @@ _PAGE = b"You can close this window and go back to your program."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """How to sign in to a server that wants OAuth.
+    """How to sign in to a server that requires OAuth.
 
-    With nothing set, the client registers itself, a browser window opens, and a port of
-    this machine waits for the way back. With `unattended=True` nobody is asked: the client
-    signs in as itself, with its secret, and only at the `issuer` it belongs to.
+    By default the client registers itself, a browser window opens, and a local port waits for
+    the redirect. With `unattended=True` no person is involved: the client signs in with its own
+    secret, and only at its `issuer`.
 
     Attributes:
-        scope: What is asked for; the server's own wish if not set.
-        client_id: The client as it was registered; it registers itself if not set.
-        client_secret: Its secret.
-        issuer: The authorization server that the client belongs to.
+        scope: The scope to request. Default: the scope that the server asks for.
+        client_id: The id of a registered client. Default: the client registers itself.
+        client_secret: The client's secret.
+        issuer: The authorization server of the client.
         unattended: Sign in as the client, without a person.
-        storage: Where tokens are kept, as the SDK's `TokenStorage`; in memory if not set.
-        open_url: Shows the sign-in page to the person, instead of the browser.
-        receive: Waits for the way back and gives `(code, state)`, instead of a port here.
-        redirect_uri: Where the way back leads, for use with `receive`.
-        client_name: What the server calls the client on its sign-in page.
-        client_metadata_url: Where the client describes itself, for servers that take that
+        storage: The SDK's `TokenStorage` for the tokens. Default: in memory.
+        open_url: A function that shows the sign-in page, instead of the browser.
+        receive: A function that waits for the redirect and returns `(code, state)`, instead of
+            a local port.
+        redirect_uri: The address of the redirect, for use with `receive`.
+        client_name: The client's name on the server's sign-in page.
+        client_metadata_url: The address of the client's metadata, for servers that accept it
             instead of a registration.
+
+    Example:
+        `await box.add_mcp("https://example.org/mcp", auth=OAuth())`
     """
 
     scope: str | None = None
@@ -57,7 +61,7 @@ class OAuth:
     client_metadata_url: str | None = None
 
     def auth(self, url: str) -> httpx2.Auth:
-        """The flow for one server, as its HTTP client takes it."""
+        """The sign-in flow for one server, for its HTTP client."""
         secret = reveal_secret(self.client_secret)
         if self.unattended:
             if self.client_id is None or secret is None or self.issuer is None:
@@ -70,7 +74,7 @@ class OAuth:
 
         async def show(page: str) -> None:
             if self.receive is None:
-                # Before anybody can come back.
+                # The port has to be open before the browser can be redirected to it.
                 await landing.open()
             await self._show(page)
 
@@ -101,7 +105,7 @@ class OAuth:
         )
 
     async def _show(self, url: str) -> None:
-        # On a thread: a browser may take its time, and this loop serves others.
+        # A thread, because opening a browser may take long.
         waiting = await asyncio.to_thread(self.open_url or webbrowser.open, url)
         if inspect.isawaitable(waiting):
             await waiting
@@ -119,13 +123,13 @@ class Bearer(httpx2.Auth):
         self._token = token
 
     def auth_flow(self, request: httpx2.Request) -> Any:
-        """Put the token on a request."""
+        """Add the token to a request."""
         request.headers["Authorization"] = f"Bearer {reveal_secret(self._token)}"
         yield request
 
 
 def to_auth(given: Any, url: str) -> httpx2.Auth | None:
-    """What an HTTP client takes: a flow as it is, a token as text, or OAuth settings."""
+    """Authentication for an HTTP client, from a flow, a token or OAuth settings."""
     if given is None or isinstance(given, httpx2.Auth):
         return given
     if isinstance(given, OAuth):
@@ -136,7 +140,7 @@ def to_auth(given: Any, url: str) -> httpx2.Auth | None:
 
 
 class _Memory:
-    """Tokens for as long as the process lives."""
+    """Keeps tokens in memory."""
 
     def __init__(self, client: OAuthClientInformationFull | None = None) -> None:
         self._client = client
@@ -156,7 +160,7 @@ class _Memory:
 
 
 class _Landing:
-    """A port of this machine on which the browser arrives after signing in."""
+    """A local port to which the browser is redirected after signing in."""
 
     def __init__(self, uri: str | None) -> None:
         self.uri = uri or f"http://127.0.0.1:{_free_port()}/callback"
@@ -164,13 +168,13 @@ class _Landing:
         self._arrived: asyncio.Future[AuthorizationCodeResult]
 
     async def open(self) -> None:
-        """Wait from now on."""
+        """Open the port."""
         place = urlsplit(self.uri)
         self._arrived = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(self._serve, place.hostname, place.port)
 
     async def arrival(self) -> AuthorizationCodeResult:
-        """What the browser brings."""
+        """The code and the state from the redirect."""
         assert self._server is not None
         async with self._server, asyncio.timeout(SIGN_IN_SECONDS):
             return await self._arrived

@@ -1,9 +1,8 @@
-"""Start a server and end its whole process group when the process that wants it is gone.
+"""Start a server, and end its whole process group when the parent process is gone.
 
-Run as a file, with nothing but the standard library: `python -I -S guard.py FD COMMAND…`.
-FD is a socket whose other end only the wanting process holds, so its end of life is
-seen here whatever its cause. The server has stdin, stdout and stderr as they were given;
-nothing is copied.
+This file is run as a program with only the standard library: `python -I -S guard.py FD COMMAND…`.
+FD is a socket whose other end only the parent holds, so the guard notices the parent's end
+whatever its cause. The server inherits stdin, stdout and stderr; nothing is copied.
 """
 
 import os
@@ -36,9 +35,9 @@ def main() -> None:
 
 
 def _become(command: list[str]) -> None:
-    """Be the server, in a session and a process group of its own."""
+    """Become the server, in a new session and process group."""
     os.setsid()
-    # Python ignores these, and what is ignored stays so in the program that follows.
+    # Python ignores these signals, and a program started by `exec` would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -50,7 +49,7 @@ def _become(command: list[str]) -> None:
 
 
 def _let_go_of_the_pipes() -> None:
-    """Hold no end of the server's pipes, so that each side sees when the other closes."""
+    """Close the server's pipes in the guard, so that each side notices when the other closes."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)
@@ -58,7 +57,7 @@ def _let_go_of_the_pipes() -> None:
 
 
 def _watch(server: int, lifeline: int, woken: int) -> int | None:
-    """Wait until the server has ended, and give how, or until it should."""
+    """Wait until the server has ended, and return its status, or until it should end."""
     poll = select.poll()
     poll.register(lifeline, select.POLLIN)
     poll.register(woken, select.POLLIN)
@@ -74,7 +73,7 @@ def _watch(server: int, lifeline: int, woken: int) -> int | None:
 
 
 def _end(server: int, status: int | None, woken: int) -> int:
-    """End what is left of the group, politely and then not, and give how the server ended."""
+    """End the rest of the group, first with SIGTERM and then SIGKILL; returns the status."""
     for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
         if not _signal(server, number):
             break
@@ -91,13 +90,13 @@ def _end(server: int, status: int | None, woken: int) -> int:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to the group; False if nobody is left in it."""
+    """Send a signal to the group; False if the group has no process left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # Somebody is left who is not ours to end, or macOS shows a dead one.
+        pass  # A process of another user is left, or macOS reports a dead one.
     return True
 
 
@@ -117,7 +116,7 @@ def _tell(lifeline: int, text: str) -> None:
     try:  # noqa: SIM105 - contextlib is a quarter of this program's start
         os.write(lifeline, text.encode())
     except OSError:
-        pass  # Nobody is there to hear it.
+        pass  # The parent is gone, so nobody reads the report.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Messages over the pipes of a process: one JSON document per line."""
+"""Exchange messages with a process over its pipes, one JSON document per line."""
 
 import asyncio
 import os
@@ -17,14 +17,14 @@ from .request_extras import current_errand
 
 _CHUNK = 256 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
-# A server that writes more than is read from it waits, once it is ahead by either.
+# Reading pauses when this many messages or bytes wait, so a fast server has to wait too.
 _MOST_WAITING = 256
 _MOST_WAITING_BYTES = 16 * 1024 * 1024
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[^"\\]{1,64}")')
 
 
 class _Stream:
-    """What both directions share: a file descriptor, and an end."""
+    """The common part of both directions: a file descriptor and its closing."""
 
     def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
         self._fd = fd
@@ -33,7 +33,7 @@ class _Stream:
         self.closed = False
 
     def close(self) -> None:
-        """Stop looking at the pipe."""
+        """Stop watching the pipe."""
         raise NotImplementedError
 
     async def aclose(self) -> None:
@@ -52,7 +52,7 @@ class _Stream:
 
 
 class Incoming(_Stream):
-    """What the server says. A line that is no message is passed over, and kept for diagnosis."""
+    """Messages from the server. A line that is not a message is skipped and kept for diagnosis."""
 
     def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
         super().__init__(fd, lost)
@@ -134,7 +134,7 @@ class Incoming(_Stream):
             self._held += len(line)
 
     def _is_ahead(self, share: int = 1) -> bool:
-        """Whether more messages wait than may, or than that share of it."""
+        """Whether more messages wait than this share of the limit."""
         many = len(self._items) > _MOST_WAITING // share
         return many or self._held > _MOST_WAITING_BYTES // share
 
@@ -150,7 +150,7 @@ class Incoming(_Stream):
 
 
 class Outgoing(_Stream):
-    """What we say. A message is on its way whole or not at all, also when its sender leaves."""
+    """Messages to the server. Each is written completely, even if its sender is cancelled."""
 
     def __init__(self, fd: int, lost: Callable[[str], None]) -> None:
         super().__init__(fd, lost)
@@ -178,7 +178,7 @@ class Outgoing(_Stream):
             errand.sent = True
 
     def close(self) -> None:
-        """Stop writing; who still waits is told."""
+        """Stop writing; waiting senders get an error."""
         if not self.closed:
             self.closed = True
             self._loop.remove_writer(self._fd)
@@ -211,10 +211,10 @@ class Outgoing(_Stream):
 
 
 def read_message(line: bytes) -> Any:
-    """The message that a line holds, or None if it holds none.
+    """The message in a line, or None.
 
-    Bytes that are not UTF-8 are replaced, so that one of them does not cost the message.
-    A broken answer that still says what it answers becomes an error for whoever waits.
+    Bytes that are not UTF-8 are replaced, so that the message is not lost. A broken answer
+    whose id can still be read becomes an error for the request that waits for it.
     """
     try:
         return types.jsonrpc_message_adapter.validate_json(line, by_name=False)

@@ -1,19 +1,19 @@
-"""What travels with one request to a server, beside the protocol's own."""
+"""Data that belongs to one request to a server, besides the protocol's own."""
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 
 import mcp_types as types
 
-# Takes a message of the server's log.
+# A function that takes a log message of the server.
 Hear = Callable[[types.LoggingMessageNotificationParams], None]
 
 
 class RequestExtras:
-    """One request under way: its own headers, who hears messages about it, and its fate.
+    """A running request: its headers, the receiver of its log messages, and whether it was sent.
 
-    Whoever puts the request on the wire says so here. A request that was never sent,
-    or that the server turned away at the door, surely did not run.
+    The transport records here that it has sent the request. A request that was never sent, or
+    that the server rejected, certainly did not run.
     """
 
     __slots__ = ("headers", "hear", "sent", "status", "turned_away")
@@ -27,9 +27,9 @@ class RequestExtras:
 
     @property
     def surely_did_not_run(self) -> bool:
-        """Whether sending it again can't run it twice."""
+        """Whether the request certainly did not run, so that it can be sent again."""
         return self.turned_away or not self.sent
 
 
-# The transports work in the context of whoever sends, also where they use tasks of their own.
+# The transports run in the sender's context, even if they use tasks of their own.
 current_errand: ContextVar[RequestExtras | None] = ContextVar("wieldy_mcp_errand", default=None)

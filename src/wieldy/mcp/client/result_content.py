@@ -1,4 +1,4 @@
-"""What a server answers to a call, as the values of the core."""
+"""Convert a server's answer to a call into blocks and values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,21 +25,21 @@ def blocks_of(result: types.CallToolResult) -> list[Block]:
 
 
 def raise_if_failed(result: types.CallToolResult, blocks: list[Block]) -> None:
-    """Raise what the tool itself calls an error."""
+    """Raise if the tool reports an error."""
     if result.is_error:
         said = join_text(blocks) or "it failed and did not say why"
         raise RemoteFailure(said, blocks)
 
 
 def plain_value(blocks: list[Block]) -> Any:
-    """The value of an answer that has no structured one: its text if that is all there is."""
+    """The value of an answer without structured content: its text, or its blocks."""
     if not blocks:
         return None
     return blocks[0].text if len(blocks) == 1 and isinstance(blocks[0], Text) else blocks
 
 
 def meta_of(result: types.CallToolResult) -> dict[str, Any] | None:
-    """What the server noted beside its answer, without the protocol's own notes."""
+    """The `_meta` of an answer, without the protocol's own entries."""
     noted = result.meta
     if not noted:
         return None
@@ -50,7 +50,7 @@ def meta_of(result: types.CallToolResult) -> dict[str, Any] | None:
 def structured_value(
     result: types.CallToolResult, schema: Mapping[str, Any] | None
 ) -> tuple[Any, bool]:
-    """The structured content, and whether it was taken out of a wrapping that a mark told of."""
+    """The structured content, and whether it was unwrapped because of a mark."""
     content = result.structured_content
     marked = _is_marked(result) if schema is None else is_wrapped(schema)
     unwraps = marked and isinstance(content, Mapping) and "result" in content
@@ -58,6 +58,6 @@ def structured_value(
 
 
 def _is_marked(result: types.CallToolResult) -> bool:
-    """Whether FastMCP says, beside the answer, that its value is under `result`."""
+    """Whether the `_meta` of FastMCP says that the value is under `result`."""
     noted = (result.meta or {}).get("fastmcp")
     return isinstance(noted, Mapping) and noted.get("wrap_result") is True

@@ -1,4 +1,4 @@
-"""A connected MCP server, as the users of a toolbox see it."""
+"""The public object for a connected MCP server."""
 
 import asyncio
 import logging
@@ -30,15 +30,15 @@ from .transports import Opening
 T = TypeVar("T")
 _log = logging.getLogger("wieldy.mcp")
 _CLOSE_SECONDS = 30.0
-# For a loop on which other people's code runs to answer at all.
+# How long a loop that runs foreign code may take to respond at all.
 _BLOCKED_SECONDS = 5.0
 
 
 class Server:
-    """One MCP server of a toolbox: its tools, its resources and prompts, and how it is doing.
+    """One MCP server of a toolbox: its tools, resources, prompts and state.
 
-    `protocol_version` is what was agreed on with it, `info` and `instructions` are what
-    it says of itself.
+    `protocol_version` is the negotiated version. `info` and `instructions` are the server's
+    description of itself.
     """
 
     def __init__(self, name: str, thread: LoopThread, own_thread: bool = False) -> None:
@@ -57,48 +57,53 @@ class Server:
 
     @classmethod
     def failed(cls, name: str, thread: LoopThread, error: WieldyError) -> "Server":
-        """A server that could not be added, kept for the reason."""
+        """A server that could not be added, kept to hold the reason."""
         server = cls(name, thread)
         server._error = error
         return server
 
     @property
     def error(self) -> WieldyError | None:
-        """Why it was not added, or why its last connection could not be made."""
+        """Why the server was not added, or why its last connection failed."""
         if self._error is None and self._connection is not None:
             return self._connection.failure
         return self._error
 
     @property
     def tools(self) -> list[Tool]:
-        """Its tools in the toolbox, in the order in which they came."""
+        """The server's tools in the toolbox, in the order in which they were added."""
         return [] if self._shelf is None else self._shelf.tools
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The strings that it was given and that are covered in what it says."""
+        """The secret strings that the server was given; they are masked in its answers."""
         return () if self._opening is None else self._opening.secrets
 
     @property
     def tool_errors(self) -> dict[str, str]:
-        """Why tools that it lists are not offered, by their names there."""
+        """The reasons why listed tools are not offered, by the server's own names."""
         refused = {} if self._shelf is None else self._shelf.refused
         return {**self._latest.problems, **refused}
 
     @property
     def stderr(self) -> str:
-        """The end of what its process wrote to stderr; empty for a server that is none."""
+        """The end of the process's stderr; empty for a server that is not a process."""
         return "" if self._opening is None else self._opening.stderr
 
     async def list_tools(self) -> list[types.Tool]:
-        """What the server lists now, as the SDK gives it."""
+        """The tools that the server lists now, as objects of the SDK."""
         found: Listing = await self._ask(read_listing)
         return found.tools
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None
     ) -> types.CallToolResult:
-        """Call a tool past the toolbox, by the server's own name; gives the SDK's result."""
+        """Call a tool directly, without the toolbox; returns the SDK's result.
+
+        Args:
+            name: the server's own name of the tool.
+            arguments: its arguments.
+        """
         sent = dict(arguments or {})
         try:
             return await self.ask(
@@ -108,29 +113,29 @@ class Server:
             raise CallUnknown(name, str(lost)) from lost
 
     async def resources(self) -> list[dict[str, Any]]:
-        """The resources it lists, in MCP's JSON shape."""
+        """The resources that the server lists, in MCP's JSON shape."""
         return await self._list(Client.list_resources, lambda page: page.resources)
 
     async def resource_templates(self) -> list[dict[str, Any]]:
-        """The patterns of addresses it has resources at, in MCP's JSON shape."""
+        """The URI templates of the server's resources, in MCP's JSON shape."""
         return await self._list(
             Client.list_resource_templates, lambda page: page.resource_templates
         )
 
     async def read_resource(self, uri: str) -> list[Block]:
-        """What is at an address, as blocks with text or bytes."""
+        """The content of a resource, as blocks with text or bytes."""
         found = await self._ask(lambda client: client.read_resource(uri))
         shapes = (item.model_dump(by_alias=True, mode="json") for item in found.contents)
         return [read_block({"type": "resource", "resource": shape}) for shape in shapes]
 
     async def prompts(self) -> list[dict[str, Any]]:
-        """The prompts it offers, in MCP's JSON shape."""
+        """The prompts that the server offers, in MCP's JSON shape."""
         return await self._list(Client.list_prompts, lambda page: page.prompts)
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None
     ) -> list[tuple[str, Block]]:
-        """A prompt filled in: who says what, in order."""
+        """The messages of a prompt with its arguments filled in."""
         sent = dict(arguments or {})
         found = await self._ask(lambda client: client.get_prompt(name, sent))
         return [(message.role, to_block(message.content)) for message in found.messages]
@@ -138,33 +143,33 @@ class Server:
     async def ask(
         self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
-        """Send a request on its loop, from any loop, and give the answer here."""
+        """Send a request on the connection's loop, and return the answer on the caller's loop."""
         connection = self._connected()
         try:
             return await run_on_loop(self._thread, lambda: connection.ask(send, errand, safe))
         except asyncio.CancelledError:
-            # Known there before anybody else's request is: it may be silent for all.
+            # The connection learns of the doubt before the next request, as all may hang.
             self._thread.call(connection.doubt)
             raise
 
     async def connect(self, source: Source, patience: Patience, answers: RequestAnswers) -> None:
-        """Open the first session. Runs on its loop, as the connection does."""
+        """Open the first session. This runs on the connection's loop."""
         self._opening = Opening(source, patience, answers, self._told)
         self._connection = Connection(self, self._opening, patience)
         await self._connection.open()
 
     def rename(self, name: str) -> None:
-        """Be known under another name, before anybody knows it."""
+        """Change the name, before the server is visible to others."""
         self.name = name
 
     def offer(self, registry: Registry, terms: Terms) -> list[Tool]:
-        """Put its tools into a toolbox, and from now on every change; gives the tools."""
+        """Add the server's tools to a toolbox and keep them up to date; returns the tools."""
         self._shelf = Shelf(self.name, self, registry, terms)
         self._shelf.fill(self._latest.tools)
         return self._shelf.tools
 
     def listed(self, client: Client, listing: Listing) -> None:
-        """Hear what the server says of itself, at every connection and change."""
+        """Receive the server's description and tools, at every connection and change."""
         self.protocol_version = client.protocol_version
         self.instructions = client.instructions
         info = client.server_info
@@ -179,13 +184,13 @@ class Server:
             self._shelf.fill(listing.tools)
 
     def forget(self, thread: LoopThread) -> None:
-        """Start anew in a forked child, where the parent's threads are not."""
+        """Start over in a forked child, which does not have the parent's threads."""
         self._thread = LoopThread(self._thread.name) if self._own_thread else thread
         if self._connection is not None:
             self._connection.forget()
 
     async def close(self) -> None:
-        """End the connection, and the process behind it; its tools then answer with an error."""
+        """End the connection and the server's process; calls of its tools then fail."""
         if self._closed:
             return
         self._closed = True
@@ -197,7 +202,7 @@ class Server:
             await wind_down(self._thread, _BLOCKED_SECONDS)
 
     def empty(self) -> None:
-        """Take its tools out of the toolbox."""
+        """Remove the server's tools from the toolbox."""
         if self._shelf is not None:
             self._shelf.clear()
 

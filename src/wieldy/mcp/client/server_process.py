@@ -1,4 +1,4 @@
-"""A server's process, started through the guard, and the pipes to it."""
+"""Run a server's process under the guard, with pipes to it."""
 
 import asyncio
 import os
@@ -15,14 +15,14 @@ from wieldy.core.errors import InvalidSource
 from wieldy.core.forking import renewed_in_child
 
 _GUARD = str(Path(__file__).with_name("process_guard.py"))
-# The guard gives the group two seconds to leave and two to be gone.
+# The guard waits two seconds after SIGTERM and two seconds after SIGKILL.
 _GUARD_SECONDS = 6.0
 
 
 class Process:
-    """A running server: `stdin` and `stdout` are our ends of its pipes, both non-blocking.
+    """A running server. `stdin` and `stdout` are this side's non-blocking ends of its pipes.
 
-    `ended` is set when the server is gone; `exit_code` then says how, if that is known.
+    `ended` is set when the server is gone; `exit_code` is then its exit code, if known.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Process:
         self._watch = asyncio.get_running_loop().create_task(self._hear())
 
     def close_stdin(self) -> None:
-        """Tell the server that nothing more will come, which asks it to leave."""
+        """Close the server's stdin, which asks it to exit."""
         if self.stdin >= 0:
             os.close(self.stdin)
             self.stdin = -1
 
     async def stop(self, grace: float) -> None:
-        """End the server: by itself within `grace`, else the guard ends its whole group."""
+        """End the server. After `grace` seconds the guard ends its whole process group."""
         self.close_stdin()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -86,7 +86,7 @@ class Process:
         _running.discard(self)
 
     async def _hear(self) -> None:
-        """Read what the guard says, until it is gone."""
+        """Read the guard's messages until it exits."""
         loop = asyncio.get_running_loop()
         heard = b""
         with suppress(ConnectionError):
@@ -104,7 +104,7 @@ class Process:
         with suppress(subprocess.TimeoutExpired):
             self._guard.wait(1)
         if self.exit_code is None and self._group is not None:
-            # Somebody killed the guard, so what it guarded is ours to end.
+            # The guard was killed, so this process has to end the server's group itself.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
 
@@ -116,17 +116,17 @@ class Process:
         self._lifeline.close()
 
     def forget(self) -> None:
-        """Let go of it in a forked child: it is the parent's."""
+        """Close this side's ends in a forked child, because the server belongs to the parent."""
         self._close_our_ends()
         _running.discard(self)
 
 
-# A forked child holds copies of our ends, and would keep servers alive that nobody wants.
+# A forked child has copies of the pipes, and would keep the parent's servers alive with them.
 _running = renewed_in_child(Process.forget)
 
 
 def _find(program: str, env: Mapping[str, str], cwd: str | None) -> str:
-    """The program's path, looked up as the server's own environment says."""
+    """The program's path, found with the `PATH` of the server's own environment."""
     if cwd is not None and not os.path.isdir(cwd):
         raise InvalidSource(program, f"there is no folder {cwd!r} to start it in")
     if os.path.dirname(program):

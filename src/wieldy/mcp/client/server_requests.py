@@ -1,4 +1,4 @@
-"""What a server asks while a call of it waits, and who answers."""
+"""Answer questions that a server asks during a call."""
 
 import asyncio
 import inspect
@@ -18,10 +18,10 @@ _log = logging.getLogger("wieldy.mcp")
 
 
 class RequestAnswers:
-    """Answers questions of older servers, whose calls stay in flight meanwhile.
+    """Answers the questions of older servers, whose calls keep running meanwhile.
 
-    The callbacks are other people's code, so they run on a loop of their own: one that
-    blocks holds up no connection. A question that nobody answers in time is cancelled.
+    The callbacks are the user's code. They run on a loop of their own, so that a callback that
+    blocks does not block a connection. A question that is not answered in time is cancelled.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class RequestAnswers:
 
     @property
     def samples(self) -> bool:
-        """Whether somebody is there to answer as a model."""
+        """Whether there is a callback that answers as a model."""
         return self._on_sample is not None
 
     async def elicit(self, context: Any, params: Any) -> types.ElicitResult | types.ErrorData:
-        """Answer a question to the person."""
+        """Answer a question for the user."""
         if self._on_elicit is None:
             return types.ElicitResult(action="decline")
         try:
@@ -61,7 +61,7 @@ class RequestAnswers:
     async def sample(
         self, context: Any, params: Any
     ) -> types.CreateMessageResult | types.ErrorData:
-        """Answer a question to a model."""
+        """Answer a question for a model."""
         assert self._on_sample is not None
         try:
             answer = await self._ask(self._on_sample, "sampling/createMessage", params)
@@ -83,6 +83,6 @@ class RequestAnswers:
 
 
 def _failed(error: Exception) -> types.ErrorData:
-    # Other people's code; the server is told that there is no answer, the log why.
+    # The callback is the user's code. The server gets no answer; the log says why.
     _log.warning("A question of a server was not answered: %r", error)
     return types.ErrorData(code=types.INTERNAL_ERROR, message="there is no answer")

@@ -1,4 +1,4 @@
-"""What an MCP server can be given as: a command, an address, or an object in this process."""
+"""The forms in which an MCP server can be given: a command, a URL, or a server object."""
 
 import os
 import shlex
@@ -29,7 +29,7 @@ CONFIGURATIONS = (".json", ".jsonc")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program that speaks on stdin and stdout."""
+    """A program that uses stdin and stdout."""
 
     command: Sequence[str]
     env: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server behind a URL; without a `transport`, the newer one is tried and then the older."""
+    """A server behind a URL; without a `transport`, the newer one is tried first."""
 
     url: str
     transport: str | None = None
@@ -73,7 +73,7 @@ Source = Command | Address | Inside
 
 
 def read_source(source: Any) -> Source | Path | Mapping[str, Any]:
-    """What was given, as a source; a configuration comes back as its path or as its dict."""
+    """The source for a value that the user gave; for a configuration, its path or its dict."""
     if isinstance(source, Mapping | Command | Address | Inside):
         return source
     if isinstance(source, MCPServer | LowLevelServer):

@@ -1,4 +1,4 @@
-"""What a server's process writes to stderr, kept in a file without a name."""
+"""Keep the stderr of a server's process in an unnamed temporary file."""
 
 import os
 import tempfile
@@ -9,15 +9,15 @@ _KEPT = 64 * 1024
 
 
 class ErrorLog:
-    """The stderr of a server, over all its starts.
+    """The stderr of a server, across restarts.
 
-    A file never blocks the server, whatever becomes of us. It is cut to its end when
-    it has grown too long; `trim` is called now and then.
+    A file, unlike a pipe, never blocks the server. `trim` is called from time to time, and cuts
+    a file that is too long to its end.
     """
 
     def __init__(self) -> None:
         first, path = tempfile.mkstemp(prefix="wieldy-mcp-")
-        # Every writer appends, so that what follows a cut comes after it.
+        # Every writer appends, so that new output comes after the part that `trim` has kept.
         self.fd = os.open(path, os.O_RDWR | os.O_APPEND)
         os.close(first)
         os.unlink(path)
@@ -25,12 +25,12 @@ class ErrorLog:
         self._final: bytes | None = None
 
     def text(self) -> str:
-        """The end of what was written."""
+        """The end of the output."""
         with self._lock:
             return self._read().decode("utf-8", "replace")
 
     def trim(self) -> None:
-        """Keep only the end of what has grown too long."""
+        """Keep only the end of a file that is too long."""
         with self._lock:
             if self._final is None and os.fstat(self.fd).st_size > _MOST:
                 kept = self._read()
@@ -38,7 +38,7 @@ class ErrorLog:
                 os.write(self.fd, kept)
 
     def close(self) -> None:
-        """Let go of the file; its end can still be read."""
+        """Close the file; the end of its content can still be read."""
         with self._lock:
             if self._final is None:
                 self._final = self._read()

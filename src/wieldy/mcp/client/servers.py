@@ -1,4 +1,4 @@
-"""The MCP servers of one toolbox: added, kept, shared and closed together."""
+"""Manage the MCP servers of one toolbox."""
 
 import asyncio
 import logging
@@ -31,14 +31,14 @@ from .server_source import Address, Command, Headers, Inside, Source, read_sourc
 from .tool_sync import DEFAULT_LIMITS, Tags, Terms
 
 __all__ = ["Server", "Servers"]
-# What is left of connections, and of callbacks, which are other people's code.
+# How long closing waits for connections, and for callbacks, which are the user's code.
 _WIND_DOWN_SECONDS, _ANSWERS_SECONDS = 10.0, 1.0
 _log = logging.getLogger("wieldy.mcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How servers are reached and what they may do, as `add_mcp` was told."""
+    """The options of `add_mcp`: how servers are reached and what they may do."""
 
     terms: Terms
     headers: Headers | None = None
@@ -51,11 +51,11 @@ class ServerSettings:
 
     @property
     def reaches(self) -> bool:
-        """Whether something is set that is meant for one server alone."""
+        """Whether an option is set that applies to one server only."""
         return any(given is not None for given in (self.headers, self.auth, self.env, self.cwd))
 
     def applied(self, source: Source) -> Source:
-        """The source with what was given beside it."""
+        """The source with these options applied."""
         if isinstance(source, Command):
             self._refuse(source, headers=self.headers, auth=self.auth)
             return replace(
@@ -80,12 +80,12 @@ class ServerSettings:
 
 
 class Servers(Mapping[str, Server]):
-    """Name to server. Connections live on a loop of their own, on which no tool runs."""
+    """The servers by name. Connections run on a loop of their own, on which no tool runs."""
 
     kind = "MCP servers"
 
     def __init__(self, registry: Registry) -> None:
-        # The toolbox that was dropped is not kept by what closes its servers.
+        # A weak reference, so that closing the servers does not keep a dropped toolbox alive.
         self._home = weakref.ref(registry)
         self._lock = threading.Lock()
         self._open = False
@@ -94,9 +94,9 @@ class Servers(Mapping[str, Server]):
         _pools.add(self)
 
     async def add(self, source: Any, name: str | None, settings: ServerSettings) -> list[Tool]:
-        """Connect to what was given and offer its tools; gives those.
+        """Connect to a source and add its tools; returns the tools.
 
-        In a configuration a server that fails does not stop the others.
+        If one server of a configuration fails, the others are still added.
         """
         found = read_source(source)
         if not isinstance(found, Path | Mapping):
@@ -116,7 +116,7 @@ class Servers(Mapping[str, Server]):
         return await self._add_all(entries, settings)
 
     async def remove(self, name: str) -> None:
-        """Close a server and take its tools out."""
+        """Close a server and remove its tools."""
         with self._lock:
             server = self._servers.pop(name, None)
         if server is None:
@@ -145,7 +145,7 @@ class Servers(Mapping[str, Server]):
         await wind_down(self._answers, _ANSWERS_SECONDS)
 
     async def _add_all(self, entries: Mapping[str, Any], settings: ServerSettings) -> list[Tool]:
-        """Connect to all at once, and add them in the order they are listed."""
+        """Connect to all servers at once, and add them in the order in which they are listed."""
         made: list[Server] = []
         try:
             servers = await asyncio.gather(
@@ -174,7 +174,7 @@ class Servers(Mapping[str, Server]):
         ]
 
     def _put_in_order(self, servers: Iterable[Server]) -> None:
-        """Have them in the order in which they are listed, whoever was there first."""
+        """Put the servers into the order in which they are listed."""
         with self._lock:
             for server in servers:
                 if self._servers.get(server.name) is server:
@@ -188,19 +188,19 @@ class Servers(Mapping[str, Server]):
     async def _try(
         self, name: str, read: Any, settings: ServerSettings, made: list[Server]
     ) -> Server | None:
-        """One server of several; why it can't be had is kept with its name."""
+        """Connect to one server of several; an error is kept under its name."""
         try:
             source = read()
             if source is None:
                 return None
             server = await self._connected(source, name, settings)
         except Exception as error:
-            # The SDK's errors too: one server must not stop the others.
+            # Errors of the SDK are caught too, because one server must not stop the others.
             if not isinstance(error, WieldyError):
                 error = ServerUnavailable(name, describe_exception(error))
             server = Server.failed(name, self._thread, error)
             with self._lock:
-                # A name that is taken stays with whoever has it.
+                # If the name is taken, the existing server keeps it.
                 self._servers.setdefault(name, server)
         made.append(server)
         return server
@@ -217,12 +217,12 @@ class Servers(Mapping[str, Server]):
     async def _connected(
         self, source: Source, name: str | None, settings: ServerSettings
     ) -> Server:
-        """A server with a first session, under the name given or the one it reports."""
+        """A connected server, under the given name or the one that it reports."""
         if name is not None:
             self._check_free(name)
         self._open = True
         own = isinstance(source, Inside)
-        # Other people's code runs there: it gets a loop of its own and holds up nobody.
+        # A server object runs the user's code, so it gets a loop of its own.
         thread = LoopThread("wieldy-mcp-inside") if own else self._thread
         server = Server(name or source.guess, thread, own)
         answers = RequestAnswers(
@@ -259,7 +259,7 @@ class Servers(Mapping[str, Server]):
         self._answers = LoopThread("wieldy-mcp-answers")
 
     def after_fork(self) -> None:
-        """Start anew in a forked child: threads and sessions stayed with the parent."""
+        """Start over in a forked child, because threads and sessions belong to the parent."""
         self._lock = threading.Lock()
         self._renew()
         for server in self._servers.values():
@@ -275,10 +275,10 @@ class Servers(Mapping[str, Server]):
         return len(self._servers)
 
     def __bool__(self) -> bool:
-        # Whoever writes `servers or default` means one that was given, also while it is empty.
+        # `servers or default` must use these servers even while there are none.
         return True
 
-    # A mapping compares by what is in it; this one is itself.
+    # Mappings compare by content, but this one is compared by identity.
     __hash__ = object.__hash__
 
 
@@ -295,7 +295,7 @@ def make_terms(
     on_conflict: str | None,
     check_output: bool,
 ) -> Terms:
-    """The terms as `add_mcp` is given them."""
+    """The terms from the options of `add_mcp`."""
     if on_conflict not in (None, "override", "skip", "rename"):
         raise ValueError(f"on_conflict is 'override', 'skip' or 'rename', not {on_conflict!r}")
     return Terms(

@@ -1,4 +1,4 @@
-"""What a server lists as its tools, read so that one that is broken does not cost the others."""
+"""Read a server's list of tools, so that a broken tool does not affect the others."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,20 +11,20 @@ from pydantic import ValidationError
 from wieldy.core.arguments.argument_errors import plain_message
 
 MOST_PAGES = 1000
-# What the SDK raises for a page that breaks the protocol, or has odd data where it looks.
+# The SDK raises these for a page that breaks the protocol or has unexpected data.
 _UNREADABLE = (ValidationError, AttributeError, KeyError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of a server, and why the others could not be read, by name or place."""
+    """The tools of a server, and the errors of unreadable ones, by name or position."""
 
     tools: list[types.Tool] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
 
 
 async def read_listing(client: Client) -> Listing:
-    """All pages of a server's tools; a list that never ends is read as far as it is new."""
+    """All pages of a server's tools; an endless list is read until it repeats."""
     found = Listing()
     seen: set[str] = set()
     cursor: str | None = None
@@ -41,7 +41,7 @@ async def read_listing(client: Client) -> Listing:
 
 
 async def _read_page(client: Client, cursor: str | None, found: Listing) -> str | None:
-    """Take in one page and give the cursor of the next."""
+    """Read one page, and return the cursor of the next."""
     try:
         page = await client.list_tools(cursor=cursor)
     except _UNREADABLE as error:
@@ -53,11 +53,11 @@ async def _read_page(client: Client, cursor: str | None, found: Listing) -> str 
 async def _read_loosely(
     client: Client, cursor: str | None, found: Listing, error: Exception
 ) -> str | None:
-    """Ask for a page again that breaks the protocol, and take each tool by itself."""
+    """Request a page that breaks the protocol again, and read each tool separately."""
     raw = await _ask_raw(client, cursor)
     listed, following = raw.pop("tools", None), raw.pop("nextCursor", None)
     if not isinstance(listed, list) or not _fits(client, {**raw, "tools": []}):
-        # More than a tool is broken.
+        # The page itself is broken, not only a tool.
         raise error
     for number, each in enumerate(listed, len(found.tools) + len(found.problems)):
         try:
@@ -72,7 +72,7 @@ async def _read_loosely(
 
 
 async def _ask_raw(client: Client, cursor: str | None) -> dict[str, Any]:
-    """A page as the server sends it. The SDK has no public way to that."""
+    """A page as the server sends it, for which the SDK has no public method."""
     session = client.session
     request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
     data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -83,11 +83,11 @@ async def _ask_raw(client: Client, cursor: str | None) -> dict[str, Any]:
 
 
 def _read_tool(client: Client, page: dict[str, Any], raw: Any) -> list[types.Tool]:
-    """One tool, read as the SDK reads it alone on a page; none if the SDK drops it."""
+    """One tool, read by the SDK as a page with only this tool; empty if the SDK drops it."""
     data = {**page, "tools": [raw]}
     _check(client, data)
     result = types.ListToolsResult.model_validate(data, by_name=False)
-    # The session keeps of each tool which arguments go into headers.
+    # The session records for each tool which arguments go into headers.
     kept = client.session._absorb_tool_listing(result, complete=False)
     return list(kept.tools)
 
@@ -104,7 +104,7 @@ def _check(client: Client, data: dict[str, Any]) -> None:
     try:
         methods.validate_server_result("tools/list", client.protocol_version, data)
     except KeyError:
-        # This version says nothing of it.
+        # This version of the protocol has no such field.
         return
 
 

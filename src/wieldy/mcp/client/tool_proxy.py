@@ -1,4 +1,4 @@
-"""The function of a tool whose work a server does."""
+"""The function of a tool that a server runs."""
 
 import asyncio
 import inspect
@@ -30,28 +30,28 @@ Result = types.CallToolResult | types.InputRequiredResult
 _RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-# What a server may say about one call; those who keep what is shown must not be flooded.
+# The log messages that a server may send for one call, so that observers are not flooded.
 _MOST_MESSAGES, _LONGEST_MESSAGE = 1000, 4000
 _MESSAGES_WANTED: dict[str, Any] = {types.LOG_LEVEL_META_KEY: "info"}
 
 
 class Asks(Protocol):
-    """Who carries requests to the server."""
+    """Sends requests to the server."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What the server was given and nobody else is to see."""
+        """The secret strings that the server was given."""
 
     async def ask(
         self, send: Callable[[Client], Awaitable[Any]], errand: RequestExtras, safe: bool
     ) -> Any:
-        """Send a request there, from any loop, and give its answer here."""
+        """Send a request from any loop, and return the answer on the caller's loop."""
 
 
 class Proxy:
     """Calls one tool of a server.
 
-    `safe` says that a call of it may run twice; `output` is the output schema it declares.
+    `safe` says that a call may run twice; `output` is the declared output schema.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Proxy:
         self._headers = headers if callable(headers) else None
 
     def function(self) -> Callable[..., Awaitable[Any]]:
-        """The function for the tool. Its one parameter has a name that no server will use."""
+        """The function of the tool. Its only parameter has a name that no server will use."""
 
         async def call(wieldy_context_: Context, **arguments: Any) -> Any:
             return await self._call(wieldy_context_, arguments)
@@ -90,7 +90,7 @@ class Proxy:
                 return self._value(run, result)
             if result.input_requests:
                 raise InputNeeded(_plain_requests(result), result.request_state)
-            # The server is not done and needs nothing from us but to be asked again.
+            # The server has not finished, and only needs to be asked again.
             answers, state = None, result.request_state
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -122,7 +122,7 @@ class Proxy:
             except MCPError as error:
                 if error.code != types.HEADER_MISMATCH:
                     raise
-                # The server reads arguments from headers that its list of tools names.
+                # The server reads some arguments from headers, which its list of tools names.
                 await read_listing(client)
                 return await client.session.send_request(
                     request, _RESULT, progress_callback=progressed
@@ -153,7 +153,7 @@ class Proxy:
             run.note("wrapped", True)
         if not blocks:
             return value
-        # What the server shows is the content; what programs read is the value.
+        # The blocks are the content for the model; the structured data is the value.
         return Outcome(run.call, Status.OK, value, content=tuple(blocks))
 
     async def _own_headers(self, context: Context) -> Mapping[str, Any] | None:
@@ -164,7 +164,7 @@ class Proxy:
 
 
 def _shown_by(context: Context) -> ProgressFnT:
-    """Carry progress from the connection's loop to the call's own."""
+    """Pass progress from the connection's loop to the call's loop."""
     home = asyncio.get_running_loop()
 
     async def show(progress: float, total: float | None, message: str | None) -> None:
@@ -175,7 +175,7 @@ def _shown_by(context: Context) -> ProgressFnT:
 
 
 def _heard_by(context: Context, run: Run) -> Hear:
-    """Carry messages of the server's log to the call's own loop, so many and so long at most."""
+    """Pass the server's log messages to the call's loop, within the limits above."""
     home = asyncio.get_running_loop()
     numbers = iter(range(_MOST_MESSAGES))
 
@@ -184,7 +184,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
             return
         data = said.data
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        # Before it is cut: half a secret is not found.
+        # Secrets are masked before the text is cut, because half a secret is not recognised.
         text = redact_text(text, run.secrets)
         if len(text) > _LONGEST_MESSAGE:
             text = f"{text[:_LONGEST_MESSAGE]}… ({len(text):,} characters in all)"

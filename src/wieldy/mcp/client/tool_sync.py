@@ -1,4 +1,4 @@
-"""The tools of one server in a toolbox, kept as the server lists them."""
+"""Keep the tools of one server in a toolbox in step with the server's list."""
 
 import logging
 import threading
@@ -19,16 +19,16 @@ from wieldy.core.tool import Permission, Tool
 from .server_source import Headers
 from .tool_proxy import Asks, Proxy
 
-# Tags for all, or what gives a tool's tags from its definition, in MCP's JSON shape.
+# Tags for all tools, or a function from a tool's definition in MCP's JSON shape to its tags.
 Tags = tuple[str, ...] | Callable[[Mapping[str, Any]], Iterable[str]]
-# A server that hangs must not hold its caller for ever.
+# A server that hangs must not block its caller for ever.
 DEFAULT_LIMITS = Limits(timeout=300)
 _log = logging.getLogger("wieldy.mcp")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On what terms a server's tools come into a toolbox."""
+    """The terms on which a server's tools are added to a toolbox."""
 
     tags: Tags = ()
     allow: tuple[str, ...] | None = None
@@ -37,25 +37,25 @@ class Terms:
     trusted: bool = False
     permission: Permission = Permission.AUTO
     headers: Headers | None = None
-    # What becomes of a name that is taken; without a word, the server's is put before it.
+    # What happens if a name is taken; by default the server's name is put before it.
     on_conflict: str | None = None
-    # Whether results are held to the output schemas.
+    # Whether results are checked against the output schemas.
     check_output: bool = True
 
     def admits(self, name: str) -> bool:
-        """Whether a tool of this name may come in."""
+        """Whether a tool with this name may be added."""
         allowed = self.allow is None or _any_matches(self.allow, name)
         return allowed and not _any_matches(self.deny, name)
 
     def tags_of(self, definition: types.Tool) -> Iterable[str]:
-        """The tags of a tool. What a server says becomes one only through a function given."""
+        """The tags of a tool. A server's own tags are used only if the user's function says so."""
         if not callable(self.tags):
             return self.tags
         return self.tags(definition.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
 class _Traits(TypedDict):
-    """What running a tool does to the world; None where nobody said."""
+    """The traits of a tool; None if unknown."""
 
     read_only: bool | None
     idempotent: bool | None
@@ -64,22 +64,22 @@ class _Traits(TypedDict):
 
 
 class Shelf:
-    """Keeps a registry in step with what a server lists. Safe from any thread.
+    """Keeps a registry in step with a server's list of tools. It is safe to use from any thread.
 
-    A tool keeps the name it was first given here. One that somebody removed or
-    replaced in the toolbox is left alone.
+    A tool keeps the name that it got first. A tool that the user has removed or replaced in the
+    toolbox is left alone.
     """
 
     def __init__(self, server: str, asks: Asks, registry: Registry, terms: Terms) -> None:
         self._server = server
         self._asks = asks
-        # The connection's thread must not keep a toolbox that was dropped.
+        # A weak reference, so that the connection's thread does not keep a dropped toolbox alive.
         self._home = weakref.ref(registry)
         self._terms = terms
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[types.Tool, Tool]] = {}
         self._open = True
-        # Why tools are not in the toolbox that the server lists, by their names there.
+        # The reasons why listed tools are not in the toolbox, by the server's names.
         self.refused: dict[str, str] = {}
 
     @property
@@ -91,18 +91,18 @@ class Shelf:
 
     @property
     def tools(self) -> list[Tool]:
-        """Those that are in the toolbox now."""
+        """The server's tools that are in the toolbox now."""
         found = (self._found(tool) for _, tool in self._kept.values())
         return [tool for tool in found if tool is not None]
 
     def fill(self, listed: Sequence[types.Tool]) -> None:
-        """Take what the server lists now."""
+        """Apply the server's current list."""
         with self._lock:
             if self._open and self._home() is not None:
                 self._put(listed)
 
     def clear(self) -> None:
-        """Take all of them out, for good."""
+        """Remove all tools permanently."""
         with self._lock:
             self._open = False
             for name in list(self._kept) if self._home() is not None else ():
@@ -134,7 +134,7 @@ class Shelf:
         made = self._made(definition)
         if known is None:
             added = self._added(made)
-            # Where somebody else's tool has the name and keeps it, ours is not there.
+            # If another tool keeps the name, this tool has not been added.
             if added.function is made.function:
                 self._kept[definition.name] = (definition, added)
         elif self._found(known[1]) is known[1]:
@@ -142,7 +142,7 @@ class Shelf:
             self._kept[definition.name] = (definition, self._registry.add(renamed, "override"))
 
     def _refuse(self, name: str, error: DefinitionError, before: Mapping[str, str]) -> None:
-        """Leave out a tool that can't be offered; one that was offered before goes too."""
+        """Leave out a tool that can't be offered, and remove it if it was offered before."""
         self.refused[name] = error.reason
         if before.get(name) != error.reason:
             _log.warning("%s: a tool can't be offered: %s", self._server, error)
@@ -173,7 +173,7 @@ class Shelf:
             description=definition.description or definition.title or said.title or "",
             tags=self._terms.tags_of(definition),
             permission=self._terms.permission,
-            # Results are kept only of what changes nothing.
+            # Only results of read-only tools may be cached.
             limits=limits if traits["read_only"] else replace(limits, cache=None),
             input_schema=definition.input_schema,
             output_schema=output,
@@ -198,7 +198,7 @@ class Shelf:
         try:
             compile_schema(schema)
         except ValueError as error:
-            # What can't be checked is not promised.
+            # An output schema that can't be checked is not promised to clients.
             _log.warning("%s: the output schema of %r: %s", self._server, definition.name, error)
             return None
         return schema
@@ -209,7 +209,7 @@ class Shelf:
             self._registry.remove(tool.name)
 
     def _found(self, tool: Tool) -> Tool | None:
-        """The tool as it is in the toolbox now: with other tags, say, but the same function."""
+        """The tool's current version in the toolbox, which may have other tags."""
         found = self._registry.find(tool.name)
         return found if found is not None and found.function is tool.function else None
 
@@ -221,11 +221,11 @@ class Shelf:
 
 
 def _traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
-    """The traits that a server's word gives its tool.
+    """The traits of a tool according to its server's annotations.
 
-    It may raise caution; only a trusted server's may lower it. What nobody said counts as
-    the protocol's default, which is the worse. A tool said to be both read-only and
-    destructive counts as destructive.
+    Any server can make a tool more restricted; only a trusted server can make it less. A missing
+    annotation counts as the protocol's default, which is the more restricted one. A tool that
+    is both read-only and destructive counts as destructive.
     """
     destructive = said.destructive_hint
     if not trusted:

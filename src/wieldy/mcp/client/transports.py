@@ -1,4 +1,4 @@
-"""The ways to a server, and one try of one of them."""
+"""Open sessions with a server, trying its possible transports and handshakes in order."""
 
 import asyncio
 import sys
@@ -29,7 +29,7 @@ from .server_requests import RequestAnswers
 from .server_source import Address, Command, Inside, Source
 from .server_stderr import ErrorLog
 
-# What a server that only knows the older transport answers to the newer one.
+# The statuses with which a server that supports only the older transport answers the newer.
 _OTHER_TRANSPORT = (400, 404, 405, 406, 415)
 _LOST_GRACE = 0.2
 _LINES, _CHARACTERS = 10, 2000
@@ -38,16 +38,16 @@ _TRIM_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A transport, and whether the handshake starts with the newest version or the older kind."""
+    """A transport, and whether the handshake uses the newest protocol or the older one."""
 
     transport: str
     mode: str = "auto"
 
 
 class Opening:
-    """How sessions with one server are opened; it remembers the way that worked.
+    """Opens sessions with one server, and remembers the way that worked.
 
-    `secrets` are the strings that the server was given and nobody else is to see.
+    `secrets` are the secret strings that the server was given.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Opening:
 
     @asynccontextmanager
     async def session(self, way: Way, link: LiveSession) -> AsyncIterator[None]:
-        """A session for a link, entered and left by one task."""
+        """A session for a link; one task enters and leaves it."""
         try:
             async with Client(
                 self._target(way, link),
@@ -82,7 +82,7 @@ class Opening:
                 client_info=types.Implementation(name="wieldy", version=_version()),
                 cache=None,
             ) as client:
-                # The engine holds results to their schemas and keeps them; the SDK would raise.
+                # The engine checks results and keeps them; the SDK's own check would raise.
                 client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
                 link.begin(client)
                 yield
@@ -92,41 +92,41 @@ class Opening:
 
     @property
     def stderr(self) -> str:
-        """The end of what the server wrote to stderr, without the secrets it was given."""
+        """The end of the server's stderr, with secrets masked."""
         return "" if self._log is None else redact_text(self._log.text(), self.secrets)
 
     @property
     def last_words(self) -> str:
-        """The last lines of that, for a message."""
+        """The last lines of the server's stderr, for an error message."""
         return "\n".join(self.stderr.rstrip().splitlines()[-_LINES:])[-_CHARACTERS:]
 
     @property
     def garbage(self) -> str:
-        """What the server last wrote to stdout that was no message."""
+        """The last output on the server's stdout that was not a message."""
         return redact_text(self._garbage[-1], self.secrets) if self._garbage else ""
 
     def close(self) -> None:
-        """Let go of what outlives a session."""
+        """Release what is kept across sessions."""
         if self._log is not None:
             self._log.close()
 
     @property
     def seconds(self) -> float:
-        """How long opening may take; a person who signs in needs longer than a machine."""
+        """The timeout for opening a session, which is longer if a person has to sign in."""
         signs_in = isinstance(self._auth, OAuthClientProvider)
         return self._patience.connect + (SIGN_IN_SECONDS if signs_in else 0)
 
     @property
     def ways(self) -> list[Way]:
-        """The ways that are still open, the best first."""
+        """The ways to try, best first."""
         return self._ways
 
     def worked(self, way: Way, link: LiveSession) -> None:
-        """Keep to what worked; there is no need to ask an old server for the newest again."""
+        """Use only the way that worked from now on."""
         self._ways = [way if link.modern else replace(way, mode="legacy")]
 
     def goes_on(self, error: BaseException, errand: RequestExtras) -> bool:
-        """Whether another way may work where one failed like this."""
+        """Whether another way may work after this error."""
         if isinstance(self.source, Address):
             return errand.status in _OTHER_TRANSPORT
         return not isinstance(error, TimeoutError | InvalidSource)
@@ -148,7 +148,7 @@ class Opening:
 
     @asynccontextmanager
     async def _process(self, source: Command, link: LiveSession) -> AsyncIterator[Any]:
-        # Pipes and process groups are POSIX's, and a server by URL needs neither.
+        # Pipes and process groups need POSIX; a server behind a URL needs neither.
         from .process_pipe import Incoming, Outgoing  # noqa: PLC0415
         from .server_process import Process  # noqa: PLC0415
 
@@ -195,7 +195,7 @@ def _ways(source: Source) -> list[Way]:
     if isinstance(source, Inside):
         return [Way("memory")]
     if isinstance(source, Command):
-        # Some older servers don't survive a question they don't know.
+        # Some older servers crash on a request that they don't know.
         return [Way("stdio"), Way("stdio", "legacy")]
     return [Way(source.transport)] if source.transport else [Way("http"), Way("sse")]
 
@@ -206,7 +206,7 @@ def _ending(code: int) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """The most telling of what went wrong, in one line or two."""
+    """The most informative error, in one or two lines."""
     leaves = list(_leaves(error))
     ranked = sorted(leaves, key=_vagueness)
     best = ranked[0] if ranked else error
@@ -224,7 +224,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def is_vague(error: BaseException) -> bool:
-    """Whether it says no more than that the connection ended."""
+    """Whether the error says only that the connection ended."""
     return all(_vagueness(leaf) >= 2 for leaf in _leaves(error))
 
 
@@ -254,4 +254,4 @@ def _version() -> str:
 
 
 async def _take_as_it_is(name: str, result: types.CallToolResult) -> None:
-    """Stand in for the SDK's own check of a result."""
+    """Accept every result, in place of the SDK's own check."""
