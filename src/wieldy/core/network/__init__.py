@@ -1,1 +1,1 @@
-"""Where a connection may go: near addresses, and HTTP that is held to what was checked."""
+"""Where a connection may go: which addresses are near, and HTTP that uses only checked ones."""

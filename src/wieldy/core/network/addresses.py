@@ -1,8 +1,8 @@
-"""What is near: this machine and the networks around it, however an address is written.
+"""Decide which addresses are near: this machine and private networks, however they are written.
 
-Text that somebody else wrote (a document, a redirect, what a server says of others) must
-not lead our requests to places that only we can reach. One module decides what these are,
-from a host as it is written and from the addresses that a name stands for.
+Text from others (a document, a redirect, an address that a server names) must not lead our
+requests to places that only we can reach. This module decides which places these are, from
+a host as it is written and from the addresses that its name resolves to.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pydantic_core import Url, ValidationError
 from wieldy.core.errors import ServiceError
 
 Address = IPv4Address | IPv6Address
-# From a host's name and a port to the addresses that it stands for, as text.
+# Resolves a host's name and a port to addresses, as text.
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NEAR_NAMES = (
@@ -26,7 +26,7 @@ _NEAR_NAMES = (
     "home.arpa", "ip6-localhost", "ip6-loopback",
 )  # fmt: skip
 _GLOBAL = ipaddress.IPv6Network("2000::/3")
-# Forms of IPv6 in which an address of IPv4 stands, and how far from the right.
+# IPv6 networks whose addresses contain an IPv4 address, and its distance from the right in bits.
 _EMBEDDING = (
     (ipaddress.IPv6Network("::/96"), 0),
     (ipaddress.IPv6Network("::ffff:0:0/96"), 0),
@@ -34,20 +34,20 @@ _EMBEDDING = (
     (ipaddress.IPv6Network("64:ff9b::/96"), 0),
     (ipaddress.IPv6Network("2002::/16"), 80),
 )
-# What Python's versions don't agree on: what is set aside for protocols, relays and examples.
+# Networks for protocols, relays and examples, on which Python's versions disagree.
 _SET_ASIDE = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
 )
-# The middle of an ISATAP address, whose last part is one of IPv4, in any network.
+# The middle of an ISATAP address, whose last part is an IPv4 address, in any network.
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 class Reach:
-    """Where connections may go: anywhere that is far, and near only where the user said so.
+    """Where connections may go: to every far address, and to near ones that the user allowed.
 
-    `leads_on` says that a place of the user's own choice that turns out to be near may
-    lead to others that are near. Otherwise only what stands for the same addresses as
-    such a place is reached. With `anywhere`, near places are as good as far ones.
+    With `leads_on`, a host that the user chose and that turns out to be near may lead to other
+    near hosts. Otherwise only hosts with the same addresses as the chosen one are reached.
+    With `anywhere`, every near address is allowed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Reach:
         self._own: dict[str, set[Address]] = {}
 
     def allow(self, host: str) -> None:
-        """Note a host that the user chose: it may be near."""
+        """Allow a host that the user chose, which may be near."""
         self._own.setdefault(_plain(host), set())
 
     def is_own(self, host: str) -> bool:
@@ -67,11 +67,11 @@ class Reach:
         return self._anywhere or _plain(host) in self._own
 
     def is_near(self, host: str) -> bool:
-        """Whether a host is near, by how it is written or by what it was found to stand for."""
+        """Whether a host is near, as it is written or by the addresses found for it."""
         return is_near_host(host) or any(map(is_near_address, self._own.get(_plain(host), ())))
 
     async def find(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, each of them checked; `ServiceError` where one is near."""
+        """The checked addresses to connect to; `ServiceError` if one of them is near."""
         spelled = read_address(host)
         found = [str(spelled)] if spelled is not None else await self._resolve(host, port)
         addresses = [ipaddress.ip_address(each) for each in found]
@@ -94,14 +94,14 @@ class Reach:
 
 
 def near_error(host: str) -> ServiceError:
-    """What is said where a document or a server would lead a request to a near host."""
+    """The error for a document or a server that would lead a request to a near host."""
     return ServiceError(
         f"{host} is on this machine or its network, where requests go only if you say so yourself"
     )
 
 
 def is_near_host(host: str) -> bool:
-    """Whether a host, as it is written, is this machine or a network that is not public."""
+    """Whether a host, as it is written, is this machine or in a network that is not public."""
     readings = list(_readings(host))
     if readings:
         return any(map(is_near_address, readings))
@@ -114,7 +114,7 @@ def is_near_host(host: str) -> bool:
 
 
 def is_near_url(url: str) -> bool:
-    """Whether the host of a URL is near, as one of the standards or the other reads it."""
+    """Whether the host of a URL is near, in either of the two standard readings of a URL."""
     try:
         hosts = [urlsplit(url).hostname or ""]
         hosts.append(Url(url).host or "")
@@ -124,14 +124,14 @@ def is_near_url(url: str) -> bool:
 
 
 def is_near_address(address: Address) -> bool:
-    """Whether an address is not one of the public network, or stands for one that is not."""
+    """Whether an address is not public, or contains an IPv4 address that is not."""
     if any(address in network for network in _SET_ASIDE):
         return True
     if isinstance(address, IPv4Address):
         return not address.is_global or address.is_multicast or address.is_reserved
     number = int(address)
     for network, shift in _EMBEDDING:
-        # `::` and `::1` are addresses of their own.
+        # `::` and `::1` contain no IPv4 address.
         if address in network and number > 1:
             return is_near_address(IPv4Address(number >> shift & 0xFFFFFFFF))
     if number >> 32 & 0xFFFFFFFF in _ISATAP and is_near_address(IPv4Address(number & 0xFFFFFFFF)):
@@ -140,12 +140,12 @@ def is_near_address(address: Address) -> bool:
 
 
 def read_address(host: str) -> Address | None:
-    """The address that a host is, in any spelling that is read as one; None for a name."""
+    """The address that a host spells, in any spelling; None for a name."""
     return next(_readings(host), None)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """The addresses of a host, as the system knows them."""
+    """The addresses of a host, from the system's resolver."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -155,12 +155,12 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 
 def _readings(host: str) -> Iterator[Address]:
-    """The address that a host is, as each of those reads it who may: browsers, C and Python."""
+    """The addresses that a host spells, as browsers, C and Python read it."""
     bare = host.strip("[]")
     with suppress(ValueError):
         yield ipaddress.ip_address(bare)
     with suppress(ValueError, ValidationError):
-        # Decimal, octal, hexadecimal and short forms, and what Unicode has for digits and dots.
+        # Decimal, octal, hexadecimal and short forms, and Unicode's digits and dots.
         yield ipaddress.ip_address((Url(f"http://{host}/").host or "").strip("[]"))
     with suppress(OSError, ValueError):
         yield IPv4Address(socket.inet_aton(bare.rstrip(".")))

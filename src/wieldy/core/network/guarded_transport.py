@@ -1,7 +1,7 @@
-"""HTTP that connects only where it may: a name is looked up once, and what was checked is used.
+"""HTTP that connects only to allowed addresses: a name is resolved once, and the result is used.
 
-Whoever looks a name up twice, once to check it and once to connect, can be told two
-different things.
+If a name were resolved twice, once to check it and once to connect, the two answers could
+differ.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ import httpx2
 
 from .addresses import Reach, is_near_host, near_error
 
-# One address of several must not use up the time that there is for all of them.
+# One of several addresses must not use up the time for all of them.
 _SECONDS_FOR_ONE = 3.0
 
 
 class GuardedTransport(httpx2.AsyncHTTPTransport):
-    """A transport for clients whose requests may be led by what others wrote.
+    """A transport for clients whose requests may be led by text from others.
 
-    Proxies that the environment names are used, as the user's own choice. The name
-    of a host is then looked up by the proxy; what can be known of it here is checked.
+    Proxies that the environment names are the user's own choice, and are used. The proxy then
+    resolves the host's name, and only the host as it is written is checked here.
     """
 
     def __init__(self, reach: Reach, backend: httpcore2.AsyncNetworkBackend | None = None) -> None:
@@ -48,7 +48,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         return await proxy.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await super().aclose()
         for each in self._proxies.values():
             await each.aclose()
@@ -67,7 +67,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         try:
             await self._reach.find(host, url.port or 443)
         except OSError:
-            # Only the proxy knows this name.
+            # The name can't be resolved here; the proxy may know it.
             if is_near_host(host) and not self._reach.is_own(host):
                 raise near_error(host) from None
 
@@ -87,7 +87,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """A connection to a host, by one of its addresses."""
+        """Connect to a host by one of its checked addresses."""
         try:
             async with asyncio.timeout(timeout):
                 addresses = await self._reach.find(host, port)

@@ -1,1 +1,1 @@
-"""What a callable takes and gives, as JSON Schema."""
+"""What a callable takes and returns, as JSON Schema."""

@@ -1,8 +1,8 @@
-"""Keywords of our own, for those that a validator does not bound: patterns, uniqueness, places.
+"""Our own keywords for checks that a validator does not bound: patterns, uniqueness, places.
 
-Most patterns are matched in one pass. One that looks around, or back at what it matched,
-is tried again and again, from each character of a text; such a pattern is held to short
-texts, and its work is counted.
+Most patterns are matched in one pass. A pattern with lookaround or backreferences is tried
+again from each character of a text, so it is applied only to short texts, and its work is
+counted.
 """
 
 import threading
@@ -16,24 +16,24 @@ PLACE, PATTERN = "x-wieldy-place", "x-wieldy-pattern"
 _LONGEST_MATCHED = 1_000
 _WORK_PER_CHARACTER = 100
 _MOST_BACKTRACKS = 10_000
-# In bytes, as they are when they are compiled.
+# The sizes of compiled patterns, in bytes.
 _LARGEST_PATTERN = 1_000_000
 _SMALL_PATTERN = 50_000
 _MOST_LARGE_PATTERNS = 50
 
 
 class CheckState(Protocol):
-    """Who asks: it knows what other places said, and how much work is left."""
+    """The state of a check: the results of other places, and how much work is left."""
 
     def recall(self, place: int, value: Any) -> bool:
-        """What a place says of a value."""
+        """The result of a place for a value."""
 
     def spend(self, work: int) -> bool:
-        """Count work; gives whether there is some left."""
+        """Count work; returns whether any is left."""
 
 
 def own_keywords(now: threading.local) -> dict[str, Any]:
-    """The keywords for the validators of one schema; `now.asking` is who asks, in each thread."""
+    """The keywords for the validators of one schema; `now.asking` is each thread's check."""
 
     class Place:
         def __init__(self, parent: Any, value: int, path: Any) -> None:
@@ -72,14 +72,14 @@ def check_patterns(parts: Iterable[Node]) -> None:
     for part in parts:
         named = part.get("patternProperties")
         found |= {*named} if isinstance(named, Mapping) else set()
-    # What says no number of repetitions and is short is small.
+    # A short pattern without counted repetitions is small.
     large = [p for p in found if ("{" in p or len(p) > 500) and not _compiles(p, _SMALL_PATTERN)]
     if len(large) > _MOST_LARGE_PATTERNS:
         raise SchemaRefused(f"it has more than {_MOST_LARGE_PATTERNS} large patterns")
 
 
 def pattern_options() -> Any:
-    """How patterns are compiled that a validator matches itself."""
+    """The options for patterns that a validator matches itself."""
     # Loaded at the first foreign schema, to keep `import wieldy` light.
     import jsonschema_rs  # noqa: PLC0415
 
@@ -89,7 +89,7 @@ def pattern_options() -> Any:
 
 
 def matches(asking: CheckState, pattern: str, text: str) -> bool:
-    """Whether a text matches a pattern; one that is too long for its pattern does not."""
+    """Whether a text matches a pattern; a text that is too long for its pattern does not."""
     matcher = _matcher(pattern)
     if matcher is None:
         return False
@@ -137,7 +137,7 @@ class _Unique:
 
 
 def _frozen(value: Any) -> Any:
-    """A form that is equal where JSON's values are: 1 and 1.0 are, 1 and true are not."""
+    """A form that is equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(value, list | tuple):
         return list, tuple(map(_frozen, value))
     if isinstance(value, Mapping):

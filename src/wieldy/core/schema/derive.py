@@ -1,4 +1,4 @@
-"""The arguments of a derived tool: other names, other texts, other defaults."""
+"""The arguments of a derived tool: other names, descriptions and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ UNSET: Any = object()
 class Argument:
     """How one argument of a derived tool differs from the original's.
 
-    `hidden` takes it away from the model; with `default` the function then
-    always gets that value, without one it uses its own.
+    `hidden` hides it from the model. The function then gets `default`, or without one uses
+    its own default.
     """
 
     name: str | None = None
@@ -21,7 +21,7 @@ class Argument:
     hidden: bool = False
 
     def shown(self, described: Mapping[str, Any]) -> dict[str, Any]:
-        """The argument's schema with this text and this default."""
+        """The argument's schema with this description and this default."""
         shown = dict(described)
         if self.description is not None:
             shown["description"] = self.description
@@ -45,7 +45,7 @@ class Reshape:
         }
 
     def schema(self, original: Mapping[str, Any]) -> dict[str, Any]:
-        """The original's schema as this shape shows it."""
+        """The original's schema with the changed arguments."""
         schema = dict(self._below.schema(original) if self._below else original)
         properties: dict[str, Any] = {}
         required: list[str] = []
@@ -61,7 +61,7 @@ class Reshape:
         return {**schema, "properties": properties, **({"required": required} if required else {})}
 
     def translate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments under the function's own names; `KeyError` for a name taken away."""
+        """The arguments under the function's own names; `KeyError` for a hidden name."""
         translated: dict[str, Any] = {}
         for name, value in arguments.items():
             if name not in self._inner and name in self._arguments:
@@ -73,6 +73,6 @@ class Reshape:
         return self._below.translate(translated) if self._below else translated
 
     def inner_name(self, name: str) -> str:
-        """The function's own name of an argument seen through this shape."""
+        """The function's own name of an argument."""
         inner = self._inner.get(name, name)
         return self._below.inner_name(inner) if self._below else inner

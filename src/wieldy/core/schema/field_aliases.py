@@ -1,4 +1,4 @@
-"""Read from pydantic's schemas under which names the fields of nested arguments are sent."""
+"""Read from pydantic's schemas the names by which fields of nested arguments are sent."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _HOLDERS = ("model-fields", "dataclass-args", "typed-dict")
 
 
 def read_aliases(schema: CoreSchema) -> Aliases:
-    """For each class, and for all dicts: a name that a field is sent under -> the fields."""
+    """For each class, and for all dicts, the fields by the names under which they are sent."""
     found: dict[type | None, dict[str, list[str]]] = {}
     rest: list[tuple[Any, type | None]] = [(schema, None)]
     while rest:
@@ -20,7 +20,7 @@ def read_aliases(schema: CoreSchema) -> Aliases:
             rest += [(item, owner) for item in node]
         elif isinstance(node, dict):
             owner = node.get("cls", owner)
-            # A dict does not tell of which kind it is.
+            # A dict at run time does not show which TypedDict it is.
             names = found.setdefault(None if node.get("type") == "typed-dict" else owner, {})
             for alias, field in _field_names(node):
                 names.setdefault(alias, []).append(field)
@@ -38,10 +38,10 @@ def _field_names(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _alias_names(alias: Any) -> set[str]:
-    """The dotted names that an alias stands for: a name, a path, or a choice of paths.
+    """The dotted names of an alias: a name, a path, or a choice of paths.
 
-    A rule passes through lists by itself, so it may leave out their numbers; and
-    who names what a path begins with means what is in it too.
+    A rule looks into lists by itself, so it may leave out their indexes. A rule that names the
+    beginning of a path covers everything below it.
     """
     if not isinstance(alias, list):
         return set() if alias is None else {alias}

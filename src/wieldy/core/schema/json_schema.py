@@ -36,7 +36,7 @@ _KEYED_BY_NAME = (
     "properties", "$defs", "definitions", "patternProperties", "dependentSchemas",
     "dependentRequired", "dependencies", "mapping",
 )  # fmt: skip
-# Not the keys of a dict: JSON has them as text, whatever they stand for.
+# `keys_schema` is left out: in JSON all keys are text.
 _HOLD_SCHEMAS = (
     "schema", "fields", "items_schema", "values_schema", "choices", "definitions",
     "steps", "arguments_schema", "extras_schema", "var_kwargs_schema", "json_schema",
@@ -45,16 +45,16 @@ _HOLD_SCHEMAS = (
 _STREAMS = (AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterator)
 _EXACT = ("int", "float", "bool")
 _PLAIN = (str, int, bool, type(None))
-# What pydantic raises for a type that it can't use, or can't find.
+# The errors that pydantic raises for a type that it can't use or find.
 _UNUSABLE = (PydanticUserError, NameError, TypeError)
 
 
-# The names of the methods that a generator has for kinds of schemas, which pydantic looks up anew.
+# A cache of the generator's method names, which pydantic would look up each time.
 _METHODS: dict[Any, str] = {}
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator, silent about what can't be shown."""
+    """pydantic's generator, without warnings about what can't be described."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - pydantic's own declaration
 
@@ -68,8 +68,8 @@ class _Generator(GenerateJsonSchema):
         return {kind: getattr(self, name) for kind, name in _METHODS.items()}
 
     def _build_definitions_remapping(self) -> Any:
-        # pydantic compares all names that each definition could have. Where the shortest ones
-        # differ, they are what it finds. It may do without this method, or without these names.
+        # pydantic compares all possible names of each definition. If the shortest names differ,
+        # they are the result. A version without this method or these names works as well.
         choices = getattr(self, "_prioritized_defsref_choices", {})
         shortest = [choices[ref][0] for ref in self.definitions if ref in choices]
         if len(set(shortest)) == len(self.definitions):
@@ -80,9 +80,9 @@ class _Generator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         plain = dft.value if isinstance(dft, Enum) else dft
         if type(plain) in _PLAIN:
-            # pydantic would build an adapter to find out that it is JSON already.
+            # pydantic would build an adapter only to find that the value is JSON already.
             return plain
-        # A set has another order in each process, and a schema should not.
+        # A set's order differs between processes, and the schema must not.
         encoded = super().encode_default(dft)
         return sorted(encoded, key=repr) if isinstance(dft, set | frozenset) else encoded
 
@@ -108,7 +108,7 @@ def input_schema(tool: str, signature: Signature, texts: dict[str, str]) -> dict
 
 
 def output_schema(annotation: Any) -> dict[str, Any] | None:
-    """What the function gives, or None where it does not say or JSON can't."""
+    """The schema of the return value; None if it is not annotated or not JSON."""
     annotation = _final(annotation)
     if annotation is Any or annotation is None or annotation is type(None):
         return None
@@ -121,22 +121,21 @@ def output_schema(annotation: Any) -> dict[str, Any] | None:
 
 
 def arguments_validator(tool: str, signature: Signature) -> SchemaValidator:
-    """A validator from plain arguments to (nothing, what the function gets by keyword).
+    """A validator that maps plain arguments to (nothing, the function's keyword arguments).
 
-    Numbers and booleans are taken as they are: text for a number is an error
-    here, so that changing it is a repair with a receipt and never silent.
-    pydantic's errors pass through.
+    Numbers and booleans are not converted: text for a number is an error here, so that
+    changing it is a repair with a receipt and never silent. pydantic's errors pass through.
     """
     exact = _exact(_arguments_schema(tool, signature))
     try:
-        # Otherwise a nested model would be checked by its own validator, which is not exact.
+        # Otherwise a nested model would use its own prebuilt validator, which converts numbers.
         return SchemaValidator(exact, _use_prebuilt=False)
     except TypeError:
         return SchemaValidator(exact)
 
 
 def field_aliases(tool: str, signature: Signature) -> Aliases:
-    """The names that fields inside arguments are sent under, for each class and for dicts."""
+    """The names by which fields inside arguments are sent, for each class and for dicts."""
     return read_aliases(_arguments_schema(tool, signature))
 
 
@@ -168,7 +167,7 @@ def _arguments_schema(tool: str, signature: Signature) -> CoreSchema:
 
 
 def _final(annotation: Any) -> Any:
-    """What a call ends with: a stream of items ends as the list of them."""
+    """The type of a call's value: a stream of items becomes a list."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Awaitable, Coroutine):
         return _final(parts[-1])
@@ -243,7 +242,7 @@ def _exact(schema: Any) -> Any:
 
 
 def _exact_choice(schema: Any) -> Any:
-    """A list of choices in which `True` is not `1`, as in JSON, and text is no number."""
+    """A choice in which `True` is not `1`, as in JSON, and text is not a number."""
     members = schema["expected"] if schema["type"] == "literal" else schema["members"]
     choices = [getattr(member, "value", member) for member in members]
     booleans = [choice for choice in choices if isinstance(choice, bool)]
@@ -259,7 +258,7 @@ def _exact_choice(schema: Any) -> Any:
             raise PydanticKnownError("enum", {"expected": "a choice"})
         return value
 
-    # What others refer to is the choice with its check.
+    # The reference must lead to the choice with its check.
     inner = {key: value for key, value in schema.items() if key != "ref"}
     return core_schema.no_info_before_validator_function(check, inner, ref=schema.get("ref"))
 

@@ -1,8 +1,8 @@
-"""Say where a value does not fit a schema that came from outside, a few places at most.
+"""Find where a value does not fit a schema from outside, a few places at most.
 
-A validator's own list of errors is made whole before the first can be read, each with a
-copy of the value. Here the parts of the schema are asked one by one, and only those that
-refuse are followed.
+A validator makes its whole list of errors before the first can be read, each with a copy of
+the value. Here the parts of the schema are checked one by one, and only those that refuse
+the value are followed.
 """
 
 import json
@@ -30,10 +30,10 @@ Path = tuple[Any, ...]
 
 
 class Misfit(NamedTuple):
-    """One thing that is wrong: where, what kind of thing, and the validator's words for it.
+    """One thing that is wrong: its path, its kind, and the validator's message.
 
-    The kind is `missing` or `unknown` of a name, which is the last step of the path
-    then, and else `wrong`.
+    The kind is `missing` or `unknown` for a name, which is then the last step of the path, and
+    `wrong` for anything else.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class Misfit(NamedTuple):
 
 
 def find_misfits(check: SchemaCheck, value: Any) -> Iterator[Misfit]:
-    """What is wrong with a value that does not fit, as far as there is work left to find out."""
+    """What is wrong with a value that does not fit, as far as the allowed work reaches."""
     session = check.start()
     try:
         yield from _Explainer(check, session).explain(check.graph.root, value, ())
@@ -58,11 +58,11 @@ class _Explainer:
         self._seen: set[tuple[int, Path]] = set()
 
     def explain(self, node: Any, value: Any, path: Path) -> Iterator[Misfit]:
-        """What is wrong with a value, for a part that it does not fit."""
+        """Collect what is wrong with a value that does not fit a part."""
         if not isinstance(node, Mapping):
             yield Misfit(path, "wrong", "it is not allowed")
             return
-        # Several ways may lead to the same part, and a ring leads back to it.
+        # Several ways may lead to the same part, and a cycle leads back to it.
         if (id(node), path) in self._seen:
             return
         self._seen.add((id(node), path))
@@ -84,7 +84,7 @@ class _Explainer:
                 yield from self.explain(part, value, path)
 
     def _same(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
-        """What the parts say that all hold for the same value."""
+        """The misfits of the parts that all apply to the same value."""
         targets = [self._graph.target(node, key) for key in REFERENCES if key in node]
         yield from self._all([each for each in targets if each is not None], value, path)
         if self._check.is_old and "$ref" in node:
@@ -99,7 +99,7 @@ class _Explainer:
             yield from self._all(held, value, path)
 
     def _own(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
-        """What the part itself says, by keywords that hold no other schemas."""
+        """The misfits of the part's own keywords, those that contain no schemas."""
         if isinstance(value, Mapping):
             missing = (name for name in _needed(node, value) if name not in value)
             yield from (Misfit((*path, name), "missing", _MISSING) for name in missing)
@@ -147,7 +147,7 @@ class _Explainer:
                 yield Misfit((*path, name), "wrong", "its name is not allowed")
 
     def _named(self, node: Node, name: str) -> Iterator[Any]:
-        """What is said of a property by its name."""
+        """The misfits of properties, by their names."""
         named = _mapping(node.get("properties"))
         if name in named:
             yield named[name]
@@ -165,7 +165,7 @@ class _Explainer:
             yield Misfit(path, "wrong", "none of its items is what it has to contain")
 
     def _leftover(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
-        """The rest: a property that no part speaks of, or something that can't be told."""
+        """The remaining misfits: an unknown property, or something without a precise place."""
         if node.get("unevaluatedProperties") is False and isinstance(value, Mapping):
             spoken = [*self._same_value(node)]
             for name in value:
@@ -185,7 +185,7 @@ class _Explainer:
 
 
 def _needed(node: Node, value: Node) -> Iterator[str]:
-    """The names that have to be there, in any case or because of others that are."""
+    """The names that are required, always or because of other names."""
     yield from _list(node.get("required"))
     for key in ("dependentRequired", "dependencies"):
         for name, needed in _mapping(node.get(key)).items():
@@ -193,7 +193,7 @@ def _needed(node: Node, value: Node) -> Iterator[str]:
 
 
 def _refusal(validator: Any, value: Any) -> str | None:
-    """What a validator says first against a value; None where it says nothing."""
+    """The validator's first error for a value, or None."""
     try:
         validator.validate(value)
     except ValueError as error:

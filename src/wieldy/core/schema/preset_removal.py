@@ -1,4 +1,4 @@
-"""A given schema without the arguments that presets fill in."""
+"""Remove the arguments that presets fill in from a given schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,51 +8,51 @@ from wieldy.core.arguments.argument_errors import resolve_reference
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _HOMES = ("$defs", "definitions")
 _CONDITIONS = ("if", "then", "else", "not")
-# By what else may be there: names that are then required, or a schema that then holds.
+# Keywords by property name: the names or the schema that apply if the property is there.
 _DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
 
 
 def without_filled_in(schema: Mapping[str, Any], presets: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object less the names in `presets`, wherever it speaks of them.
+    """The schema of an object without the names in `presets`, wherever it mentions them.
 
-    They count as given: what requires one is content, what holds only for another
-    value of one does not hold, and what comes with one is required.
+    The presets count as given: a requirement of one is met, a condition on another value of one
+    is false, and what a preset requires is required.
     """
     return _Filling(schema, presets).whole()
 
 
 class _Filling:
-    """Walks through all parts of a schema that speak of the arguments as a whole.
+    """Walks through all parts of a schema that describe the arguments as a whole.
 
-    What such a part refers to may be referred to by others, which don't speak of the
-    arguments: it stays, and a definition of its own is made for the part.
+    A definition that such a part refers to may also be used elsewhere. So the definition stays,
+    and a changed copy is made for the part.
     """
 
     def __init__(self, root: Mapping[str, Any], presets: Mapping[str, Any]) -> None:
         self._root = root
         self._presets = presets
-        # One may be for other tools than this.
+        # A preset may be meant for other tools.
         described = resolve_reference(root, root).get("properties", {})
         self._count = len(presets.keys() & {*described, *root.get("properties", {})})
-        # What each reference of such a part has become: another, or False.
+        # The replacement of each such reference: another reference, or False.
         self._references: dict[str, Any] = {}
         self._made: dict[str, Any] = {}
 
     def whole(self) -> dict[str, Any]:
-        """The whole schema. What it says of a preset alone is dropped, not compared."""
+        """The whole schema. Its own description of a preset is dropped without a comparison."""
         plain = self._filled(self._opened())
         if self._made:
             plain["$defs"] = {**plain.get("$defs", {}), **self._made}
         return _without_unused(plain, self._references)
 
     def _opened(self) -> Mapping[str, Any]:
-        """The schema with what it refers to as a whole in its place."""
+        """The schema, with a reference at its root replaced by the target."""
         root = self._root
         if not isinstance(root.get("$ref"), str):
             return root
         own = {key: value for key, value in root.items() if key != "$ref"}
         target = resolve_reference(root, root)
-        # Its own definitions are no part of what a definition says.
+        # The target is inlined, so a reference to it is resolved already.
         self._references[root["$ref"]] = True
         if own.keys() & target.keys():
             return {**own, "allOf": [*own.get("allOf", ()), target]}
@@ -75,12 +75,12 @@ class _Filling:
         return filled
 
     def _referred(self, reference: str) -> Any:
-        """What a part refers to instead; False if the presets contradict that."""
+        """The new reference of a part; False if the presets contradict its target."""
         known = self._references.get(reference)
         if isinstance(known, str) or known is False:
             return known
         name = f"{reference.rpartition('/')[2]}-{len(self._references) + 1}"
-        # It may refer to itself.
+        # The target may refer to itself.
         self._references[reference] = f"#/$defs/{name}"
         target = resolve_reference({"$ref": reference}, self._root)
         made = self._part(target)
@@ -137,7 +137,7 @@ class _Filling:
             del plain[key]
 
     def _contradicts(self, name: str, described: Any) -> bool:
-        """Whether a part holds only for other values of an argument than its preset's."""
+        """Whether a part applies only to values of an argument that differ from its preset."""
         if name not in self._presets:
             return False
         told = resolve_reference(described, self._root) if isinstance(described, Mapping) else {}
@@ -159,7 +159,7 @@ class _Filling:
 
 
 def _simplified(key: str, choices: list[Any]) -> dict[str, Any]:
-    """A choice without those that can't be made, and without what asks for nothing."""
+    """A choice without impossible members, and without members that require nothing."""
     if key == "allOf":
         left = [each for each in choices if each not in ({}, True)]
         return {key: left} if left else {}
@@ -169,7 +169,7 @@ def _simplified(key: str, choices: list[Any]) -> dict[str, Any]:
 
 
 def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema less those definitions that it does not refer to any more."""
+    """The schema without definitions that are no longer used."""
     used = _used(schema)
     for reference in references.keys() - used:
         home, _, name = reference.removeprefix("#/").partition("/")
@@ -179,7 +179,7 @@ def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> di
 
 
 def _used(schema: Mapping[str, Any]) -> set[str]:
-    """The definitions that a schema refers to, and what they refer to."""
+    """The definitions that a schema uses, directly or through others."""
     used: set[str] = set()
     waiting: list[Any] = [{key: each for key, each in schema.items() if key not in _HOMES}]
     while waiting:
@@ -188,7 +188,7 @@ def _used(schema: Mapping[str, Any]) -> set[str]:
             waiting.extend(here.values())
             reference = here.get("$ref")
             if isinstance(reference, str):
-                # A reference may go further into a definition.
+                # A reference may lead to a place inside a definition.
                 home, name = [*reference.removeprefix("#/").split("/"), ""][:2]
                 if f"#/{home}/{name}" not in used:
                     used.add(f"#/{home}/{name}")

@@ -1,4 +1,4 @@
-"""Hold what a tool gives to the output schema that it declares."""
+"""Check a tool's results against its output schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,10 +20,10 @@ _UNTOLD = Misfit((), "wrong", "it does not fit")
 
 
 class Promise:
-    """What a tool says that its results are, as the schema of an object.
+    """The output schema of a tool, as the schema of an object.
 
-    `wrapped` says that the object has the value under `result`, because the value
-    itself need not be an object.
+    `wrapped` says that the object has the value under `result`, because the value itself need
+    not be an object.
     """
 
     __slots__ = ("_check", "schema", "wrapped")
@@ -38,7 +38,7 @@ class Promise:
         return {"result": data} if self.wrapped else data
 
     def problem(self, structured: Any) -> str | None:
-        """What about structured content does not fit, or None."""
+        """Why structured content does not fit, or None."""
         if self._check is None:
             self._check = compile_schema(self.schema)
         try:
@@ -53,13 +53,13 @@ class Promise:
 
 
 def promised_result(tool: Tool) -> Promise | None:
-    """What the tool's results are held to; None where it makes no promise that can be checked."""
+    """The schema that results are checked against; None if there is none that can be used."""
     promise: Promise | None = tool.once("promise", _read_promise)
     return promise
 
 
 def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
-    """What holds values to a schema from anywhere, or `ValueError` if it can't be used."""
+    """A check for a schema from outside; `ValueError` if the schema can't be used."""
     try:
         return SchemaCheck(schema)
     except ValueError as error:
@@ -67,7 +67,7 @@ def compile_schema(schema: Mapping[str, Any]) -> SchemaCheck:
 
 
 def plain_data(value: Any) -> Any:
-    """A value as the JSON data that is sent of it; `ValueError` where it can't be sent."""
+    """A value as JSON data; `ValueError` if it can't be JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -77,14 +77,14 @@ def plain_data(value: Any) -> Any:
 
 
 async def check_results(run: Run, proceed: Handler) -> Outcome:
-    """A middleware that makes an error of a result which is not what its tool promises."""
+    """A middleware that turns a result that does not fit the output schema into an error."""
     return checked_outcome(run, await proceed(run))
 
 
 def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
-    """The outcome, or, if its value is not what its tool promises, an error that keeps it."""
+    """The outcome, or an error that keeps the value if it does not fit the output schema."""
     run.checks_result = False
-    # Of a result that was cut there is only a part, and that is not the tool's doing.
+    # A result that was cut can't be checked, and the cut is not the tool's fault.
     if outcome.status is not Status.OK or run.noted("cut") is not None:
         return outcome
     if run.noted("dry_run") and not run.noted("simulated"):
@@ -130,7 +130,7 @@ def _promise(schema: Mapping[str, Any]) -> Promise:
 
 
 def _is_postprocessed(tool: Tool) -> bool:
-    """Whether the schema is that of a value which is then made into another."""
+    """Whether the schema describes a value that `postprocess` then changes."""
     own = tool.source == "python" and tool.has_given_output
     return tool.postprocess is not None and not own
 
@@ -140,7 +140,7 @@ def _describes_object(schema: Mapping[str, Any]) -> bool:
         return bool(schema["type"] == "object")
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/$defs/"):
-        # A model that contains itself is described so.
+        # A recursive model is described by a reference.
         target = schema.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
         return isinstance(target, Mapping) and target.get("type") == "object"
     return "properties" in schema

@@ -1,7 +1,7 @@
-"""Output schemas of values that are no objects, in the wrapping that MCP needs for them.
+"""Wrap output schemas of values that are not objects, as MCP requires.
 
 Structured content is an object. FastMCP puts any other value under `result` and marks
-the schema, so that whoever reads it can take the value out again.
+the schema, so that a reader can take the value out again.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ _INSIDE = "#/properties/result"
 
 
 def is_wrapped(schema: Mapping[str, Any] | None) -> bool:
-    """Whether a schema is that of a value under `result`."""
+    """Whether a schema describes a wrapped value."""
     if schema is None or schema.get(WRAP_MARK) is not True:
         return False
     properties = schema.get("properties")
@@ -23,7 +23,7 @@ def is_wrapped(schema: Mapping[str, Any] | None) -> bool:
 def wrapped_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of an object that has the value under `result`."""
     inner, shared = dict(schema), {}
-    # A schema with a name of its own is a document of its own: its references stay in it.
+    # A schema with an `$id` is a document of its own, so its references stay as they are.
     if "$id" not in inner:
         inner = _with_references(inner, _into)
         shared = {key: inner.pop(key) for key in _DEFINITIONS if key in inner}
@@ -37,7 +37,7 @@ def wrapped_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inner_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema of the value inside; None where nothing can be said of it alone."""
+    """The schema of the wrapped value; None if it can't be separated."""
     inner = schema["properties"]["result"]
     if not isinstance(inner, Mapping):
         return None

@@ -1,10 +1,10 @@
-"""Hold values to a schema that came from outside, in bounded time.
+"""Check values against a schema from outside, in bounded time.
 
-The validator looks at a value as often as there are ways to it, which a recursive schema
-can multiply at every level of a value. So a schema whose parts could come to much is cut
-into places. Each place is a schema of its own, in which a keyword of ours stands for the
-others, and what a place says of a value is found out once and remembered for the call.
-The work of a call is then counted over pairs of a place and a value, and has an end.
+A validator checks a value once for each way that leads to it, and a recursive schema can
+multiply these ways at every level of a value. So a schema that could need much work is cut
+into places. Each place is a schema of its own, in which our keyword refers to other places.
+The result of a place for a value is computed once and remembered for the call. The work of
+a call is counted over pairs of a place and a value, and is limited.
 """
 
 import threading
@@ -33,35 +33,35 @@ from .schema_graph import (
     add_up,
 )
 
-# What comes to less is not cut: remembering would cost more than looking.
+# A schema with less work is not cut, because remembering would cost more than checking.
 _SMALL = 300
-# The event loop stands still meanwhile, so this is a fraction of a second.
+# A check blocks the event loop, so this much work takes a fraction of a second.
 _MOST_WORK = 5_000_000
 _WORK_PER_PAIR = 20
 _WORK_PER_LOOK = 5
 _WORK_TO_MAKE = 300
-# What names a part has done so once it is written into a place; our keywords are ours alone.
+# Keywords that name a part are not needed inside a place, and our own may not come from outside.
 _LEFT_OUT = frozenset({
     "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$defs",
     "definitions", PLACE, PATTERN,
 })  # fmt: skip
 _NOWHERE = -1
-# Where these are spoken, nothing beside a reference counts.
+# In these drafts the keywords beside a reference are ignored.
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
 _SCALARS = (str, int, float, bool, type(None))
 
 
 class TooComplex(ValueError):
-    """A value that a schema would have to be looked at with too often."""
+    """Raised if checking a value takes too much work."""
 
     def __init__(self) -> None:
         super().__init__("too deep or too large for the schema that it has to be checked with")
 
 
 class SchemaCheck:
-    """A schema that values can be held to. Safe from any thread.
+    """A schema that values are checked against. Safe from any thread.
 
-    A schema that asks for too much, or that is none, is a `ValueError`.
+    It raises `ValueError` for a schema that needs too much work or is invalid.
     """
 
     def __init__(self, schema: Node) -> None:
@@ -77,7 +77,7 @@ class SchemaCheck:
         self._places: list[Node] = []
         self._validators: dict[int, Any] = {}
         self._leaves: dict[int, Any] = {}
-        # Made in any case: it refuses what is no schema.
+        # This is made in any case, because it refuses an invalid schema.
         self._whole = self._validator(dict(schema), UNIQUE)
         if self.graph.unresolved:
             raise SchemaRefused(
@@ -89,17 +89,17 @@ class SchemaCheck:
         self.is_whole = not odd and not self.graph.rings and self._is_small(schema)
 
     def fits(self, value: Any) -> bool:
-        """Whether a value fits; `TooComplex` where that is too much to find out."""
+        """Whether a value fits; `TooComplex` if that takes too much work."""
         if self.is_whole:
             return bool(self._whole.is_valid(value))
         return self.start().fits(self.graph.root, value)
 
     def start(self) -> "CheckSession":
-        """Questions about one value and its parts, which share what was found out."""
+        """A session for one value and its parts, whose results are shared."""
         return CheckSession(self, self._now)
 
     def place(self, node: Node) -> int:
-        """The number of a part as a place of its own; what only refers to one is that one."""
+        """The number of a part's place; a part that is only a reference has its target's place."""
         while node.keys() == {"$ref"} and not self.graph.closes_ring(node, "$ref"):
             target = self.graph.target(node)
             if not isinstance(target, Mapping):
@@ -120,7 +120,7 @@ class SchemaCheck:
         return validator
 
     def work(self, number: int) -> int:
-        """What it costs to look at a value from a place, the first time more."""
+        """The work of checking a value at a place; the first time costs more."""
         node = self._places[number]
         size = self._sizes.get(id(node), 1)
         size = size if size <= _SMALL else self._again.get(id(node), 1)
@@ -128,7 +128,7 @@ class SchemaCheck:
         return _WORK_PER_PAIR + made * size
 
     def leaf(self, node: Node, keywords: Collection[str]) -> Any:
-        """A validator for some of a part's keywords, which hold no other schemas."""
+        """A validator for some of a part's keywords, which contain no schemas."""
         validator = self._leaves.get(id(node))
         if validator is None:
             own = {key: node[key] for key in keywords}
@@ -140,7 +140,7 @@ class SchemaCheck:
         import jsonschema_rs  # noqa: PLC0415
 
         try:
-            # The mask stands for values in messages: they may be long, or secret.
+            # Values in messages are replaced by the mask, because they may be long or secret.
             return jsonschema_rs.validator_for(
                 schema,
                 retriever=_refuse_reference,
@@ -158,7 +158,7 @@ class SchemaCheck:
         return self._sizes.get(id(node), 1) <= _SMALL
 
     def _alone(self, number: int) -> dict[str, Any]:
-        """A place as a schema of its own, with what it refers to on the same value."""
+        """A place as a schema of its own, with the targets of its references on the same value."""
         defined: dict[str, Any] = {}
         waiting = [self._places[number]]
         while waiting:
@@ -169,7 +169,7 @@ class SchemaCheck:
         return {**self._dialect, "$ref": f"#/$defs/p{number}", "$defs": defined}
 
     def _written(self, node: Any, small: bool, waiting: list[Node]) -> Any:
-        """A part as it stands in a place; `waiting` hears of what it refers to."""
+        """A part as it is written in a place; targets of references are added to `waiting`."""
         if not isinstance(node, Mapping):
             return node
         written: dict[str, Any] = {}
@@ -197,7 +197,7 @@ class SchemaCheck:
     def _reference(self, node: Node, key: str, waiting: list[Node]) -> dict[str, Any]:
         target = self.graph.target(node, key)
         if not isinstance(target, Mapping):
-            # A document that validators know themselves, or a plain true or false.
+            # The target is a document that validators know themselves, or a boolean schema.
             return {key: node[key]} if target is None else {} if target else {PLACE: _NOWHERE}
         number = self.place(target)
         if self.graph.closes_ring(node, key):
@@ -207,7 +207,7 @@ class SchemaCheck:
 
 
 class CheckSession:
-    """What was found out about the parts of one value, and how much may still be."""
+    """The results for one value and its parts, and how much work is left."""
 
     def __init__(self, check: SchemaCheck, now: threading.local) -> None:
         self._check = check
@@ -218,7 +218,7 @@ class CheckSession:
         self._missing: dict[Any, tuple[int, Any]] = {}
 
     def fits(self, node: Any, value: Any) -> bool:
-        """Whether a value fits a part of the schema; `TooComplex` where that is too much."""
+        """Whether a value fits a part of the schema; `TooComplex` if that takes too much work."""
         if not isinstance(node, Mapping):
             return node is not False
         first = (self._check.place(node), value)
@@ -238,18 +238,18 @@ class CheckSession:
         return self._known[_key(*first)][0]
 
     def recall(self, place: int, value: Any) -> bool:
-        """What is known of a pair; one that is not known yet passes, and is looked at next."""
+        """The result of a pair; an unknown pair passes for now, and is checked next."""
         key = _key(place, value)
         known = self._known.get(key)
         if known is not None:
             return known[0] and self.spend(_WORK_PER_LOOK)
-        # A pair that leads back to itself asks for no more than it asks for anyway.
+        # A pair that leads back to itself adds no further condition.
         if key not in self._open and place != _NOWHERE:
             self._missing[key] = (place, value)
         return place != _NOWHERE and self.spend(_WORK_PER_LOOK)
 
     def spend(self, work: int) -> bool:
-        """Count work; gives whether there is some left."""
+        """Count work; returns whether any is left."""
         self._left -= work
         return self._left >= 0
 
@@ -260,7 +260,7 @@ class CheckSession:
         if not self.spend(self._check.work(place)):
             raise TooComplex
         verdict = bool(self._check.ask(place).is_valid(value))
-        # What our keywords raise when there is no work left is taken for a misfit.
+        # If the work is used up, our keywords fail, and the validator reports a misfit.
         if self._left < 0:
             raise TooComplex
         return verdict
@@ -272,14 +272,14 @@ def _refuse_reference(uri: str) -> Any:
 
 
 def _key(place: int, value: Any) -> Any:
-    """A pair's key: a scalar counts by what it is, since it may be made anew for each look."""
+    """A pair's key; a scalar is identified by value, as it may be a new object each time."""
     if isinstance(value, _SCALARS):
         return place, type(value), value
     return place, id(value)
 
 
 def _own_size(node: Node) -> int:
-    """What a part costs by itself: members that are no scalars are compared one by one."""
+    """The work of a part alone; enum members that are not scalars are compared one by one."""
     listed, required = node.get("enum"), node.get("required")
     slow = sum(isinstance(e, dict | list) for e in listed) if isinstance(listed, list) else 0
     return 1 + slow + (len(required) if isinstance(required, list) else 0)
@@ -291,7 +291,7 @@ def _has_odd_pattern(node: Node) -> bool:
 
 
 def _each(value: Any, key: str, write: Callable[[Any], Any]) -> Any:
-    """What stands under a keyword, each schema of it written anew."""
+    """The value of a keyword, with each schema in it rewritten."""
     if isinstance(value, list):
         return [write(each) for each in value]
     if isinstance(value, Mapping) and (key in INSIDE_NAMED or key in SAME_NAMED):

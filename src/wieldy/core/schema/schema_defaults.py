@@ -1,4 +1,4 @@
-"""What a JSON Schema gives where nothing was sent."""
+"""Fill in the defaults of a JSON Schema."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -6,26 +6,26 @@ from typing import Any
 
 from wieldy.core.arguments.argument_errors import item_parts, resolve_reference
 
-# What stands in these is a value, also where it looks like a schema.
+# The contents of these keywords are values, even if they look like schemas.
 _VALUES = ("default", "const", "enum", "examples")
 _UNCHANGING = (str, int, float, bool, type(None))
-# The keys under which further parts stand.
+# The keywords that contain further parts.
 _HOLDS = ("properties", "items", "prefixItems")
 _TELLING = frozenset(("default", "$ref"))
 
 
 class Defaults:
-    """What one part of a schema gives, read once and filled in often."""
+    """The defaults of one part of a schema, read once and filled in often."""
 
     def __init__(self) -> None:
         self.given: dict[str, Any] = {}
         self.inner: dict[str, Defaults] = {}
-        # Those of the first items, and of all that follow.
+        # The defaults of the first items, and of all later items.
         self.first: list[Defaults] = []
         self.items: Defaults | None = None
 
     def fill(self, sent: Any) -> Any:
-        """What was sent with what was not, at every depth; what was sent is not changed."""
+        """A copy of what was sent, with the missing defaults filled in at every depth."""
         if isinstance(sent, list):
             return [each.fill(item) if each else item for each, item in self._with_items(sent)]
         if not isinstance(sent, dict):
@@ -36,7 +36,7 @@ class Defaults:
                 filled[name] = inner.fill(sent[name])
         for name, value in self.given.items():
             if name not in sent:
-                # The schema's own value is not handed out: whoever gets it may change it.
+                # The default is copied, because its receiver may change it.
                 filled[name] = value if type(value) in _UNCHANGING else deepcopy(value)
         return filled
 
@@ -46,7 +46,7 @@ class Defaults:
 
 
 def read_defaults(schema: Any) -> Defaults | None:
-    """What a schema gives where nothing was sent; None if that is nothing."""
+    """The defaults of a schema; None if it has none."""
     return _read_part(schema, schema, {}) if states_default(schema) else None
 
 
@@ -72,7 +72,7 @@ def _read_part(part: Any, root: Mapping[str, Any], known: dict[int, Defaults]) -
 
 
 def _may_give(part: Any) -> bool:
-    """Whether there may be a default inside a part, or inside what it refers to."""
+    """Whether there may be a default inside a part, or inside its references."""
     inside = [part.get(key) for key in _HOLDS] if isinstance(part, Mapping) else []
     return any(_mentions(each, _TELLING) for each in inside) or (
         isinstance(part, Mapping) and "$ref" in part
@@ -80,7 +80,7 @@ def _may_give(part: Any) -> bool:
 
 
 def without_required_defaults(schema: Any) -> Any:
-    """The schema with only those names required that have no default, at every depth."""
+    """The schema in which names with a default are not required, at every depth."""
     if isinstance(schema, list):
         return [without_required_defaults(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -96,7 +96,7 @@ def without_required_defaults(schema: Any) -> Any:
 
 
 def states_default(schema: Any) -> bool:
-    """Whether a schema gives anything at all, anywhere in it."""
+    """Whether a schema has a default anywhere."""
     return _mentions(schema, frozenset(("default",)))
 
 

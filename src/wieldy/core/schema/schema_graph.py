@@ -1,9 +1,8 @@
-"""The parts of a JSON Schema and what they refer to, and how often they look at one value.
+"""The parts of a JSON Schema and their references, and how often they check one value.
 
-A validator looks at a value once for each way that leads to a part: two members of a
-union that both refer to the next union are four ways, then eight. So a few hundred bytes
-can ask for more work than there is time. What is counted here is counted once per part,
-however many ways lead to it.
+A validator checks a value once for each way that leads to a part: two members of a union
+that both refer to the next union make four ways, then eight. So a few hundred bytes can
+need unlimited work. The counting here visits each part once, however many ways lead to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,9 +12,9 @@ from urllib.parse import unquote, urljoin
 MOST_BRANCHES = 10_000
 # A validator calls itself for each step, on a stack that the operating system bounds.
 _DEEPEST = 50
-# A dict that stands at many places is copied for each of them.
+# A dict that is used in many places is copied for each of them.
 _MOST_COPIES = 1_000_000
-# Each part that asks what others left over makes the validator read those others again.
+# For each `unevaluated…` keyword the validator evaluates the other parts again.
 _MOST_LEFTOVERS = 100_000
 ENDLESS = 10**12
 
@@ -33,7 +32,7 @@ _BRANCHING = frozenset({*SAME_LISTS, *SAME, *SAME_NAMED, *REFERENCES})
 _NAMED = frozenset({*SAME_NAMED, *INSIDE_NAMED, *_DEFINED})
 _NESTING = frozenset({*_BRANCHING, *INSIDE, *_NAMED})
 _NAMES = frozenset({"$id", "id", "$anchor", "$dynamicAnchor"})
-# What most mappings are is asked first: it is the quicker question.
+# `dict` comes first: most mappings are dicts, and that check is the quicker one.
 _MAPPINGS = (dict, Mapping)
 _INSIDE = frozenset({*INSIDE, *INSIDE_NAMED})
 _LEFTOVERS = frozenset({"unevaluatedItems", "unevaluatedProperties"})
@@ -45,15 +44,15 @@ Onward = Callable[[Node], list[Node]]
 
 
 class SchemaRefused(ValueError):
-    """A schema that asks for more work than it is worth."""
+    """Raised for a schema that needs too much work."""
 
 
 class SchemaGraph:
     """The parts of one schema, and what each of them refers to.
 
-    Parts are told apart by their identity. `parts` has all of them, `unresolved` the
-    references that lead nowhere in this schema, and `rings` the parts that come back to
-    themselves without leaving the value, each with the number of its ring.
+    Parts are identified by `id()`. `parts` has all of them, `unresolved` the references without
+    a target in this schema, and `rings` the parts that lead back to themselves on the same
+    value, each with the number of its ring.
     """
 
     def __init__(self, root: Node) -> None:
@@ -69,7 +68,7 @@ class SchemaGraph:
         self._add(root, "")
 
     def check(self) -> None:
-        """Raise `SchemaRefused` if one value is looked at too often, or from too deep."""
+        """Raise `SchemaRefused` if one value is checked too often, or too many references deep."""
         if self._shares:
             self._check_copies()
         if self._is_plain():
@@ -89,7 +88,7 @@ class SchemaGraph:
             raise SchemaRefused("unevaluatedProperties or unevaluatedItems ask for too much")
 
     def look_again(self, node: Node) -> list[Node]:
-        """The parts that look at the same value; those that only close a ring are left out."""
+        """The parts that check the same value, except those that only close a ring."""
         known = self._again.get(id(node))
         if known is None:
             known = same_parts(node)
@@ -100,13 +99,13 @@ class SchemaGraph:
         return known
 
     def look_inside(self, node: Node) -> list[Node]:
-        """The parts that look at what is inside the value."""
+        """The parts that check what is inside the value."""
         return _written(node, _INSIDE)
 
     def leading_to(self, wanted: Callable[[Node], bool]) -> set[int]:
         """The parts that are wanted, and those from which one of them can be reached."""
         above: dict[int, list[int]] = {}
-        # A reference may lead to parts that were not known before; they are looked at as well.
+        # The list grows during the loop, because references may lead to unknown parts.
         for node in self.parts:
             for each in (*self.look_again(node), *self.look_inside(node)):
                 above.setdefault(id(each), []).append(id(node))
@@ -124,14 +123,14 @@ class SchemaGraph:
         return ring is not None and self.rings.get(id(self.target(node, key))) == ring
 
     def target(self, node: Node, key: str = "$ref") -> Any:
-        """What a part refers to, or None where that is not in this schema."""
+        """The target of a part's reference, or None if it is not in this schema."""
         reference = node.get(key)
         if not isinstance(reference, str):
             return None
         place, _, fragment = reference.partition("#")
         base = self._bases.get(id(node), "")
         address = (urljoin(base, place) or place) if place else base
-        # A dynamic reference means the outermost anchor of its name, which is the root's.
+        # A dynamic reference leads to the outermost anchor of its name, which is the root's.
         dynamic = self._named.get(f"#{fragment}") if key == "$dynamicRef" else None
         found = dynamic or self._find(address, fragment)
         if isinstance(found, Mapping) and id(found) not in self._bases:
@@ -156,7 +155,7 @@ class SchemaGraph:
         return here
 
     def _add(self, part: Node, base: str) -> None:
-        """Note each part from this one on, with the address that its references start from."""
+        """Register this part and all below it, with the base address of their references."""
         waiting = [(part, base)]
         while waiting:
             node, base = waiting.pop()
@@ -174,7 +173,7 @@ class SchemaGraph:
                 waiting += [(each, base) for each in _written(node)]
 
     def _name(self, node: Node, base: str) -> str:
-        """Note the names that a part goes by; gives its own base."""
+        """Register the names of a part; returns its base address."""
         for key in ("$id", "id"):
             own = node.get(key)
             if isinstance(own, str) and own[:1] == "#":
@@ -200,7 +199,7 @@ class SchemaGraph:
         return len(self.parts) < MOST_BRANCHES // 2
 
     def _count(self) -> tuple[dict[int, int], dict[int, int]]:
-        """For each part, the ways that lead on from it on the same value, and the longest."""
+        """For each part, how many ways lead on from it on the same value, and the longest one."""
         counts = add_up(self._branching, self.look_again)
         if ENDLESS in counts.values():
             self.rings = find_rings(self._branching, self.look_again)
@@ -222,10 +221,10 @@ def add_up(
     own: Callable[[Node], int] = lambda node: 1,
     longest: bool = False,
 ) -> dict[int, int]:
-    """What each part and all that follows from it come to, or the longest way through them.
+    """The sum over each part and all that follow it, or the longest way through them.
 
-    Parts are looked at once, however many ways lead to them. A part from which
-    a ring can be reached comes to `ENDLESS`.
+    Each part is visited once, however many ways lead to it. The sum of a part that leads to a
+    ring is `ENDLESS`.
     """
     sums: dict[int, int] = {}
     for start in starts:
@@ -235,7 +234,7 @@ def add_up(
             if following is None:
                 if id(node) in sums:
                     continue
-                # Whoever comes back here before it is done closes a ring.
+                # A part that is reached again before it is finished closes a ring.
                 sums[id(node)] = ENDLESS
                 following = onward(node)
                 waiting.append((node, following))
@@ -249,7 +248,7 @@ def add_up(
 
 
 def find_rings(starts: Iterable[Node], onward: Onward) -> dict[int, int]:
-    """The parts that lead back to themselves, with the number of their ring (Tarjan's way)."""
+    """The parts that lead back to themselves, with the number of their ring, by Tarjan."""
     order: dict[int, int] = {}
     lowest: dict[int, int] = {}
     open_parts: list[int] = []
@@ -288,7 +287,7 @@ def _close(
     is_open: set[int],
     rings: dict[int, int],
 ) -> None:
-    """Take the parts of a finished component off the list; more than one are a ring."""
+    """Remove the parts of a finished component from the stack; more than one make a ring."""
     members: list[int] = []
     while not members or members[-1] != key:
         members.append(open_parts.pop())
@@ -298,12 +297,12 @@ def _close(
 
 
 def same_parts(node: Node) -> list[Node]:
-    """The parts that stand in this one and look at the same value, without references."""
+    """The parts directly in this one that check the same value, without references."""
     return _written(node, _BRANCHING)
 
 
 def _written(node: Node, keywords: frozenset[str] = _NESTING) -> list[Node]:
-    """Every part that stands right in this one, under these keywords."""
+    """Every part directly in this one, under these keywords."""
     found: list[Any] = []
     for key, value in node.items():
         if key not in keywords:

@@ -1,4 +1,4 @@
-"""What a callable takes and gives, read from its signature."""
+"""Read from its signature what a callable takes and returns."""
 
 import functools
 import inspect
@@ -66,20 +66,20 @@ class Parameter:
 
     @property
     def shown_name(self) -> str:
-        """The name in the schema: the alias, where a pydantic `Field` gives one."""
+        """The name in the schema: the alias of a pydantic `Field`, if there is one."""
         alias = self.alias
         return alias if isinstance(alias, str) else self.name
 
     @property
     def alias(self) -> Any:
-        """What a pydantic `Field` calls it, if one does."""
+        """The alias of a pydantic `Field`, or None."""
         sources = (self.default, *getattr(self.annotation, "__metadata__", ()))
         aliases = (getattr(source, "validation_alias", None) for source in sources)
         return next((alias for alias in aliases if alias is not None), None)
 
 
 class Signature:
-    """The parameters left for the model, and how the function wants the others."""
+    """The parameters that the model fills in, and how the function gets the others."""
 
     __slots__ = ("context", "parameters", "positional", "returns", "secret_presets")
 
@@ -130,7 +130,7 @@ def read_signature(
 
 
 def read_outside(function: Callable[..., Any], presets: Collection[str]) -> Signature:
-    """Read what can be read of a callable whose arguments are described by somebody else."""
+    """Read a callable whose arguments are described by a schema from outside."""
     try:
         read = read_signature("", function, presets)
     except DefinitionError:
@@ -139,16 +139,16 @@ def read_outside(function: Callable[..., Any], presets: Collection[str]) -> Sign
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling it gives something to await or to iterate with `async for`."""
+    """Whether calling it returns an awaitable or an async iterator."""
     inner = unwrap_partial(function)[0]
     called = inner if inspect.isroutine(inner) else type(inner).__call__
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 def unwrap_partial(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """What a partial, or a partial of one, calls in the end, and what it passes by place and name.
+    """The function inside nested partials, and what they pass by position and by name.
 
-    Of equal names the outermost counts. Any other function comes back as it is.
+    The outermost partial's value of a name counts. Any other function is returned unchanged.
     """
     first: tuple[Any, ...] = ()
     named: dict[str, Any] = {}
@@ -160,25 +160,25 @@ def unwrap_partial(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 def is_same_function(one: Any, other: Any) -> bool:
-    """Whether two callables are one function; a method is made anew each time it is looked up."""
+    """Whether two callables are the same function; each lookup of a method makes a new object."""
     if inspect.ismethod(one) and inspect.ismethod(other):
         return one.__self__ is other.__self__ and one.__func__ is other.__func__
     return one is other
 
 
 def bound_keywords(function: Any) -> dict[str, Any]:
-    """What a partial, or a partial of one, passes by keyword; the outermost counts."""
+    """What nested partials pass by keyword; the outermost partial's value counts."""
     return unwrap_partial(function)[2]
 
 
 def bound_values(function: Any) -> dict[str, Any]:
-    """What a partial passes, by the names of the parameters that get it; "" where unknown."""
+    """What a partial passes, by parameter name; "" if the name is unknown."""
     first, named, arguments = _bound(function)
     return {"": first, **named} if arguments is None else {**arguments.arguments}
 
 
 def known_values(function: Any) -> dict[str, Any]:
-    """What the function gets for parameters that nobody passes: bound by a partial, or defaults."""
+    """What the function gets for parameters that are not passed: bound values or defaults."""
     _, named, arguments = _bound(function)
     if arguments is None:
         return named
@@ -194,7 +194,7 @@ def known_values(function: Any) -> dict[str, Any]:
 def _bound(
     function: Any,
 ) -> tuple[tuple[Any, ...], dict[str, Any], inspect.BoundArguments | None]:
-    """What partials pass by place and by name, and both bound to the parameters if they fit."""
+    """What partials pass by position and by name, bound to the parameters if they fit."""
     inner, first, named = unwrap_partial(function)
     try:
         return first, named, inspect.signature(inner).bind_partial(*first, **named)
@@ -203,10 +203,10 @@ def _bound(
 
 
 def local_names(function: Any) -> dict[str, Any] | None:
-    """The names around a nested function whose annotations are text, while they can be had.
+    """The local names around a nested function whose annotations are text.
 
     Annotations such as `"Order"` are looked up in the module, where a class made
-    inside a function is not. The frame that is making the tool still has it.
+    inside a function is missing. The frame that is making the tool still has it.
     """
     inner = _innermost(function)
     home = getattr(inner, "__qualname__", "").rpartition(".<locals>.")[0]
@@ -235,7 +235,7 @@ def _hints(tool: str, function: Callable[..., Any], names: dict[str, Any] | None
 
 
 def _given_type(parameter: inspect.Parameter) -> Any:
-    """The type in the signature itself, which a class may have made up for its constructor."""
+    """The type in the signature itself, which a class may define for its constructor."""
     given = parameter.annotation
     return Any if given is _KINDS.empty or isinstance(given, str) else given
 
@@ -285,7 +285,7 @@ def _is_secret(annotation: Any) -> bool:
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """The types that a plain, annotated or union type stands for."""
+    """The member types of a plain, annotated or union type."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _members(get_args(annotation)[0])
@@ -302,11 +302,11 @@ def _annotated_text(annotation: Any) -> str | None:
 
 
 def _plain_types(annotation: Any) -> Any:
-    """The annotation with each `typing.TypedDict` in a form that pydantic takes before 3.12."""
+    """The annotation with each `typing.TypedDict` in a form that pydantic accepts before 3.12."""
     if sys.version_info >= (3, 12):
         return annotation
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
-        # One that holds itself, or names what can't be found, stays: pydantic says what to do.
+        # A recursive one, or one with unknown names, stays: pydantic's error says what to do.
         known = _can_be_renewed(annotation, ())
         return _renewed_typed_dict(annotation) if known else annotation
     parts = get_args(annotation)
@@ -338,7 +338,7 @@ def _can_be_renewed(annotation: Any, above: tuple[Any, ...]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _renewed_typed_dict(original: Any) -> Any:
-    # Needed before 3.12 only, where pydantic takes no other.
+    # Before 3.12, pydantic accepts only the TypedDict of typing_extensions.
     from typing_extensions import TypedDict  # noqa: PLC0415
 
     fields: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""How often a validator without a memory would look at the parts of one value.
+"""Count how often a validator without a memory would check the parts of one value.
 
 Validators of models try every member of a union, at every level of a value, and keep an
-error for each. Where a union leads back to itself through several of its members, that
-multiplies; whether it does for one value is counted here, over pairs of a part of the
-schema and a part of the value, each looked at once.
+error for each. If a union leads back to itself through several members, this multiplies.
+Whether it does for one value is counted here, over pairs of a part of the schema and a part
+of the value, each visited once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,14 +15,14 @@ from .schema_graph import Node, SchemaGraph, find_rings
 
 _SCALARS = (str, int, float, bool, type(None))
 _MOST_PAIRS = 200_000
-# A validator that is told which member is meant tries no other.
+# With a discriminator, a validator tries only the member that is meant.
 _TOLD = "discriminator"
 
 Pair = tuple[Any, Any]
 
 
 def multiplies(graph: SchemaGraph) -> bool:
-    """Whether the ways can multiply with the depth of a value at all."""
+    """Whether the number of ways can multiply with the depth of a value."""
     rings = find_rings(
         graph.parts, lambda node: [*graph.look_again(node), *graph.look_inside(node)]
     )
@@ -37,7 +37,7 @@ def multiplies(graph: SchemaGraph) -> bool:
 
 
 def count_ways(graph: SchemaGraph, value: Any, most: int) -> int:
-    """The looks at a value and its parts, up to one more than `most`."""
+    """The number of checks of a value and its parts, up to `most + 1`."""
     sums: dict[Any, int] = {}
     waiting: list[tuple[Pair, list[Pair] | None]] = [((graph.root, value), None)]
     while waiting:
@@ -48,7 +48,7 @@ def count_ways(graph: SchemaGraph, value: Any, most: int) -> int:
                 continue
             if len(sums) > _MOST_PAIRS:
                 return most + 1
-            # What leads back here without leaving the value is looked at no second time.
+            # A pair that leads back to itself on the same value is not counted again.
             sums[key] = 0
             following = [*_onward(graph, *pair)]
             waiting.append((pair, following))

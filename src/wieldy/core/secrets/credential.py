@@ -1,4 +1,4 @@
-"""Which strings are secret: by their type, by what a schema says, or by a credential's name."""
+"""Decide which strings are secret: by their type, by a schema, or by a credential's name."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ from wieldy.core.schema.schema_graph import SchemaGraph
 
 from .secret import is_secret
 
-# Shorter text is found in too much that it has nothing to do with.
+# Shorter text occurs by chance in too many other texts.
 _SHORTEST = 8
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CREDENTIALS = {"token", "password", "passwd", "secret", "authorization", "credential"}
@@ -28,17 +28,17 @@ _KEYS = {"api", "access", "secret", "private", "auth", "signing"}
 # A scheme and what follows it, as in `Authorization: Bearer abc`.
 _SCHEME = re.compile(r"[A-Za-z][\w-]*\s+(\S+)")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
-# Drivers of databases take a password with any character in it, up to the last `@`.
+# Database drivers accept any character in a password, up to the last `@`.
 _LOOSE = re.compile(r"(?!https?:|wss?:)[A-Za-z0-9+.-]+://([^:/@]*):(\S+)@", re.I)
 _TEXTS = (str, bytes, bytearray)
 _FLAT = frozenset((str, int, float, bool, bytes, NoneType))
-# What comes with a call is looked through each time: so many things, and so many parts of each.
+# `deps` are searched for each call: at most this many objects, and this many parts of each.
 _MOST_THINGS, _MOST_PARTS = 500, 100
 _MOST_PAIRS = 100_000
 
 
 def is_credential(name: str) -> bool:
-    """Whether what has this name is a credential, by the words in it."""
+    """Whether a name means a credential, by the words in it."""
     words = [word.lower() for word in _WORDS.findall(name)]
     after = pairwise(words)
     return not _CREDENTIALS.isdisjoint(words) or any(
@@ -47,10 +47,10 @@ def is_credential(name: str) -> bool:
 
 
 def preset_secrets(presets: Any) -> list[str]:
-    """The strings among hidden arguments that must appear nowhere.
+    """The strings among hidden arguments that must not appear anywhere.
 
-    Marked ones, those under a credential's name, and passwords in addresses; what
-    else is hidden is configuration.
+    These are marked secrets, values under a credential's name, and passwords in URLs. Other
+    hidden values are configuration.
     """
     found: dict[str, None] = {}
     for text, marked, named in _leaves(presets, tells=is_credential):
@@ -66,14 +66,14 @@ def argument_secrets(arguments: Any) -> list[str]:
 
 
 def held_secrets(deps: Any) -> list[str]:
-    """The same for what a call comes with: the nearest things in it, as many as can be looked at.
+    """The secrets in a call's `deps`: the nearest objects are searched, up to a limit.
 
-    This is done for each call, so it passes over all that can't be a secret or hold one.
+    This is done for each call, so values that can't be or hold a secret are skipped.
     """
     found: list[str] = []
     near: list[tuple[Any, bool]] = [(deps, False)]
     seen: set[int] = set()
-    # The list grows while it is read, by what is in the things that are in it.
+    # The list grows during the loop, by the parts of its objects.
     for here, inside in near:
         shape = _shape_of(here)
         if shape is _Shape.SECRET:
@@ -87,14 +87,14 @@ def held_secrets(deps: Any) -> list[str]:
 
 
 def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
-    """The strings that stand in plain arguments where the schema speaks of a secret."""
+    """The strings in plain arguments at places that the schema marks as secret."""
     return [text for text, _ in _sent(arguments, schema)]
 
 
 def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Those of them that are searched for in results: passwords, and what is not short.
+    """Those of them that are searched for in results: passwords, and strings that are not short.
 
-    Documents say `writeOnly` of much that is merely not sent back.
+    Documents mark much as `writeOnly` that is merely not sent back.
     """
     sent = _sent(arguments, schema)
     return [text for text, sure in sent if sure or len(text) >= _SHORTEST]
@@ -109,12 +109,12 @@ def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool
     rest: list[tuple[Any, Any]] = [(arguments, schema)]
     while rest:
         value, place = rest.pop()
-        # Kinds that refer to each other come to the same value on many ways.
+        # Recursive types reach the same value in many ways.
         if id(place) not in telling or (id(value), id(place)) in seen:
             continue
         seen.add((id(value), id(place)))
         if len(seen) > _MOST_PAIRS:
-            # Nobody waits for which of them it is, and none is told.
+            # The search takes too long, so all strings are treated as secret.
             yield from ((text, True) for text, _, _ in _leaves(arguments, marked=True))
             return
         password = place.get("format") == "password"
@@ -127,7 +127,7 @@ def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool
 def _places(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
-    """What a schema says about a value and its parts, one level down."""
+    """The parts of a value with their schemas, one level down."""
     if "$ref" in schema:
         yield value, resolve_reference(schema, root)
     for choice in ("anyOf", "oneOf", "allOf"):
@@ -146,10 +146,10 @@ def _leaves(
     marked: bool = False,
     tells: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[tuple[str, bool, bool]]:
-    """Every text inside a value, whether it is marked secret, and whether a name tells so.
+    """Every text inside a value, whether it is marked secret, and whether its name says so.
 
-    An object that is no record may lead anywhere: what it holds is looked at, other such
-    objects in it are not.
+    An object that is not a record may refer to anything: its own fields are searched, but not
+    other such objects in them.
     """
     seen: set[tuple[int, bool, bool]] = set()
     rest: list[tuple[Any, bool, bool, bool]] = [(value, marked, False, False)]
@@ -160,7 +160,7 @@ def _leaves(
         if isinstance(here, _TEXTS):
             yield from ((text, marked, named) for text in _texts(here))
         elif isinstance(here, int | float) and not isinstance(here, bool):
-            # A number is searched for only where somebody says that it is secret.
+            # A number counts only if it is marked as secret.
             if marked:
                 yield str(here), True, named
         elif here is not None and (id(here), marked, named) not in seen:
@@ -172,7 +172,7 @@ def _leaves(
 
 
 def _texts(value: str | bytes | bytearray) -> Iterable[str]:
-    """A text; or bytes as the text that they are, and as they are shown."""
+    """A text itself; or bytes, both decoded and as their `repr`."""
     if isinstance(value, str):
         return (value,)
     shown = (repr(bytes(value))[2:-1], base64.b64encode(value).decode())
@@ -183,7 +183,7 @@ def _texts(value: str | bytes | bytearray) -> Iterable[str]:
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]]:
-    """What a value holds, each thing under its name if it has one."""
+    """The parts of a value, each with its name if it has one."""
     match _shape_of(value):
         case _Shape.MAPPING:
             return ((name if isinstance(name, str) else "", part) for name, part in value.items())
@@ -205,16 +205,16 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _values(value: Any, shape: "_Shape") -> Iterable[Any]:
-    """The same without the names, where that is quicker."""
+    """The parts of a value without their names, which is quicker."""
     if shape is _Shape.MAPPING:
-        # Other mappings may fetch what they hold from anywhere.
+        # Other mappings may load their values from elsewhere.
         return value.values() if isinstance(value, dict) else ()
     own = getattr(value, "__dict__", None) if shape is _Shape.OTHER else None
     return own.values() if isinstance(own, dict) else (part for _, part in _parts(value))
 
 
 class _Shape(Enum):
-    """How to look into the values of a class."""
+    """How the values of a class are searched."""
 
     SECRET = "secret"
     MAPPING = "mapping"
@@ -226,7 +226,7 @@ class _Shape(Enum):
 
 
 def _shape_of(value: Any) -> _Shape:
-    # Not `__class__`, which a stand-in takes from what it stands for.
+    # `__class__` is not used, because a proxy reports the class of its target.
     kind: Any = type(value)
     return _shape(kind)
 
@@ -242,7 +242,7 @@ def _shape(kind: Any) -> _Shape:
     if issubclass(kind, type):
         return _Shape.CLASS
     if hasattr(kind, "unicode_string"):
-        # One of pydantic's URLs.
+        # The value is one of pydantic's URLs.
         return _Shape.ADDRESS
     return _Shape.RECORD if _declared(kind) or _is_model(kind) else _Shape.OTHER
 
@@ -253,14 +253,14 @@ def _is_model(kind: Any) -> bool:
 
 @lru_cache(maxsize=1000)
 def _declared(kind: Any) -> tuple[str, ...]:
-    """The fields of a record's class, which may have slots: of a dataclass, `attrs` or a tuple."""
+    """The fields of a dataclass, an `attrs` class or a named tuple, which may have slots."""
     attributes = (each.name for each in getattr(kind, "__attrs_attrs__", ()))
     fields = getattr(kind, "__dataclass_fields__", ())
     return (*getattr(kind, "_fields", ()), *fields, *attributes)
 
 
 def _bare_tokens(text: str) -> Iterator[str]:
-    """What stands behind the scheme in a header, and the password in a pair."""
+    """The token after the scheme in a header, and the password in a pair."""
     parts = _SCHEME.fullmatch(text)
     if parts is None or len(parts[1]) < _SHORTEST:
         return
@@ -274,9 +274,9 @@ def _bare_tokens(text: str) -> Iterator[str]:
 
 
 def _address_secrets(text: str) -> Iterator[str]:
-    """The passwords in a text's addresses, as they are written there and as they are sent.
+    """The passwords in the URLs of a text, as they are written and as they are sent.
 
-    A short one is covered where it stands behind its user, and not wherever it occurs.
+    A short password is covered after its user name, and not wherever it occurs.
     """
     for found in _ADDRESS.finditer(text):
         for user, password in _passwords(found[0]):
@@ -290,12 +290,12 @@ def _address_secrets(text: str) -> Iterator[str]:
 
 
 def _passwords(address: str) -> Iterator[tuple[str, str]]:
-    """Who signs in, and how, in each way that an address can be read."""
+    """The user and the password, in each way that a URL can be read."""
     try:
         authority = urlsplit(address).netloc
     except ValueError:
         authority = address.partition("://")[2]
-    # A database's address may name several hosts.
+    # A database URL may name several hosts.
     for part in {authority, *authority.split(",")}:
         user, colon, password = part.rpartition("@")[0].partition(":")
         if colon and password:
@@ -306,7 +306,7 @@ def _passwords(address: str) -> Iterator[tuple[str, str]]:
 
 
 def _queried(address: str) -> list[tuple[str, str]]:
-    """What an address says by name, in its query or behind it."""
+    """The named values of a URL, in its query or its fragment."""
     _, _, query = address.partition("?")
     query, _, fragment = query.partition("#")
     return [pair for each in (query, fragment) for pair in parse_qsl(each)]

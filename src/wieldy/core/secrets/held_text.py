@@ -1,4 +1,4 @@
-"""What a reader of a stream does not see yet, because it may be the beginning of a secret."""
+"""Hold back the end of streamed text that may be the beginning of a secret."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,12 +7,12 @@ from wieldy.core.block import Block, RepeatingText, Text
 from .secret import MASK, redact_text, secret_forms
 
 _Spans = list[tuple[int, int]]
-# The beginning of a secret is looked for by so many of its characters first.
+# The beginning of a secret is first searched for by this many of its characters.
 _HEAD = 8
 
 
 class HeldText:
-    """Covers secrets in blocks that are shown one by one, also where they are split.
+    """Covers secrets in blocks that are shown one by one, even if they are split over blocks.
 
     The end of a text is held back as far as a secret may begin there, until the next
     text decides. Blocks of other kinds wait behind it, so that the order stays.
@@ -31,7 +31,7 @@ class HeldText:
         self._unseen: RepeatingText | None = None  # that block, if its end was held back
 
     def take(self, block: Block, secrets: tuple[str, ...]) -> list[Block]:
-        """What may be shown now that this block has come."""
+        """Take a block; returns the blocks that may be shown now."""
         self._know(secrets)
         if isinstance(block, RepeatingText):
             return [*self._release(len(self._text)), self._repeat(block, False)]
@@ -40,7 +40,7 @@ class HeldText:
         return [*given, *self._release(_undecided(self._text, self._forms))]
 
     def give_all(self, blocks: Iterable[Block], secrets: tuple[str, ...]) -> list[Block]:
-        """What was held back, and these blocks after it. No more will come."""
+        """The blocks that were held back, and these after them, at the end of the stream."""
         self._know(secrets)
         given = self._give_unseen()
         for block in blocks:
@@ -64,7 +64,7 @@ class HeldText:
             self._blocks.append((len(self._text), other))
 
     def _release(self, end: int) -> list[Block]:
-        """The blocks up to a place in the text, from which on it stays held."""
+        """The blocks up to a place in the text; the rest stays held back."""
         spans = _spans(self._text, self._forms, self._covered)
         released = [each for each in self._blocks if each[0] <= end]
         given: list[Block] = []
@@ -94,7 +94,7 @@ class HeldText:
 
 
 def _undecided(text: str, forms: Iterable[str]) -> int:
-    """From where on a text may be the beginning of a secret; else its end."""
+    """The position from which a text may be the beginning of a secret, or the text's end."""
     return min((_beginning(text, form) for form in forms), default=len(text))
 
 
@@ -112,7 +112,7 @@ def _beginning(text: str, form: str) -> int:
 
 
 def _spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
-    """Where secrets stand, in order. Those that overlap are one; one may have begun before."""
+    """The spans of secrets, in order. Overlapping spans are merged; one may have begun before."""
     found = [(-1, covered)] if covered else []
     for form in forms:
         at = text.find(form)
@@ -129,7 +129,7 @@ def _spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
 
 
 def _visible(text: str, start: int, end: int, spans: _Spans) -> str:
-    """A stretch of the text as it may be seen: a mask stands where a secret begins."""
+    """A part of the text with secrets covered; a mask is put where a secret begins."""
     pieces: list[str] = []
     at = start
     for begin, over in spans:
@@ -143,7 +143,7 @@ def _visible(text: str, start: int, end: int, spans: _Spans) -> str:
 
 
 def _cut(texts: Sequence[str], end: int, spans: _Spans) -> list[str]:
-    """The texts that are one together, each as it may be seen, up to a place."""
+    """The texts that together are one, each with secrets covered, up to a place."""
     whole = "".join(texts)
     shown: list[str] = []
     at = 0

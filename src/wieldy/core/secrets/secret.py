@@ -1,4 +1,4 @@
-"""Values that must not be seen, and taking them out of text and data."""
+"""Secret values, and covering them in text and data."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,14 @@ MASK = "**********"
 
 
 class Secret:
-    """A string that shows itself only when asked with `get_secret_value()`."""
+    """A string that is shown only by `get_secret_value()`.
+
+    Args:
+        value: The string.
+
+    Example:
+        `box.add(search, presets={"api_key": Secret(key)})`
+    """
 
     __slots__ = ("_value",)
 
@@ -57,7 +64,7 @@ class Secret:
 
 def is_secret(value: Any) -> bool:
     """Whether a value is a secret, ours or pydantic's."""
-    # The class is asked, because things for a tool may answer to every name.
+    # The class is examined, because an object in `deps` may have every attribute.
     return hasattr(type(value), "get_secret_value")
 
 
