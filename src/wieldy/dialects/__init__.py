@@ -1,1 +1,1 @@
-"""Four known tool APIs, spoken over one engine."""
+"""Four other tool APIs, implemented on the same engine."""

@@ -1,4 +1,4 @@
-"""Agents of Agently: their model is in the settings, and their tools are those of all."""
+"""Agently's agents, whose model comes from the settings and whose tools are shared."""
 
 import sys
 import uuid
@@ -23,9 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
-    """An agent whose model is in the settings, and whose tools are those of all agents.
+    """An agent whose model comes from the settings, and which shares its tools with all agents.
 
-    A tool of a name that is taken replaces the other one, as in Agently.
+    As in Agently, registering a name again replaces the tool.
     """
 
     def __init__(

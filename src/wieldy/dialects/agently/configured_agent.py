@@ -13,7 +13,7 @@ from .settings import REQUESTER, AgentlySettings, Configurable
 _DEFAULT_MODEL = "gpt-4.1"
 _CHAT_PATH = "/chat/completions"
 _NOT_GIVEN: tuple[Any, ...] = (None, "", {})
-# What would be asked elsewhere, or otherwise, than the program says if it were passed over.
+# Settings that are refused, because ignoring them would send requests to the wrong place.
 _NOT_TAKEN = ("proxy", "client_options", "path_mapping")
 
 

@@ -1,4 +1,4 @@
-"""The same function for blocking code and for coroutines."""
+"""Convert functions between blocking and async forms."""
 
 import asyncio
 import functools
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class FunctionShifter:
-    """Turns functions of one kind into the other."""
+    """Converts blocking functions to coroutine functions and back."""
 
     @overload
     @staticmethod

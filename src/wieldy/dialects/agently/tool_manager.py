@@ -1,4 +1,4 @@
-"""Functions by name and tag; whatever goes wrong comes back as text."""
+"""Agently's ToolManager: functions by name and tag, with errors returned as text."""
 
 import functools
 import inspect
@@ -34,7 +34,7 @@ class AgentlyToolManager:
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
         self.toolbox = own_box() if toolbox is None else toolbox
-        # As registered here: the tool, to know whether its name has changed hands since.
+        # The tool as it was registered here, to notice whether another tool has its name now.
         self._known: dict[str, tuple[Tool, Info]] = {}
 
     @property
@@ -163,7 +163,7 @@ class AgentlyToolManager:
             on_conflict="override",
         )
         for server in before:
-            # One whose every tool was replaced, such as the same server used again.
+            # A server without tools has been replaced, for example by using it again.
             if not server.tools and servers.get(server.name) is server:
                 await self.toolbox.remove_mcp(server.name)
 
@@ -212,7 +212,7 @@ def _hints(inner: Any) -> dict[str, Any]:
     try:
         return get_type_hints(inner, include_extras=True)
     except Exception:
-        # A name that can't be found stands as it was written.
+        # An annotation that can't be resolved stays as it was written.
         return dict(getattr(inner, "__annotations__", {}))
 
 

@@ -32,7 +32,7 @@ class MCPToolFunction:
         self._timeout = timeout
         changes: dict[str, Any] = {"function": self._answer}
         if not wrap_tool_result:
-            # What is promised of the value is not promised of the SDK's result around it.
+            # The output schema describes the value, not the SDK's result that contains it.
             changes = {"function": self._answer_raw, "output_schema": None}
         if timeout is not None:
             changes["limits"] = Limits(timeout=timeout)
@@ -77,7 +77,7 @@ class RawFailure(RemoteFailure):
 
 def is_raw_result(value: Any) -> bool:
     """Whether this is the SDK's own result."""
-    # A server's tool has run, so the SDK is loaded; programs without one need none.
+    # The SDK is loaded by now, because a server's tool has run. Other programs don't need it.
     from mcp_types import CallToolResult  # noqa: PLC0415
 
     return isinstance(value, CallToolResult)

@@ -60,7 +60,7 @@ def text_block(text: str) -> TextBlock:
 
 
 def show_block(block: Block) -> Content:
-    """A block of ours as one of theirs; what they have no kind for is told in text."""
+    """A block of Wieldy as one of AgentScope; a kind that AgentScope lacks becomes text."""
     if isinstance(block, Text):
         return text_block(block.text)
     if isinstance(block, Image | Audio):
@@ -74,7 +74,7 @@ def show_block(block: Block) -> Content:
 
 
 def read_content(content: Mapping[str, Any]) -> Block:
-    """A block of theirs as one of ours."""
+    """A block of AgentScope as one of Wieldy."""
     kind, source = content.get("type"), content.get("source") or {}
     if kind in ("image", "audio") and source.get("type") == "url":
         return Resource(str(source.get("url")), name=str(kind))

@@ -28,11 +28,11 @@ _log = logging.getLogger("wieldy")
 
 
 class ClientLink(NamedTuple):
-    """How a registered function hangs together with its toolkit.
+    """The link between a registered function and its toolkit.
 
-    `tool` is what the toolbox has, `plain` the same without the extended model, `given`
-    the schema that a user wrote, and `refresh` what describes the tool anew when the
-    groups have changed.
+    `tool` is the tool in the toolbox, `plain` the same tool without the extended model, `given`
+    the schema that the user wrote, and `refresh` a function that describes the tool again after
+    the groups have changed.
     """
 
     owner: "Registrations"
@@ -74,7 +74,7 @@ class RegisteredToolFunction:
     def call(
         self, *, arguments: Mapping[str, Any] | None = None, stream_print: bool | None = None
     ) -> AsyncIterator[ToolResponse]:
-        """Call the function; gives its responses as they come, and prints them if asked."""
+        """Call the function; yields its responses as they arrive, and prints them if asked."""
         if self.link is None:
             raise RuntimeError(f"the function {self.name!r} is not registered in a toolkit")
         sent = dict(arguments or {})
@@ -85,7 +85,7 @@ class RegisteredToolFunction:
     def keep(
         self, link: ClientLink, schema: Schema, model: type[BaseModel] | None, gives_one: bool
     ) -> None:
-        """Be what the toolkit has made of this function."""
+        """Take over what the toolkit has made of this function."""
         self.__dict__.update(
             link=link,
             gives_one=gives_one,
@@ -108,7 +108,7 @@ class RegisteredToolFunction:
 
 
 class Registrations:
-    """Keeps what AgentScope knows of a function beside the tool that the engine runs."""
+    """Keeps AgentScope's data about each function with the tool that the engine runs."""
 
     def __init__(
         self, toolbox: Toolbox, call: Callable[[ToolUseBlock], AsyncIterator[ToolResponse]]
@@ -127,7 +127,7 @@ class Registrations:
         model: type[BaseModel] | None = None,
         strategy: ConflictPolicy = "override",
     ) -> None:
-        """Put a function into the toolbox, for the first time or as it is now."""
+        """Add a function to the toolbox, or update it."""
         plain = plain if refresh is None else refresh(plain)
         schema = _describe(plain, given)
         tool = plain if model is None else extend_tool(plain, schema, model)
@@ -144,13 +144,13 @@ class Registrations:
         self._known[added.name] = registered
 
     def of_tool(self, tool: Tool) -> RegisteredToolFunction | None:
-        """What was registered here as this tool."""
+        """The registered function of this tool, or None."""
         known = self._known.get(tool.name)
         here = known is not None and known.link is not None and known.link.tool is tool
         return known if here else None
 
     def registered(self, tool: Tool) -> RegisteredToolFunction:
-        """What was registered here, or for a tool that came another way what it says itself."""
+        """The registered function, or one made from a tool that was added in another way."""
         known = self.of_tool(tool)
         if known is not None:
             return known
@@ -163,7 +163,7 @@ class Registrations:
         return shown
 
     def need_group(self, name: str) -> None:
-        """See that a group is there; the one of subagents is made when it is first needed."""
+        """Check that a group exists; the group of subagents is created on first use."""
         if not isinstance(name, str):
             raise TypeError("the name of a group must be a string")
         if name not in self._toolbox.groups:
@@ -216,7 +216,7 @@ class Registrations:
         self.put(registered, plain, given, link.refresh, model)
 
     def _refresh(self, changed: str | None) -> None:
-        """Describe anew what depends on the groups, after they have changed."""
+        """Describe the tools that depend on the groups again, after the groups have changed."""
         for registered in tuple(self._known.values()) if changed is None else ():
             link = registered.link
             if (

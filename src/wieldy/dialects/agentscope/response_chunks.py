@@ -22,7 +22,7 @@ Explain = Callable[[str, CallError], str]
 
 
 class ResponseStream:
-    """An async iterator of responses that may also be awaited, which gives itself."""
+    """An async iterator of responses; awaiting it returns the iterator itself."""
 
     __slots__ = ("_responses",)
 
@@ -45,9 +45,9 @@ class ResponseStream:
 
 
 class OneResponse(ResponseStream):
-    """The same for a function that gives one response: it is called when that is asked for.
+    """A response stream for a function with one response, which is called when it is read.
 
-    `remote` is for a tool of an MCP server, whose blocks are one response together.
+    `remote` is for a tool of an MCP server, whose blocks form one response.
     """
 
     __slots__ = ("_alter", "_call", "_explain", "_remote", "_run")
@@ -100,8 +100,8 @@ async def stream_responses(
 ) -> AsyncGenerator[ToolResponse, None]:
     """The responses of a call, altered one by one.
 
-    The task that reads them may be cancelled; AgentScope promises that this shows as
-    a last response instead of an exception, so here the cancellation ends.
+    If the reading task is cancelled, AgentScope promises a last response instead of an
+    exception, so the cancellation is caught here.
     """
     reading = _Reading(explain)
     task = current_task()
@@ -127,7 +127,7 @@ async def stream_responses(
 
 
 async def altered(response: ToolResponse, alter: Alter | None) -> ToolResponse:
-    """The response as postprocessing wants it."""
+    """The response after postprocessing."""
     if alter is None:
         return response
     changed = alter(response)
@@ -137,7 +137,7 @@ async def altered(response: ToolResponse, alter: Alter | None) -> ToolResponse:
 
 
 def interrupted_response(last: ToolResponse | None) -> ToolResponse:
-    """The last response of a call that was stopped: what there was, and that it was."""
+    """The last response of an interrupted call: its content so far, and a note."""
     said = text_block(INTERRUPTED)
     if last is None:
         return ToolResponse([said], stream=True, is_interrupted=True)
@@ -163,7 +163,7 @@ class _Reading(Accumulated):
         return self.add(item)
 
     def end(self, outcome: Outcome) -> Any:
-        """The response that a call ends with; None where all was given before."""
+        """The last response of a call; None if everything has been returned before."""
         error = outcome.error
         if outcome.status is Status.INTERRUPTED:
             return interrupted_response(self.last)
@@ -181,7 +181,7 @@ class _Reading(Accumulated):
         return text_response(self._explain(outcome.call.tool, error))
 
     def _returned(self, outcome: Outcome) -> Any:
-        """What a call returned beside what it has shown on the way."""
+        """The return value of a call, besides the output that it has streamed."""
         if self._remote and is_raw_result(outcome.value):
             return outcome.value
         rest = outcome.content[self._read :]

@@ -13,7 +13,7 @@ from .message_blocks import Content, read_content, show_block, text_block
 
 
 def _timestamp() -> str:
-    """Now, to the millisecond, with something that makes it unlike any other."""
+    """The current time in milliseconds, with a suffix that makes it unique."""
     return f"{datetime.now().isoformat(' ', 'milliseconds')}_{urandom(3).hex()}"
 
 
@@ -48,7 +48,7 @@ class Chunk(RepeatingText):
     def __init__(
         self, response: ToolResponse, before: "Chunk | None", others: int, following: int
     ) -> None:
-        # Its tool may go on changing what it has yielded, and the reader is behind.
+        # The tool may change a response after yielding it, before it has been read.
         content: list[Any] = [dict(item) for item in response.content]
         self.response = replace(response, content=content)
         self.others = others
@@ -107,7 +107,7 @@ class Accumulated:
         return made
 
     def with_rest(self, rest: Sequence[Block], metadata: Any = None) -> ToolResponse:
-        """The last response, with what a call has given beside what was added here."""
+        """The last response, with the rest of the call's result."""
         chunk = next((block for block in reversed(rest) if isinstance(block, Chunk)), None)
         if chunk is not None:
             return chunk.response

@@ -44,7 +44,7 @@ class Toolkit:
 
     @property
     def tools(self) -> dict[str, RegisteredToolFunction]:
-        """Name to what is known of the function, in active groups or not."""
+        """The registered functions by name, in active groups or not."""
         found = self.toolbox.all_tools()
         return ReadOnlyDict({tool.name: self._known.registered(tool) for tool in found})
 
@@ -98,7 +98,7 @@ class Toolkit:
         if isinstance(original, MCPToolFunction):
             registered.source, registered.mcp_name = "mcp_server", original.mcp_name
         if self._is_own(original, *self._task_tools) and self.toolbox.tools_of(original):
-            # It came by itself with a function that runs in the background.
+            # This function was added automatically with a background function.
             namesake_strategy = "override"
         chooses = self._is_own(original, self.reset_equipped_tools)
         refresh = self._with_choice if chooses else None
@@ -108,7 +108,7 @@ class Toolkit:
             self._offer_tasks()
 
     def remove_tool_function(self, tool_name: str, allow_not_exist: bool = True) -> None:
-        """Take a function out; one that is not here is no error unless it should be one."""
+        """Remove a function; a missing one raises only if `allow_not_exist` is false."""
         if self.toolbox.find_tool(tool_name) is not None:
             self.toolbox.remove(tool_name)
         elif not allow_not_exist:
@@ -274,7 +274,7 @@ class Toolkit:
         if not active:
             return text_response("All groups of tools are switched off now.")
         said = f"These groups of tools are switched on now: {', '.join(active)}."
-        # The two texts never had the same heading, and both are looked for.
+        # AgentScope uses two different headings in these texts, and programs rely on both.
         notes = self._notes("## About {} Tools")
         if notes:
             said = f"{said}\nFollow these notes when you use them:\n<notes>{notes}</notes>"
@@ -364,7 +364,7 @@ class Toolkit:
         return any(is_same_function(func, method) for method in methods)
 
     def _explain(self, name: str, error: CallError) -> str:
-        """What went wrong with a call, in the words that this toolkit's users look for."""
+        """The error of a call, in the wording of AgentScope."""
         if isinstance(error, ToolFailed) and not error.redacted:
             return f"Error: {error.original}"
         if not isinstance(error, ToolNotFound):

@@ -13,7 +13,7 @@ from wieldy.toolbox import Toolbox, own_box
 from .tool import BaseTool, ToolParameter, ToolResult
 
 if TYPE_CHECKING:
-    # The database library behind it is heavy; it is loaded by the first manager.
+    # The database library is slow to import, so the first manager loads it.
     from wieldy.store.artifacts.artifacts import Artifacts
 
 
@@ -57,7 +57,7 @@ class ArtifactManager:
         _sessions.set({**_sessions.get({}), self._number: session_id})
 
     async def close(self) -> None:
-        """Let go of the database, if it is the manager's own."""
+        """Close the database, if it belongs to the manager."""
         if self._own is not None:
             await self._own.close()
         if self._folder is not None:
@@ -69,7 +69,7 @@ class ArtifactManager:
 
 
 class _ArtifactTool(BaseTool):
-    """A tool over a manager; what can't be done is a result."""
+    """A tool that uses a manager; an error becomes an unsuccessful result."""
 
     called: str
     says: str

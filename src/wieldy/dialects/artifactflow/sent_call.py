@@ -1,4 +1,4 @@
-"""What a toolkit knows of a call that it has sent into the engine."""
+"""The state of a call that a toolkit has passed to the engine."""
 
 import asyncio
 import inspect
@@ -15,15 +15,15 @@ Callback = Callable[[str, dict[str, Any]], Any]
 
 
 class SentCall:
-    """One call under way: who hears of it, and the result as the tool gave it.
+    """A running call: its listeners, and the result that the tool returned.
 
-    `own` is the toolkit's tool object. It runs, also where another toolkit has put its
-    own object of the same name into the toolbox meanwhile.
+    `own` is the toolkit's tool object. This object runs, even if another toolkit has put an
+    object with the same name into the toolbox in the meantime.
     """
 
-    # Made for every call: most of it is seldom set.
+    # Class attributes as defaults, because an instance is made for every call.
     started = False
-    # Calls that the tool makes while it runs are not this errand's.
+    # Calls that the tool makes while it runs don't belong to this call.
     running = False
     result: "ToolResult | None" = None
     _told = False
@@ -43,7 +43,7 @@ class SentCall:
         self._granted = granted
 
     async def start(self) -> None:
-        """Say, once, that the tool runs now, and that somebody had allowed it."""
+        """Report once that the tool runs now, and that it was approved if it had to be."""
         if self._told:
             return
         self.started = self._told = True
@@ -60,7 +60,7 @@ class SentCall:
                 if inspect.isawaitable(heard):
                     await heard
             except Exception:
-                # A listener is other people's code and can't stop a tool.
+                # A listener is the user's code and must not stop a tool.
                 _log.exception("A listener failed on %s of %s", event, self.tool)
             except asyncio.CancelledError:
                 if _is_cancelled():
@@ -69,7 +69,7 @@ class SentCall:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody asked the running task to stop."""
+    """Whether the running task has been cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

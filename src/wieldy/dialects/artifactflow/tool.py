@@ -36,7 +36,7 @@ _TYPES = {
 
 
 class ToolPermission(Enum):
-    """Whether a tool runs by itself or after a person agreed."""
+    """Whether a tool runs at once or needs a person's approval."""
 
     AUTO = "auto"
     CONFIRM = "confirm"
@@ -99,7 +99,7 @@ class BaseTool(ABC):
         """What the tool takes."""
 
     if TYPE_CHECKING:
-        # Type checkers let a tool name its own parameters only where these may be any.
+        # With `Any` parameters, type checkers allow a subclass to name its own.
         @abstractmethod
         async def execute(self, *args: Any, **params: Any) -> ToolResult: ...
     else:
@@ -132,11 +132,11 @@ class BaseTool(ABC):
         try:
             return as_result(await _awaited(self.execute(**accepted)))
         except Exception as error:
-            # The document promises a result, whatever the tool raises.
+            # ArtifactFlow promises a result, whatever the tool raises.
             return ToolResult(False, error=f"Tool execution failed: {error}")
 
     async def _checked(self, **params: Any) -> Any:
-        """Execute with what was left out filled in; types are checked already."""
+        """Execute with defaults filled in; the types have been checked."""
         filled = self._with_defaults(params)
         wrong = self.validate_params(filled)
         if wrong is not None:
@@ -175,7 +175,7 @@ class BaseTool(ABC):
         """What the engine calls, with parameters that it has checked."""
         kind = type(self)
         if kind.__call__ is not BaseTool.__call__:
-            # One that is called in a way of its own is called that way here too.
+            # A tool that overrides `__call__` is called through it.
             return self.__call__
         if self._defaults or kind.validate_params is not BaseTool.validate_params:
             return self._checked
@@ -202,7 +202,7 @@ def engine_tool(tool: BaseTool) -> Tool:
                 if errand.callbacks:
                     await errand.start()
                 given = (errand.own or registered).body(**params)
-                # What it nearly always is needs no further look.
+                # Almost always a plain coroutine, for which the fast check is enough.
                 given = await given if type(given) is CoroutineType else await _awaited(given)
                 result = given if type(given) is ToolResult else as_result(given)
                 errand.result = result
@@ -227,10 +227,10 @@ def engine_tool(tool: BaseTool) -> Tool:
 
 
 def renewed_tool(known: Tool | None, tool: BaseTool) -> Tool | None:
-    """The engine's tool where this one is new or has changed since; None if it is as it was.
+    """The engine's tool if this one is new or has changed; None if it has not changed.
 
-    What was set on the engine's tool by others (tags, a group, a stricter permission)
-    stays, unless the tool itself now says something else.
+    Tags, a group or a stricter permission that others have set on the engine's tool are kept,
+    unless the tool itself now declares something else.
     """
     facts = {} if known is None else known.function.__dict__
     if known is None or facts.get("base_tool") is not tool:

@@ -33,7 +33,7 @@ class AgentToolkit:
         self.toolbox = own_box() if toolbox is None else toolbox
         self._view = self.toolbox.view(agent=agent_name)
         self._callbacks: list[Callback] = []
-        # What the toolbox was told of each tool, and what it had made of that.
+        # How each tool was registered with the toolbox, and the resulting tool.
         self._told: dict[str, tuple[Tool | None, BaseTool, ToolPermission, str]] = {}
 
     def add_tool(self, tool: BaseTool) -> None:
@@ -61,7 +61,7 @@ class AgentToolkit:
         return callback
 
     async def execute_tool(self, name: str, params: Mapping[str, Any] | None = None) -> ToolResult:
-        """Run a tool, or ask first: then the result names the call that waits."""
+        """Run a tool. If it needs confirmation, the result names the waiting call."""
         tool = self.tools.get(name)
         if tool is None:
             missing = f"Tool '{name}' not available in {self.agent_name}'s toolkit"
@@ -88,7 +88,7 @@ class AgentToolkit:
         return result
 
     async def resume(self, call_id: str, answer: Mapping[str, Any] | None) -> ToolResult:
-        """Go on with a call that waits, as a person answered: `{"approved": True}`, or not."""
+        """Continue a waiting call with a person's answer, such as `{"approved": True}`."""
         told = answer if isinstance(answer, Mapping) else {}
         by = told.get("by")
         parked = next((p for p in await self.toolbox.pending() if p.id == call_id), None)
@@ -120,7 +120,7 @@ class AgentToolkit:
         return result
 
     async def _ask_again(self, parked: Parked) -> ToolResult:
-        """Make the call anew of a tool that has changed: what was agreed to is not what it does."""
+        """Make a new call of a tool that has changed, because the approval was for the old one."""
         reason = "the tool has changed since; the call is asked about again"
         await self.toolbox.deny(parked.id, reason=reason)
         return await self.execute_tool(parked.tool, parked.arguments)
@@ -144,7 +144,7 @@ class AgentToolkit:
         )
 
     def _register(self, tool: BaseTool) -> Tool | None:
-        """Put the tool into the toolbox as it is now; it, or its name's owner, may have changed."""
+        """Add the current version of the tool to the toolbox, if it or its name has changed."""
         if isinstance(tool, BoxTool):
             return self.toolbox.get(tool.name)
         changed = renewed_tool(self.toolbox.find_tool(tool.name), tool)
@@ -156,7 +156,7 @@ class AgentToolkit:
 
 
 class BoxTool(BaseTool):
-    """A tool that came into the toolbox another way."""
+    """A tool that was added to the toolbox in another way."""
 
     def __init__(self, tool: Tool, toolbox: Toolbox) -> None:
         asks = tool.permission is Permission.CONFIRM
@@ -186,7 +186,7 @@ class BoxTool(BaseTool):
 
 
 async def _completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> None:
-    """Tell that a call has ended, unless it was refused and never began."""
+    """Report the end of a call, unless it was refused and never started."""
     if not errand.started and outcome.status is not Status.DENIED:
         await errand.start()
     if errand.started and errand.callbacks:
@@ -198,7 +198,7 @@ async def _completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> 
 def _result(
     outcome: Outcome, tool: BaseTool | None = None, own: ToolResult | None = None
 ) -> ToolResult:
-    """An outcome in the words of the document, or the tool's own result where it is the same."""
+    """An outcome as ArtifactFlow's result, or the tool's own result if it has one."""
     if outcome.status is Status.OK:
         if own is not None and own.data is outcome.value:
             return own

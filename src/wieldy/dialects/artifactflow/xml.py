@@ -23,7 +23,7 @@ class ToolCall:
 
 
 class ReadParams(dict[str, Any]):
-    """Parameters as they were read, which know the text that they were read from."""
+    """Parameters that remember the text from which they were read."""
 
     def __init__(self, params: Mapping[str, Any], raw_text: str) -> None:
         super().__init__(params)
@@ -35,10 +35,10 @@ class ReadParams(dict[str, Any]):
         return copy.copy(self)
 
     def typed_for(self, tool: Tool) -> dict[str, Any]:
-        """The parameters with the types that a tool declares; what was changed since stays.
+        """The parameters with the types that a tool declares; changed parameters are kept.
 
-        Text such as `3.10` is read as a number as long as nobody knows that it is meant
-        as text, and the number does not tell how it was written.
+        Without a declared type, text such as `3.10` is read as a number, which does not tell
+        how it was written.
         """
         calls = TextCallParser("xml", [tool]).parse(self.raw_text)
         typed = next((_params(call.arguments) for call in calls if call.tool == tool.name), {})

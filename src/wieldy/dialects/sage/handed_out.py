@@ -1,7 +1,7 @@
-"""Generators that go to whoever called through a registry, as they are.
+"""Return generators unchanged to callers of a registry.
 
-The engine runs a generator to its end, and a caller of the toolbox gets what it gave.
-SAGE's users get the generator and run it themselves.
+The engine runs a generator to its end and returns the yielded values. SAGE's registry returns
+the generator itself, and its caller runs it.
 """
 
 from contextvars import ContextVar, Token
@@ -16,7 +16,7 @@ _caller: ContextVar[Run | None] = ContextVar("wieldy_sage_caller")
 
 
 class _HandedOut:
-    """A generator that the engine leaves alone."""
+    """A wrapper that hides a generator from the engine."""
 
     __slots__ = ("generator",)
 
@@ -28,7 +28,7 @@ class _HandedOut:
 
 
 def expect_generator() -> "Token[Run | None]":
-    """Let the call that is made next give its generator away, until the token is given back."""
+    """Let the next call return its generator, until the token is passed to `forget_generator`."""
     return _caller.set(call_around())
 
 
@@ -38,11 +38,11 @@ def forget_generator(token: "Token[Run | None]") -> None:
 
 
 def put_in(value: Any) -> Any:
-    """What a tool gave, on its way through the engine."""
+    """A tool's return value, wrapped for the engine if it is a generator."""
     if type(value) in FINAL or not _is_generator(value):
         return value
     run = current_run.get()
-    # A call that the tool itself makes at the toolbox is not the registry's.
+    # A call that the tool itself makes through the toolbox does not come from the registry.
     if run is None or _caller.get(run) is not run.parent:
         return value
     return _HandedOut(value)
@@ -53,7 +53,7 @@ def _is_generator(value: Any) -> bool:
 
 
 def taken_out(value: Any) -> Any:
-    """The same for the registry's caller."""
+    """The value for the registry's caller, without the wrapper."""
     return value.generator if type(value) is _HandedOut else value
 
 

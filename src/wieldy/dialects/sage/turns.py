@@ -1,4 +1,4 @@
-"""Let so many calls through at once, let so many wait, and turn the rest away."""
+"""Limit how many calls run at once and how many wait, and refuse the others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,7 @@ from .handed_out import call_around
 
 
 class Turns:
-    """A queue that blocking and awaiting callers stand in together, in the order they came."""
+    """A queue for blocking and async callers, in the order in which they arrive."""
 
     def __init__(self, most: int | None, longest: int | None) -> None:
         if most is not None and most < 1:
@@ -24,8 +24,8 @@ class Turns:
 
     @property
     def free(self) -> bool:
-        """Whether the caller need not stand in a queue."""
-        # A call made inside a call would wait for itself.
+        """Whether the caller does not have to wait."""
+        # A call inside another call must not wait for the turn that the outer call holds.
         return self._slots is None or call_around() is not None
 
     @contextmanager

@@ -1,7 +1,7 @@
-"""Arguments that are no dict with text for keys, on their way through the engine.
+"""Pass arguments that are not a dict with string keys through the engine.
 
-SAGE hands a tool whatever it was given. The engine's calls have named arguments, which
-rules look at and a store keeps. What has no name goes beside those that have one.
+SAGE passes any value to a tool. The engine's calls have named arguments, which rules match and
+a store keeps. Values without a name are packed under a separate key.
 """
 
 from collections.abc import Mapping
