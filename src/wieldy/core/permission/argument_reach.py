@@ -1,8 +1,8 @@
-"""Find what a rule's argument name means: through models, mappings and lists, by any of its names.
+"""Find the values that a rule's argument name means, in models, mappings and lists.
 
 A name such as `filter.path` may be one argument, or a part of another one, and a model's
-field may be sent under several names. Whatever a name can mean is found: a rule that
-restricts matches by any of it, one that allows by all of it.
+field may be sent under several names. All values that a name can mean are found: a rule that
+restricts matches if any of them does, a rule that allows only if all of them do.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ LISTS = (list, tuple, set, frozenset, deque)
 UNREADABLE: Any = object()
 _MISSING: Any = object()
 
-# For each class, and for dicts under None: a name that a field is sent under -> the fields.
+# For each class, and for dicts under None, the fields by the names under which they are sent.
 Aliases = Mapping[type | None, Mapping[str, Sequence[str]]]
 
 
 class ArgumentNames:
-    """The names under which rules may speak of one tool's arguments.
+    """The names by which rules may refer to one tool's arguments.
 
     `own` has the function's names of arguments that the model sees under others.
     """
@@ -38,7 +38,7 @@ class ArgumentNames:
     def fields(self, kind: type, name: str) -> Iterator[str]:
         """The fields of a class, or of any dict, that are sent under this name."""
         if self._aliases is None:
-            # Most rules never look into an argument.
+            # Read only when needed, because most rules never look into an argument.
             self._aliases = self._read()
         for each in (None,) if issubclass(kind, Mapping) else kind.__mro__:
             yield from self._aliases.get(each, {}).get(name, ())
@@ -79,7 +79,7 @@ def _is_root(here: Any) -> bool:
 
 
 def _entry(here: Mapping[Any, Any], name: str) -> Any:
-    """What a mapping has under a name; other keys than text are known by their text."""
+    """The value of a mapping under a name; a key that is not text is compared by its text."""
     found = here.get(name, _MISSING)
     if found is _MISSING and any(type(key) is not str for key in here):
         texts = {str(key.value if isinstance(key, Enum) else key): key for key in here}
@@ -90,12 +90,12 @@ def _entry(here: Mapping[Any, Any], name: str) -> Any:
 def _attribute(here: Any, name: str) -> Any:
     extra = getattr(here, "__pydantic_extra__", None)
     if isinstance(extra, Mapping) and name in extra:
-        # A field that nobody declared may be called like a method.
+        # An undeclared field may have the name of a method.
         return extra[name]
     try:
         found = getattr(here, name, _MISSING)
     except Exception:
-        # Other people's attributes may do anything.
+        # Reading an attribute may run other people's code.
         return UNREADABLE
     return found if name in _fields(here) or not callable(found) else _MISSING
 
@@ -120,5 +120,5 @@ def _leaves(value: Any) -> Iterator[Any]:
         extra = getattr(value, "__pydantic_extra__", None) or {}
         yield from _leaves([*(getattr(value, name) for name in _fields(value)), extra])
     else:
-        # An iterator can be read only once, and not by us.
+        # An iterator can be read only once, and the function needs it.
         yield UNREADABLE if hasattr(value, "__next__") else value

@@ -1,7 +1,7 @@
-"""Compare what a function would get with what a rule says about it.
+"""Compare the arguments that a function would get with the conditions of a rule.
 
-Every matcher is asked about each reading of an argument, and told whether the
-rule restricts: then what can't be read counts as a match, otherwise it does not.
+Every matcher gets each reading of an argument, and whether the rule restricts. A value that
+can't be read matches a rule that restricts, and does not match a rule that allows.
 """
 
 import fnmatch
@@ -27,13 +27,13 @@ _OPAQUE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def reading_matches(match: Match, value: Any, restricts: bool) -> bool:
-    """Whether one reading matches; what fails or can't be read never opens a door."""
+    """Whether one reading matches; an error never permits a call."""
     if value is UNREADABLE:
         return restricts
     try:
         return bool(match(value, restricts))
     except Exception:
-        # Other people's matcher, or a value that can't be compared.
+        # The matcher is other people's code, or the value can't be compared.
         return restricts
 
 
@@ -73,7 +73,7 @@ def _glob_matcher(pattern: str) -> Match:
         text = value if type(value) is str else _text(value)
         if text is None or match(text):
             return text is not None
-        # Most texts have nothing of a URL, and then this is all.
+        # Most texts are not URLs, and need no further comparison.
         if not restricts or not (":" in text or "/" in text or "\\" in text):
             return False
         return any(match(each) for each in plain_texts(text)) or (
@@ -122,7 +122,7 @@ def _path_matcher(pattern: str) -> Match:
         text = _text(value)
         if text is None or restricts:
             return text is not None and restricts_path(text)
-        # A pattern that is none for URLs does not let one pass as a path.
+        # A pattern for paths must not allow a URL that looks like a path.
         return wanted.holds(text, False) and (opaque or not looks_like_url(text))
 
     return matches

@@ -1,4 +1,4 @@
-"""Where people decide on parked calls."""
+"""Approve, answer, deny and expire parked calls."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ from .permits import decision_on
 
 
 class Desk:
-    """Approve, deny and expire: a compare-and-set first, the call itself after it."""
+    """Decides on parked calls: each decision is a compare-and-set, and the call runs after it."""
 
     def __init__(self, engine: Engine, registry: Registry, approvals: Approvals) -> None:
         self._engine = engine
@@ -42,7 +42,7 @@ class Desk:
         waiting = await self._approvals.pending(agent, session)
         for parked in waiting:
             if parked.expired():
-                # It has expired, whether or not that can be written now.
+                # The call has expired, even if that can't be written now.
                 with suppress(StoreUnavailable):
                     await self.expire(parked)
         return [parked for parked in waiting if not parked.expired()]
@@ -54,7 +54,7 @@ class Desk:
         arguments: Mapping[str, Any] | str | None = None,
         extras: Extras | None = None,
     ) -> Outcome:
-        """Let a parked call run, as it is or with edited arguments, and give its outcome."""
+        """Run a parked call, as it is or with edited arguments, and return its outcome."""
         arguments = private_copy(arguments)
         parked = await self._current(call_id)
         if parked.requests is not None:
@@ -70,7 +70,7 @@ class Desk:
         held = call.decision
         assert held is not None
         if edited is not None and held.at != decision.at and held.arguments_digest != agreed:
-            # It was approved before, with other arguments than these.
+            # The call was approved before, with other arguments.
             raise AlreadyDecided(call_id, "approved", held.by)
         return await self._resume(call, parked, repairs, extras or Extras())
 
@@ -81,7 +81,7 @@ class Desk:
         by: str | None = None,
         extras: Extras | None = None,
     ) -> Outcome:
-        """Run a call again whose tool asked for input, with the answers, and give its outcome."""
+        """Run a call again whose tool asked for input, with the answers, and return its outcome."""
         parked = await self._current(call_id)
         if parked.requests is None:
             raise ValueError(f"call {call_id} asks for a decision, not for answers")
@@ -99,12 +99,12 @@ class Desk:
         return await self._refuse(parked, by, reason or "a person said no", {})
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a call that was parked stands; a call that is running now is waited for."""
+        """How a call that was parked stands; waits if the call is running."""
         await self._current(call_id)
         return await self._approvals.outcome(call_id)
 
     async def wait(self, call_id: str, seconds: float | None) -> Outcome:
-        """The end of a parked call, decided wherever; its receipt if that takes too long."""
+        """Wait for the end of a parked call; returns its receipt if that takes too long."""
         end = None if seconds is None else time.monotonic() + seconds
         parked = await self._approvals.find(call_id)
         receipt = receipt_of(parked)
@@ -120,7 +120,7 @@ class Desk:
                 ended = await self.run_approved(parked)
             if "input" not in ended.metadata:
                 return ended
-            # It ran, and asks for something more.
+            # The call ran, and its tool asks for more input.
             receipt, parked = ended, await self._approvals.find(parked.id)
         return receipt
 
@@ -129,12 +129,12 @@ class Desk:
         with suppress(CallNotFound):
             parked = await self._approvals.find(overdue.id)
             if parked.expires_at != overdue.expires_at:
-                # It was decided and has asked anew, with time of its own.
+                # The call was decided and asked again, with a new time limit.
                 return
             try:
                 await self._refuse(parked, None, "nobody decided in time", {"expired": True})
             except AlreadyDecided:
-                # Approved, and nobody with the tool came to run it.
+                # The call was approved, but no process with its tool ran it in time.
                 outcome = _refused(parked.call, "nobody ran it in time", {"expired": True})
                 if await self._approvals.abandon(outcome):
                     await self._engine.report(outcome)
@@ -159,16 +159,16 @@ class Desk:
         return self._registry.find_unchanged(parked.tool, parked.fingerprint) is not None
 
     async def run_approved(self, parked: Parked) -> Outcome:
-        """Run a call that somebody approved, or give what became of it meanwhile.
+        """Run an approved call, or return what became of it meanwhile.
 
-        This is the one road of an approved call, whoever finds it: the approver, a caller
-        who waits, a server, or a process that recovers what another left.
+        Every approved call takes this one road, whether the approver finds it, a waiting caller, a
+        server, or a process that recovers the calls of another.
         """
         decision = decision_on(parked, True, parked.digest, None)
         try:
             call = await self._approvals.approve(parked, decision, None, True)
         except AlreadyDecided:
-            # Somebody else ran it, and it asks anew.
+            # Another process ran the call, and its tool asked again.
             return receipt_of(await self._approvals.find(parked.id))
         return await self._resume(call, parked, parked.repairs, Extras())
 
@@ -179,7 +179,7 @@ class Desk:
         if not self._has_tool(parked):
             reason = "approved, but the tool is not here as it was when the call was parked"
             if parked.covered is not None and call.arguments == parked.call.arguments:
-                # It runs elsewhere: who decides has no use for its secrets.
+                # The call runs elsewhere, and the person who decides must not see its secrets.
                 call = call.replace(arguments=parked.covered)
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
         if not await self._approvals.claim(call.id):
@@ -216,7 +216,7 @@ def _refused(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
 
 
 def _patience(parked: Parked, end: float | None) -> float | None:
-    """Seconds until somebody should look again: the caller's own limit, or the call's."""
+    """Seconds until the next look: the caller's own limit, or the time that the call has left."""
     limits = [] if end is None else [end - time.monotonic()]
     if parked.expires_at is not None and not parked.expired():
         limits.append(parked.expires_at - time.time())

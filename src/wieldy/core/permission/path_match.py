@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 Step = Callable[[str], object]
 
-# Whoever escapes a text more often than this wants it not to be read.
+# A text that is escaped more often than this is meant to deceive.
 _MOST_ESCAPES = 5
 _WILDCARDS = re.compile(r"[*?[]")
 _ESCAPES = re.compile(r"(?:%[0-9a-fA-F]{2})+")
@@ -24,7 +24,7 @@ _END_OF_PATH = re.compile(r"[?#]")
 
 
 class StepPattern:
-    """What the steps of a path must be: `*` stays within one step, `**` crosses them.
+    """A pattern for the steps of a path: `*` stays within one step, `**` crosses steps.
 
     A rule that restricts `a/**` restricts `a` itself as well.
     """
@@ -37,7 +37,7 @@ class StepPattern:
         self._at_or_below = [*self._below, *folders]
 
     def holds(self, paths: Iterable[Sequence[str]], restricts: bool) -> bool:
-        """Whether any of these readings of a path fits, or all, for a rule that allows."""
+        """Whether any of these readings of a path fits; for a rule that allows, all of them."""
         if restricts:
             return any(_leads(steps, path) for path in paths for steps in self._at_or_below)
         return all(any(_leads(steps, path) for steps in self._below) for path in paths)
@@ -71,7 +71,7 @@ class PathPattern:
 
 
 def path_spellings(path: str, restricts: bool) -> set[str]:
-    """The path as it is, and with escapes undone and backslashes turned, however often.
+    """The path as it is, and each form with escapes undone and backslashes turned.
 
     Raises `ValueError` if there is no end to the escapes.
     """
@@ -87,16 +87,16 @@ def path_spellings(path: str, restricts: bool) -> set[str]:
     else:
         raise ValueError("it is escaped too often to be read")
     forms |= {form.replace("\\", "/") for form in forms}
-    # Some servers take what follows a semicolon for no part of a step's name.
+    # Some servers ignore what follows a semicolon in a step.
     dropped = _PARAMETERS if restricts else _DOTS_WITH_PARAMETERS
     kept = "" if restricts else r"\1\2"
     return forms | {dropped.sub(kept, form) for form in forms}
 
 
 def resolve_steps(path: str) -> list[list[str]]:
-    """The steps of a URL's path without dots: as the standard has it, and as if on a disk.
+    """The steps of a URL's path with dots resolved, by the URL standard and by a file system.
 
-    They differ where a step is empty: the standard counts it, a disk does not.
+    The two differ for empty steps: the standard counts them, a file system does not.
     """
     given = path.removeprefix("/").split("/")
     standard: list[str] = []
@@ -130,7 +130,7 @@ def _any_depth(step: str) -> bool:
 
 
 def _compile_steps(steps: Sequence[str]) -> list[Step]:
-    """What each step of a path must be. A `**` at the end stands for at least one step."""
+    """Compile the steps of a pattern. A `**` at the end stands for at least one step."""
     last = ["*"] if steps[-1:] == ["**"] else []
     return [
         _any_depth if step == "**" else re.compile(fnmatch.translate(step)).match

@@ -26,13 +26,13 @@ from .path_match import PathPattern, StepPattern, path_spellings, resolve_steps,
 
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 _WEB = frozenset(_PORTS)
-# Of one letter it would be a drive.
+# A scheme of one letter would be a drive letter.
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):")
 _PATTERN_SCHEME = re.compile(
     r"([a-zA-Z*?\[][a-zA-Z0-9+.*?!\[\]-]*)://|(https?|wss?|ftp|file):", re.I
 )
 _AUTHORITY = re.compile(r"(?P<host>\[[^\]]*:[^\]]*\]|[^:]*)(?::(?P<port>[0-9]*|\*))?")
-# What two readers can't take for different names.
+# Characters that every reader of a host treats alike.
 _PLAIN_HOST = re.compile(r"(?!.*\.\.)[a-z0-9_][a-z0-9_.-]{0,252}|[0-9a-f:]*:[0-9a-f:.]*|")
 _ROOTED = re.compile(_SCHEME.pattern + "/")
 _ESCAPED_DOT = re.compile("%2e", re.I)
@@ -51,7 +51,7 @@ class _Reading(NamedTuple):
 
     @property
     def plain_host(self) -> str | None:
-        """The host in its one form, or None if it is not plain which one is meant."""
+        """The host in its normal form, or None if it can be read in two ways."""
         if self.scheme == "file" and self.host == "localhost":
             return ""
         plain = _canonical_host(self.host.removesuffix("."))
@@ -118,7 +118,7 @@ class UrlPattern:
         )
 
     def _leads_on(self, reading: _Reading) -> bool:
-        """Whether a rule that allows agrees with path and query, by every spelling."""
+        """Whether a rule that allows matches path and query, in every spelling."""
         if reading.userinfo or (reading.path and not reading.path.startswith("/")):
             return False
         paths = _path_readings(reading.path, restricts=False)
@@ -128,14 +128,14 @@ class UrlPattern:
         return there and (self._query is None or self._query.allows(reading.query))
 
     def _unreadable(self, text: str) -> bool:
-        """Whether this is a URL of a scheme that is meant, and its host can't be known."""
+        """Whether the URL has the rule's scheme and a host that can't be read."""
         found = _SCHEME.match(text)
         if found is None or text[found.end() :][:1] != "/" or not self._means(found[1].lower()):
             return False
         return _read_whatwg(text) is None
 
     def _reaches(self, reading: _Reading) -> bool:
-        """Whether a rule that restricts means this reading."""
+        """Whether a rule that restricts matches this reading."""
         schemes = {reading.scheme, *reading.scheme.split("+")}
         return (
             any(self._means(scheme) for scheme in schemes)
@@ -154,7 +154,7 @@ class UrlPattern:
         return fnmatch.fnmatchcase(scheme, self._scheme)
 
     def _with_scheme(self, texts: Iterable[str]) -> Iterator[str]:
-        """What texts without a scheme stand for, where a tool puts the usual one before them."""
+        """The URLs that a text without a scheme may mean, if a tool adds the usual scheme."""
         usual = "https" if _wild(self._scheme) else self._scheme
         for text in texts:
             if text.startswith("//"):
@@ -173,7 +173,7 @@ class _HostPattern:
         self._names = _host_names(host) if literal else set()
         labels = (each if _wild(each) else _canonical_host(each) for each in host.split("."))
         self._match = None if literal else re.compile(fnmatch.translate(".".join(labels).lower()))
-        # Only wildcards: it says nothing about the host.
+        # A pattern of wildcards alone matches every host.
         self.wild = not host.strip("*?.")
 
     @classmethod
@@ -235,7 +235,7 @@ def looks_like_url(text: str) -> bool:
 
 
 def names_host(text: str) -> bool:
-    """Whether a text says itself that it begins with a host, or a scheme."""
+    """Whether a text clearly begins with a host or a scheme."""
     slashes = "/" in text or "\\" in text
     return looks_like_url(text) or (slashes and next(unwrapped(text)).startswith("//"))
 
@@ -265,9 +265,9 @@ def plain_texts(text: str) -> Iterator[str]:
 
 
 def unwrapped(text: str) -> Iterator[str]:
-    """A text without what can't be seen and what wraps it, its backslashes turned.
+    """A text without invisible characters and wrappers, and with its backslashes turned.
 
-    `URL:`, `view-source:`, `jar:` and the like stand before a URL that is meant.
+    Wrappers are prefixes of a URL such as `URL:`, `view-source:` and `jar:`.
     """
     text = _UNSEEN.sub("", text).strip().strip("<>").strip().replace("\\", "/")
     yield text
@@ -309,7 +309,7 @@ def _read_split(text: str) -> _Reading | None:
 
 
 def _path_readings(path: str, restricts: bool) -> list[list[str]]:
-    """The steps of a path: unescaped after it was split, as servers should, and before."""
+    """The steps of a path, unescaped after splitting, as servers should do, and before it."""
     split_first = resolve_steps(_ESCAPED_DOT.sub(".", path))
     unescaped = [[unquote(step) for step in steps] for steps in split_first]
     others = path_spellings(path, restricts) - {path}
@@ -355,7 +355,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def _embedded_address(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address | None,
 ) -> ipaddress.IPv4Address | None:
-    """The older address that a newer one leads to."""
+    """The IPv4 address that an IPv6 address contains."""
     if not isinstance(address, ipaddress.IPv6Address):
         return None
     if address in _TRANSLATED:
