@@ -38,6 +38,7 @@ from wieldy.core.errors import (
     ToolNotFound,
     WieldyError,
 )
+from wieldy.core.group_tool import add_group_tool
 from wieldy.core.limits.limits import Limits
 from wieldy.core.model_errors import (
     ContextTooLong,
@@ -138,5 +139,6 @@ __all__ = [
     "VersionConflict",
     "View",
     "WieldyError",
+    "add_group_tool",
     "tool",
 ]

@@ -20,7 +20,7 @@ from wieldy.core.choices import PermissionMode, ProviderFormat
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.explanation import Explanation
-from wieldy.core.registry import Registry, Selection
+from wieldy.core.registry import Predicate, Registry, Selection
 from wieldy.core.run import Extras
 from wieldy.core.schema.signature import is_same_function
 from wieldy.core.search import Index
@@ -265,6 +265,8 @@ class View(Shareable):
         groups: Iterable[str] | str | None = None,
         agent: str | None = None,
         caller: str | None = None,
+        *,
+        where: Predicate | None = None,
     ) -> "View":
         """Make a view of fewer tools.
 
@@ -277,6 +279,8 @@ class View(Shareable):
             groups: Names of groups.
             agent: The agent for whom the view makes its calls.
             caller: The name of the person or token for whom the view makes its calls.
+            where: A function of a tool and of the scope of whoever looks or calls. It says whether
+                the tool is there for them. A tool on which it fails is hidden.
 
         Returns:
             The narrower view.
@@ -284,9 +288,9 @@ class View(Shareable):
         Example:
             `reader = box.view(tags=["read", "search"], agent="researcher")`
         """
-        narrows = not (names is None and tags is None and groups is None)
+        narrows = any(each is not None for each in (names, tags, groups, where))
         above = self._selection
-        selection = Selection(names, tags, groups, above=above) if narrows else above
+        selection = Selection(names, tags, groups, where, above) if narrows else above
         scope = Scope(agent, caller=caller).within(self._scope)
         return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
@@ -407,7 +411,9 @@ class View(Shareable):
         Returns:
             The tools, in order.
         """
-        return await self._engine.permits.callable_tools(self, self._scope.within(scope))
+        whose = self._scope.within(scope)
+        shown = [tool for tool in self._registry.tools() if self._shows(tool, whose)]
+        return await self._engine.permits.callable_tools(shown, whose)
 
     async def explain_permission(
         self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE
@@ -526,11 +532,11 @@ class View(Shareable):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} tools)"
 
-    def _shows(self, tool: Tool) -> bool:
-        return self._selects(tool) and self._registry.active(tool)
+    def _shows(self, tool: Tool, scope: Scope | None = None) -> bool:
+        return self._registry.active(tool) and self._selects(tool, scope)
 
-    def _selects(self, tool: Tool) -> bool:
-        return self._selection is None or self._selection.shows(tool)
+    def _selects(self, tool: Tool, scope: Scope | None = None) -> bool:
+        return self._selection is None or self._selection.shows(tool, scope or self._scope)
 
     async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
         outcome = await self._run(call, self._selection, extras)

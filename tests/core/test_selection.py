@@ -1,8 +1,10 @@
 """Views: what one agent sees is all that it can call."""
 
+from typing import Any
+
 import pytest
 
-from wieldy import Call, Context, Outcome, Scope, Status, Toolbox
+from wieldy import Call, Context, Outcome, Scope, Status, Tool, Toolbox
 
 
 @pytest.fixture
@@ -98,3 +100,60 @@ async def test_the_agent_of_a_view_is_in_the_scope_of_its_calls(box: Toolbox) ->
     assert (await view.call("who", session="s1")).value == ["scout", "s1"]
     assert (await view.view(names="who").call("who")).value == ["scout", None]
     assert view.call_sync("who").value == ["scout", None]
+
+
+async def test_a_predicate_says_for_whom_a_tool_is_there(box: Toolbox) -> None:
+    view = box.view(where=lambda tool, scope: tool.name == "now" or scope.caller == "ann")
+    ann = view.view(caller="ann")
+
+    assert (view.names, ann.names) == (["now"], ["read", "write", "now"])
+    assert ("read" in view, "read" in ann) == (False, True)
+    assert [tool.name for tool in view.all_tools()] == ["now"]
+    assert (await ann.call("read")).status is Status.OK
+    outcome = await view.call("read")
+    assert "There is no tool named 'read'" in outcome.text
+    asked = Call("read", {}, Scope(caller="ann"))
+    assert (await view.call(asked)).status is Status.OK
+    offered = await view.callable_tools(Scope(caller="ann"))
+    assert [tool.name for tool in offered] == ["read", "write", "now"]
+
+
+def test_a_predicate_narrows_what_else_is_chosen(box: Toolbox) -> None:
+    safe = box.view(tags="safe", where=lambda tool, scope: tool.name != "now")
+
+    assert safe.names == ["read"]
+    assert safe.view(where=lambda tool, scope: True).names == ["read"]
+    assert box.view(where=lambda tool, scope: 0).names == []  # type: ignore[arg-type, return-value]
+
+
+async def _never(tool: Tool, scope: Scope) -> bool:
+    return False
+
+
+def _fails(tool: Tool, scope: Scope) -> bool:
+    if tool.name == "now":
+        return True
+    raise LookupError(tool.name)
+
+
+@pytest.mark.parametrize(
+    ("where", "names", "error"),
+    [(_fails, ["now"], "LookupError: read"), (_never, [], "TypeError: where must answer at once")],
+)
+async def test_a_tool_on_which_the_predicate_fails_is_hidden_and_the_error_is_told_once(
+    box: Toolbox, where: Any, names: list[str], error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    view = box.view(where=where)
+    for seen in (view, view.view(tags=["io", "safe"])):
+        assert seen.names == names
+        assert (await seen.call("write")).status is Status.ERROR
+        assert seen.search("read") == []
+
+    [record] = caplog.records
+    assert "which is hidden" in record.getMessage()
+    assert error in caplog.text
+
+
+def test_a_predicate_that_can_not_be_asked_is_refused(box: Toolbox) -> None:
+    with pytest.raises(TypeError, match=r"where is a function of \(tool, scope\), not 'safe'"):
+        box.view(where="safe")  # type: ignore[arg-type]

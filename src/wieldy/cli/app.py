@@ -15,6 +15,7 @@ from .command_options import (
     ArgumentText,
     AsJson,
     By,
+    Caller,
     CallId,
     Form,
     Limit,
@@ -38,6 +39,7 @@ from .commands.artifacts import run_artifacts
 from .commands.calling import Wish, run_call
 from .commands.check import run_check
 from .commands.demo import run_demo
+from .commands.explain import AskedCall, run_explain
 from .commands.listing import run_describe, run_list
 from .commands.lock import run_diff, run_lock, run_verify
 from .commands.log import Filter, run_follow, run_log
@@ -154,6 +156,24 @@ def call(
     as_json = output is Form.JSON
     wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback)
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
+
+
+@app.command()
+def explain(
+    name: Name,
+    sources: Sources = None,
+    arg: Arguments = None,
+    session: Session = None,
+    agent: Agent = None,
+    caller: Caller = None,
+    store: Store = None,
+    lock: Guard = None,
+    on_change: OnChange = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a call would run, be asked about or be denied, and why. Nothing is run."""
+    asked = AskedCall(name, tuple(arg or ()), agent, session, caller)
+    raise typer.Exit(run_explain(asked, sources, Own(store, lock, on_change), as_json))
 
 
 @app.command()

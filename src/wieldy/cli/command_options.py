@@ -141,6 +141,7 @@ By = Annotated[
     ),
 ]
 Agent = Annotated[str | None, typer.Option(help="The agent of the calls.", show_default=False)]
+Caller = Annotated[str | None, typer.Option(help="Who asks for the call.", show_default=False)]
 Session = Annotated[
     str | None, typer.Option(help="The session of the calls or artifacts.", show_default=False)
 ]

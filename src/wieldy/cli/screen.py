@@ -28,6 +28,8 @@ STYLES = {
     "pending": "yellow",
     "approved": "yellow",
     "started": "cyan",
+    "dry_run": "cyan",
+    "mode": "cyan",
     "lost": "red",
     "changed": "yellow",
     **dict.fromkeys(("error", "denied", "expired", "timeout", "interrupted", "unknown"), "red"),

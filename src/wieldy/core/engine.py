@@ -296,12 +296,9 @@ class Engine:
         if run.depth > _DEEPEST:
             raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
         tool = self._registry.find(name) if isinstance(name, str) else None
-        if tool is None or (selection is not None and not selection.shows(tool)):
-            seen = [
-                tool.name
-                for tool in self._registry.tools()
-                if self._registry.active(tool) and (selection is None or selection.shows(tool))
-            ]
+        if tool is None or not _is_shown(tool, run, selection):
+            tools = filter(self._registry.active, self._registry.tools())
+            seen = [tool.name for tool in tools if _is_shown(tool, run, selection)]
             raise ToolNotFound(name, find_near_names(name, seen))
         if tool.hold is not None and not tool.hold.asks:
             raise CallDenied(tool.name, tool.hold.reason)
@@ -420,6 +417,10 @@ class _EngineLink:
 def _nested(call: Call, around: Call) -> Call:
     """The call, with what it inherits from the call that it is nested in."""
     return call.replace(scope=call.scope.within(around.scope, around.id))
+
+
+def _is_shown(tool: Tool, run: Run, selection: Selection | None) -> bool:
+    return selection is None or selection.shows(tool, run.call.scope)
 
 
 async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:

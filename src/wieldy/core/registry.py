@@ -1,10 +1,13 @@
 """The tools and groups of one toolbox, in the order in which they were added."""
 
+import inspect
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from .call import Scope
 from .choices import ConflictPolicy
 from .errors import DefinitionError, NameTaken, ToolNotFound
 from .names import find_near_names, listed_names, provider_name
@@ -12,6 +15,9 @@ from .tool import Review, Tool
 
 BASIC = "basic"
 CONFLICTS = get_args(ConflictPolicy)
+# Whether a tool is shown to whoever has a scope.
+Predicate = Callable[[Tool, Scope], bool]
+_log = logging.getLogger("wieldy")
 
 
 @dataclass(repr=False)
@@ -307,31 +313,55 @@ class Groups:
 
 
 class Selection:
-    """A filter. Within one criterion one match is enough; each further criterion narrows."""
+    """A filter. Within one criterion one match is enough; each further criterion narrows.
 
-    __slots__ = ("_above", "groups", "names", "tags")
+    `where` is asked for each tool and scope. A tool that it fails on is not shown.
+    """
+
+    __slots__ = ("_above", "_failed", "_where", "groups", "names", "tags")
 
     def __init__(
         self,
         names: Iterable[str] | str | None = None,
         tags: Iterable[str] | str | None = None,
         groups: Iterable[str] | str | None = None,
+        where: "Predicate | None" = None,
         above: "Selection | None" = None,
     ) -> None:
+        if where is not None and not callable(where):
+            raise TypeError(f"where is a function of (tool, scope), not {where!r}")
+        self._where = where
+        self._failed = False
         self.names = _set(names)
         self.tags = _set(tags)
         self.groups = _set(groups)
         self._above = above
 
-    def shows(self, tool: Tool) -> bool:
-        """Whether the tool is among those selected."""
+    def shows(self, tool: Tool, scope: Scope) -> bool:
+        """Whether the tool is among those selected, for whoever has this scope."""
         if self.names is not None and self.names.isdisjoint((tool.name, provider_name(tool.name))):
             return False
         if self.tags is not None and self.tags.isdisjoint(tool.tags):
             return False
         if self.groups is not None and tool.group not in self.groups:
             return False
-        return self._above is None or self._above.shows(tool)
+        if self._above is not None and not self._above.shows(tool, scope):
+            return False
+        return self._where is None or self._agrees(self._where, tool, scope)
+
+    def _agrees(self, where: "Predicate", tool: Tool, scope: Scope) -> bool:
+        try:
+            agreed = where(tool, scope)
+            if inspect.iscoroutine(agreed):
+                agreed.close()
+                raise TypeError("where must answer at once: it can't be async")
+            return bool(agreed)
+        except Exception:
+            # Other people's code. What nobody can say to be visible is not shown.
+            if not self._failed:
+                self._failed = True
+                _log.exception("The predicate of a view failed on %r, which is hidden", tool)
+            return False
 
 
 def _set(criterion: Iterable[str] | str | None) -> frozenset[str] | None:

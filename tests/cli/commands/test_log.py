@@ -375,3 +375,24 @@ def test_who_looks_does_not_prune_in_the_place_of_the_application(
     assert command(name).exit_code == 0
     assert asked("SELECT count(*) FROM wieldy_calls") == [(5,)]
     assert asked("SELECT done_at FROM wieldy_chores") == [(0,)]
+
+
+def test_a_changed_mode_and_a_dry_run_are_in_the_log(command: Command, folder: Path) -> None:
+    async def make() -> None:
+        async with Toolbox(store=f"sqlite:///{folder}/wieldy.db") as box:
+            box.add(lambda a: a, name="other")
+            box.set_mode("dry-run", session="s", by="ann")
+            await box.call("other", {"a": "x"}, session="s")
+
+    asyncio.run(make())
+    dry, mode = logged(command)
+    assert (dry["status"], mode["status"]) == ("dry_run", "mode")
+    assert dry["because"].startswith("in the mode dry-run, only read-only tools run")
+    assert dry["value"].startswith("Not run: other with")
+    assert (mode["tool"], mode["session"], mode["value"]) == ("set_mode", "s", "none → dry-run")
+    assert [each["status"] for each in logged(command, "--session", "s")] == ["dry_run", "mode"]
+    assert [each["status"] for each in logged(command, "--status", "mode")] == ["mode"]
+    table = command("log").stdout
+    assert "set_mode" in table and "none → dry-run" in table
+    whole = command("log", mode["call_id"]).stdout
+    assert "the mode was changed by ann" in whole

@@ -99,6 +99,21 @@ async def test_calling_what_is_not_offered_is_denied(mode: Mode) -> None:
     assert given.is_error and "only read-only tools may run" in text_of(given)
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_dry_run_is_told_to_a_client_that_holds_results_to_a_schema(mode: Mode) -> None:
+    box = make_box(permission_mode="dry-run")
+
+    @box.tool
+    async def count() -> dict[str, int]:
+        return {"n": 1}
+
+    async with Client(server(box), mode=mode) as client:
+        for name in ("wipe", "count"):
+            given = await client.call_tool(name, {})
+            assert text_of(given).startswith(f"Not run: {name}")
+            assert given.structured_content is None
+
+
 async def test_each_caller_is_offered_what_it_can_call() -> None:
     box = make_box()
     box.rules.deny("wipe", agent="ann")

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from wieldy.core.call import Call
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
+from wieldy.core.group_tool import choose_groups, group_notes, switchable_groups
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.schema.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name
@@ -51,8 +52,8 @@ class Toolkit:
     @property
     def groups(self) -> dict[str, Group]:
         """The groups beside `basic`, by name; what is set on one of them takes effect."""
-        found = {group.name: group for group in self.toolbox.groups if group.name != BASIC}
-        return ReadOnlyDict(found)
+        found = switchable_groups(self.toolbox.groups)
+        return ReadOnlyDict({group.name: group for group in found})
 
     def register_tool_function(
         self,
@@ -269,8 +270,8 @@ class Toolkit:
             return text_response(
                 f"Nothing was changed: there is no group {unknown[0]!r}, only: {known}."
             )
-        active = [name for name in self.groups if kwargs.get(name)]
-        self.toolbox.groups.activate_only(*active)
+        wanted = [name for name in self.groups if kwargs.get(name)]
+        active = choose_groups(self.toolbox.groups, wanted)
         if not active:
             return text_response("All groups of tools are switched off now.")
         said = f"These groups of tools are switched on now: {', '.join(active)}."
@@ -338,8 +339,7 @@ class Toolkit:
                 yield response
 
     def _notes(self, heading: str) -> str:
-        found = (group for group in self.toolbox.groups if group.active and group.notes)
-        return "\n".join(f"{heading.format(group.name)}\n{group.notes}" for group in found)
+        return group_notes(self.toolbox.groups, heading)
 
     def _with_choice(self, tool: Tool) -> Tool:
         """The tool that chooses groups, with a switch for each group that there is."""
