@@ -48,6 +48,8 @@ class Modes:
         self.table: Mapping[Holder, PermissionMode] = {}
         if mode is not None:
             self.table = {_EVERYBODY: check_mode(mode)}
+        # The mode of all calls, where they have the same.
+        self.only: PermissionMode | None = mode or DEFAULT
 
     def plan_change(
         self, mode: PermissionMode | None, agent: str | None, session: str | None, by: str | None
@@ -67,6 +69,8 @@ class Modes:
                 table.pop(holder, None)
             else:
                 table[holder] = change.mode
+            scoped = table.keys() - {_EVERYBODY}
+            self.only = None if scoped else table.get(_EVERYBODY, DEFAULT)
             self.table = table
         self._changed()
 

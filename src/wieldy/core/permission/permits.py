@@ -32,6 +32,7 @@ from .rulings import (
     NOTHING_HOLDS,
     Judge,
     Ruling,
+    judge_by_mode,
     judge_by_modes,
     matching_rules,
     never_runs,
@@ -163,6 +164,9 @@ class Permits:
 
     def judge(self, tool: Tool) -> "Judge | None":
         """What says whether a call of this tool may run, or None where every call may."""
+        only = self.modes.only
+        if only is not None:
+            return judge_by_mode(tool, self._every_rule(), only)
         return judge_by_modes(tool, self._every_rule(), self.modes.table)
 
     def _every_rule(self) -> Iterable[Rule]:
@@ -291,8 +295,10 @@ class _Guard:
         # What is judged is what the function gets, whatever becomes of what was sent.
         run.values, run.judged = private_arguments(run.values), edition
         ruling = judge(run)
-        run.because = ruling.because
-        if ruling.decision == "run":
+        if permits.stored is not None:
+            # Only a record has a place for it.
+            run.because = ruling[1]
+        if ruling[0] == "run":
             return proceed(run)
         return permits.withhold(run, proceed, ruling, edition)
 

@@ -33,6 +33,9 @@ _VERDICTS: dict[Verdict, DecisionName] = {
     Verdict.ASK: "ask",
     Verdict.ALLOW: "run",
 }
+_EVERY = tuple(Verdict)
+# To read a member of an enum takes as long as all else that is asked of a plain tool.
+_AUTO, _DENY = Permission.AUTO, Permission.DENY
 _WEIGHTS = {"run": 0, "ask": 1, "dry-run": 2, "deny": 4}
 _WITHOUT_ASKING = 3
 
@@ -42,8 +45,6 @@ def judge_by_modes(
 ) -> Judge | None:
     """What judges calls of a tool, each by the modes that apply to it; None where all may run."""
     found = list(rules)
-    if not table.keys() - {(None, None)}:
-        return judge_by_mode(tool, found, *applying_modes(table, Scope()))
     modes = {*table.values(), *applying_modes(table, Scope())}
     judges = {mode: judge_by_mode(tool, found, mode) for mode in modes}
     if not any(judges.values()):
@@ -73,6 +74,10 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
     settled = _settled(tool, mode)
     if settled.decision == "deny":
         return lambda run: settled
+    otherwise = _in_mode(tool, mode, settled)
+    concerning = rules_concerning(rules, tool)
+    if not concerning and otherwise is NOTHING_HOLDS:
+        return None
     heeded = _heeded(tool, mode)
     verdicts = [
         (
@@ -80,10 +85,9 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
             rule.matches,
             _in_mode(tool, mode, _ruling_of(rule)),
         )
-        for rule in rules_concerning(rules, tool)
+        for rule in concerning
         if rule.verdict in heeded and _means(rule, tool)
     ]
-    otherwise = _in_mode(tool, mode, settled)
     if not verdicts and otherwise is NOTHING_HOLDS:
         return None
     names = tool.argument_names
@@ -157,18 +161,19 @@ def _heeded(tool: Tool, mode: PermissionMode) -> tuple[Verdict, ...]:
     """The kinds of rules that can change what is settled."""
     if tool.hold is not None:
         return (Verdict.DENY,)
-    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else tuple(Verdict)
+    return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else _EVERY
 
 
 def _settled(tool: Tool, mode: PermissionMode) -> Ruling:
     """What the tool itself and the mode say where no rule does."""
-    if tool.permission is Permission.DENY:
+    permission = tool.permission
+    if permission is _DENY:
         return Ruling("deny", "the tool is switched off")
     if mode == "read-only" and not tool.read_only:
         return Ruling("deny", "in the mode read-only, only read-only tools may run")
     if tool.hold is not None:
         return Ruling("ask", tool.hold.reason, asks=True)
-    if tool.permission is Permission.AUTO:
+    if permission is _AUTO:
         return NOTHING_HOLDS
     if mode == "bypass":
         return Ruling("run", "the mode bypass asks about nothing")
