@@ -38,7 +38,6 @@ from wieldy.core.errors import (
     ToolNotFound,
     WieldyError,
 )
-from wieldy.core.group_tool import add_group_tool
 from wieldy.core.limits.limits import Limits
 from wieldy.core.model_errors import (
     ContextTooLong,
@@ -50,6 +49,7 @@ from wieldy.core.model_errors import (
 )
 from wieldy.core.options import tool
 from wieldy.core.permission.explanation import Explanation
+from wieldy.core.permission.group_tool import add_group_tool
 from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument

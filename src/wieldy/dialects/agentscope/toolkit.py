@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from wieldy.core.call import Call
 from wieldy.core.choices import ConflictPolicy
 from wieldy.core.errors import CallError, ToolFailed, ToolNotFound
-from wieldy.core.group_tool import choose_groups, group_notes, switchable_groups
+from wieldy.core.permission.group_tool import choose_groups, group_notes, switchable_groups
 from wieldy.core.registry import BASIC, Group
 from wieldy.core.schema.signature import is_same_function, unwrap_partial
 from wieldy.core.tool import Tool, own_name

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from .choices import ConflictPolicy
-from .limits.limits import Limits
-from .registry import BASIC, Group, Groups
-from .tool import Tool
+from wieldy.core.choices import ConflictPolicy
+from wieldy.core.limits.limits import Limits
+from wieldy.core.registry import BASIC, Group, Groups
+from wieldy.core.tool import Tool
 
 NAME = "switch_groups"
 _DOING = (
