@@ -16,12 +16,12 @@ from .tool import Tool
 from .work import Drainage, Forbidden, Stopped, Work, drain, drain_blocking
 
 _OK = Status.OK
-# What an exception may say to a model where the tool has no limit of its own.
+# The most characters of an exception's text for a model, if the tool has no limit of its own.
 _LONGEST_ERROR = 20_000
 
 
 def bare_function(tool: Tool, executor: Executor | None) -> Callable[..., Any] | None:
-    """The function itself, where a call is that and nothing more, on the loop."""
+    """The function itself, if a call is nothing but that function on the loop."""
     signature = tool.signature
     stays = executor is None or (
         inspect.iscoroutinefunction(tool.function) and not isinstance(executor, RemoteExecutor)
@@ -79,10 +79,10 @@ def _elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
 
 
 def outcome_of_exception(run: Run, error: BaseException) -> Outcome:
-    """What a tool raised, as a value; a cancellation that was asked for goes on.
+    """The outcome of an exception of the tool; a requested cancellation is raised again.
 
-    A tool that exits does not end the process. Somebody at the keyboard, or the
-    loop that ends, ends more than a call.
+    A tool that calls `sys.exit` does not end the process. A KeyboardInterrupt, or the end of the
+    loop, ends more than a call.
     """
     asked_for = isinstance(error, asyncio.CancelledError) and run.cancel_requested()
     closed = isinstance(error, GeneratorExit) and not _goes_on(run)
@@ -92,7 +92,7 @@ def outcome_of_exception(run: Run, error: BaseException) -> Outcome:
 
 
 def _goes_on(run: Run) -> bool:
-    """Whether the call's task takes a step now; a coroutine that is closed is in none."""
+    """Whether the call's task is running now; a coroutine that is being closed is not in a step."""
     try:
         return asyncio.current_task() is run.task
     except RuntimeError:
@@ -100,7 +100,7 @@ def _goes_on(run: Run) -> bool:
 
 
 def failure_outcome(run: Run, error: BaseException) -> Outcome:
-    """The outcome that an exception makes, its secrets covered and its text not endless."""
+    """The outcome of an exception, with secrets covered and its text cut."""
     if isinstance(error, CallUnknown):
         reason = redact_text(error.reason, run.secrets) if run.secrets else error.reason
         return Outcome(run.call, Status.UNKNOWN, error=CallUnknown(error.tool, reason))
@@ -109,7 +109,7 @@ def failure_outcome(run: Run, error: BaseException) -> Outcome:
     if run.secrets:
         message = redact_text(message, run.secrets)
         redacted = any(redact_text(said, run.secrets) != said for said in _all_said(error))
-    # A function with nothing around it has no limits, and its run need not know its tool.
+    # A run without a tool is that of a bare function, which has no limits.
     tool: Tool | None = getattr(run, "tool", None)
     most = (tool and tool.limits.max_result) or _LONGEST_ERROR
     if len(message) > most:
@@ -119,7 +119,7 @@ def failure_outcome(run: Run, error: BaseException) -> Outcome:
 
 
 def _all_said(error: BaseException) -> Iterator[str]:
-    """What an exception, its notes and all those that it is chained to say."""
+    """The text of an exception, of its notes and of all chained exceptions."""
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
     while rest:
@@ -157,10 +157,9 @@ async def settle_value(run: Run, value: Any, place: Executor | None) -> Any:
 
 
 def _taken_over(run: Run, inner: Outcome) -> Any:
-    """What another call gave, where a tool gives that call's outcome as its own result.
+    """The value of another call, if the tool returned that call's outcome as its result.
 
-    Its value is the value and what it showed is shown here; what it failed with is
-    raised.
+    What the other call showed is shown here, and its error is raised.
     """
     value = inner.unwrap()
     if inner.content != to_blocks(value):

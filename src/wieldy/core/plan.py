@@ -1,4 +1,4 @@
-"""Work out once per tool how its calls go: the middleware it needs, folded."""
+"""Compute once per tool how its calls run: the middleware that it needs, folded."""
 
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
@@ -28,9 +28,9 @@ from .secrets.credential import argument_secrets, meant_secrets
 from .tool import Tool
 from .work import Work
 
-# What limits a tool's calls before their start is recorded, and after.
+# The limiters of a tool's calls, before their start is recorded and after it.
 Limiters = tuple[list[Middleware], list[Middleware]]
-# While tools are added without pause, a plan is used once and not kept.
+# While tools are added all the time, a plan is used once and not kept.
 _MOST_TRIES = 5
 
 
@@ -138,7 +138,7 @@ class Planner:
             plan = Plan(basis, self._stack(basis))
             current = self._registry.find(tool.name) is tool and self._registry.active(tool)
             with self._lock:
-                # A rule made meanwhile must not be passed over by a plan made without it.
+                # A plan must not ignore a rule that was made while it was computed.
                 if before == self._changes:
                     if current:
                         self.plans[tool.name] = plan
@@ -146,7 +146,7 @@ class Planner:
         return plan
 
     def _basis(self, tool: Tool) -> Basis:
-        """What is kept of a tool as long as it is in the box."""
+        """The part of a plan that is kept as long as the tool is in the toolbox."""
         known = self._bases.get(tool.name)
         if known is not None and known.tool is tool:
             return known
@@ -161,7 +161,7 @@ class Planner:
             after.append(limit_time(tool.limits.timeout))
         made = Basis(tool, Intake(tool, self._validation), executor, (before, after), work)
         with self._lock:
-            # Two callers at the same time share its slots.
+            # Two concurrent callers must share its slots.
             known = self._bases.get(tool.name)
             if known is not None and known.tool is tool:
                 return known
@@ -170,7 +170,7 @@ class Planner:
         return made
 
     def _stack(self, basis: Basis) -> list[Layer]:
-        """What is around a tool's function, the outermost first."""
+        """The layers around a tool's function, the outermost first."""
         tool, (before, after) = basis.tool, basis.limiters
         keeper = self._keeper
         queues = self._gated or tool.limits.concurrency is not None
@@ -187,7 +187,7 @@ class Planner:
             stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
         stack += map(_layer, before)
         if guard is not None and (queues or self.permits.approver is not None):
-            # A rule made while a call stood in a queue, or before an approver, counts.
+            # A rule made while a call waits, in a queue or for an approver, applies to that call.
             stack.append(guard)
         if keeper is not None:
             stack.append(keeper.start)

@@ -1,4 +1,4 @@
-"""Run blocking functions on threads, and leave behind those that don't come back."""
+"""Run blocking functions on threads, and abandon those that don't return."""
 
 import queue
 import threading
@@ -16,10 +16,9 @@ _IDLE_SECONDS = 10.0
 class Threads:
     """Worker threads, as many as are asked for at once, up to `most`.
 
-    A call that was cancelled or timed out while its function runs leaves the
-    thread behind: it no longer counts, and the engine hears when it ends. A call
-    nested in one that holds a worker never waits for another, so nested calls
-    can't use up the workers they themselves hold.
+    A call that is cancelled or timed out while its function runs abandons the thread, which no
+    longer counts; the engine is told when it ends. A call nested in one that holds a worker
+    never waits for another worker, so nested calls can't wait for workers that they hold.
     """
 
     # Idle threads end by themselves after a while.
@@ -32,7 +31,7 @@ class Threads:
         _pools.add(self)
 
     def forget(self) -> None:
-        """Start anew without the threads; a forked child has none of them."""
+        """Start again in a forked child, which has none of the threads."""
         self._lock = threading.Lock()
         self._busy = 0
         self._idle: list[_Worker] = []
@@ -66,14 +65,14 @@ class Threads:
             worker.inbox.put(None)
 
     def finish(self, task: "_Task") -> bool:
-        """Free the place of a task that is done; false if its worker was left behind."""
+        """Release the place of a finished task; False if its worker was abandoned."""
         with self._lock:
             if task.counts:
                 self._free(task)
             return not task.left
 
     def next_task(self, worker: "_Worker") -> "_Task | None":
-        """What a worker does next; None ends it."""
+        """The next task of a worker; None ends the worker."""
         with self._lock:
             if self._waiting and self._busy < self._most:
                 task = self._waiting.popleft()
@@ -89,11 +88,11 @@ class Threads:
                 if worker in self._idle:
                     self._idle.remove(worker)
                     return None
-            # A task was handed over in the last moment.
+            # A task was handed over at the last moment.
             return worker.inbox.get()
 
     def lend(self, task: "_Task") -> None:
-        """Let another work while the function of this task waits in a queue."""
+        """Let another task run while the function of this one waits in a queue."""
         with self._lock:
             task.lent += 1
             if task.lent == 1:
@@ -101,7 +100,7 @@ class Threads:
                 self._start_waiting()
 
     def take_back(self, task: "_Task") -> None:
-        """Go on with a task; for a while there may be more than `most`."""
+        """Continue a task; for a while more than `most` may run."""
         with self._lock:
             task.lent -= 1
             if task.lent == 0 and task.held:
@@ -139,7 +138,7 @@ class Threads:
 
 
 class _Task(BlockingJob):
-    """One function for a pool; the place it takes there can be lent."""
+    """One function for a pool, whose place in the pool can be lent."""
 
     __slots__ = ("counts", "lent", "occupies", "pool")
 
@@ -177,7 +176,7 @@ class _Worker(threading.Thread):
             task.perform()
             if not self._pool.finish(task):
                 return
-            task = None  # What it gave is not kept while this thread is idle.
+            task = None  # The result is not kept while this thread is idle.
             task = self._pool.next_task(self)
 
 

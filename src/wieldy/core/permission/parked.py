@@ -1,4 +1,4 @@
-"""Parked calls: who waits for a decision, and what was decided."""
+"""Parked calls: the calls that wait for a decision, and the decisions on them."""
 
 import asyncio
 import copy
@@ -162,7 +162,7 @@ class Parked:
 
 
 class Edited(NamedTuple):
-    """Other arguments than those parked, as they were accepted."""
+    """Arguments that a person edited, as they were accepted."""
 
     arguments: Mapping[str, Any]
     repairs: Sequence[dict[str, Any]]
@@ -173,10 +173,10 @@ class Approvals(Protocol):
     """Where parked calls are kept. Each change of state is made by exactly one caller."""
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
-        """Keep a call until it is decided. False means that its id is taken."""
+        """Keep a call until it is decided; False if its id is taken."""
 
     async def suspend(self, parked: Parked, run: Run) -> bool:
-        """Keep a call that has run and asked for input. False means that it is not ours."""
+        """Keep a call whose tool asked for input; False if another process has the call."""
 
     async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
@@ -187,20 +187,20 @@ class Approvals(Protocol):
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
-        """Record a yes, once, and give the call as decided; the first decision holds.
+        """Record an approval and return the call as decided; the first decision holds.
 
-        `here` says that the caller has the tool and will run it. A decision is on the
-        call as it was found: if that has gone on and asks anew, it is `AlreadyDecided`.
+        `here` says that the caller has the tool and will run it. The decision is about the call as
+        it was found: if the call has run and asked again since, this raises `AlreadyDecided`.
         """
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
-        """Record a no and the outcome it makes; whether this was the one that counts."""
+        """Record a denial with its outcome; returns whether this decision is the one that holds."""
 
     async def claim(self, call_id: str) -> bool:
         """Whether the caller is the one who runs this approved call."""
 
     async def abandon(self, outcome: Outcome) -> bool:
-        """End an approved call that nobody has claimed; whether this ended it."""
+        """End an approved call that nobody has claimed; returns whether this ended it."""
 
     async def finish(self, call_id: str, outcome: Outcome) -> None:
         """Record how an approved call ended."""
@@ -209,7 +209,7 @@ class Approvals(Protocol):
         """How a call ended, or its receipt if nobody runs it; waits while it is running."""
 
     async def watch(self, call_id: str) -> Outcome | None:
-        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        """Wait until the call has ended; None if it is approved and nobody runs it."""
 
 
 class _Decided:
@@ -220,13 +220,13 @@ class _Decided:
     def __init__(self, parked: Parked, call: Call) -> None:
         self.parked = parked
         self.call = call
-        # Nobody is to run what was refused.
+        # A denied call must not run.
         self.claimed = call.decision is None or not call.decision.approved
         self.ended: Future[Outcome] = Future()
         self.size = 0
 
     def end(self, outcome: Outcome) -> None:
-        """The call has ended; what it came with is kept only while it waits."""
+        """Note the end of the call, and drop its `deps`, which are kept only while it waits."""
         self.parked.deps = None
         self.size = held_bytes((self.parked, self.call, outcome), _REMEMBERED_BYTES)
         self.ended.set_result(outcome)
@@ -235,8 +235,8 @@ class _Decided:
 class MemoryApprovals:
     """The parked calls of one process, in memory.
 
-    Those that have ended are remembered until there are too many, or they hold too much;
-    then the oldest are forgotten. The one that ended last never is.
+    Ended calls are kept until there are too many, or they hold too much memory; then the oldest
+    are dropped. The call that ended last is always kept.
     """
 
     def __init__(self) -> None:
@@ -246,7 +246,7 @@ class MemoryApprovals:
         self._lock = threading.Lock()
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
-        """Keep a call until it is decided. False means that its id is taken."""
+        """Keep a call until it is decided; False if its id is taken."""
         with self._lock:
             if parked.id in self._parked or parked.id in self._decided:
                 return False
@@ -280,12 +280,12 @@ class MemoryApprovals:
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
-        """Record a yes, once, and give the call as decided; the first decision holds."""
+        """Record an approval and return the call as decided; the first decision holds."""
         call, _ = self._decide(parked, decision, edited)
         return call
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
-        """Record a no and the outcome it makes; whether this was the one that counts."""
+        """Record a denial with its outcome; returns whether this decision is the one that holds."""
         decision = outcome.call.decision
         assert decision is not None
         _, first = self._decide(parked, decision, None)
@@ -301,7 +301,7 @@ class MemoryApprovals:
             return first
 
     async def abandon(self, outcome: Outcome) -> bool:
-        """End an approved call that nobody has claimed; whether this ended it."""
+        """End an approved call that nobody has claimed; returns whether this ended it."""
         free = await self.claim(outcome.call.id)
         if free:
             await self.finish(outcome.call.id, outcome)
@@ -328,21 +328,21 @@ class MemoryApprovals:
         return await asyncio.wrap_future(known.ended)
 
     async def watch(self, call_id: str) -> Outcome | None:
-        """Wait until the call ended, or until it is approved and nobody runs it: None."""
+        """Wait until the call has ended; None if it is approved and nobody runs it."""
         with self._lock:
             waiting: Future[_Decided] = Future()
             if call_id in self._parked:
                 self._watched.setdefault(call_id, []).append(waiting)
             else:
                 waiting.set_result(self._known(call_id))
-        # Given, not looked for: it may have ended and be forgotten before we go on.
+        # The entry is passed on, because it may be dropped before this task continues.
         known = await asyncio.wrap_future(waiting)
         if not known.claimed:
             return None
         return await asyncio.wrap_future(known.ended)
 
     def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
-        """The call as decided, and whether by this decision."""
+        """The call as decided, and whether this decision is the one that holds."""
         call_id = seen.id
         with self._lock:
             parked = self._parked.get(call_id)
@@ -384,16 +384,16 @@ class MemoryApprovals:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON can't hold stands as text."""
+    """A value as plain JSON; what JSON can't hold becomes text."""
     try:
-        # What is JSON already is written so at any depth that can be read.
+        # A value that is JSON already is copied as it is, however deep it is.
         return json.loads(json.dumps(value))
     except (TypeError, ValueError, RecursionError):
         text = to_text(value)
     try:
         return value if isinstance(value, str) else json.loads(text)
     except ValueError:
-        # It can't be written as a whole.
+        # The value can't be written as a whole.
         return text
 
 
@@ -402,7 +402,7 @@ def _moment(seconds: float) -> str:
 
 
 def make_receipt(parked: Parked) -> Outcome:
-    """What the caller gets for a call that waits."""
+    """The receipt that the caller gets for a call that waits."""
     metadata: dict[str, Any] = {"reason": parked.reason}
     if parked.requests is None:
         return Outcome(parked.call, Status.PENDING, metadata=metadata)
@@ -412,12 +412,12 @@ def make_receipt(parked: Parked) -> Outcome:
 
 
 def went_on(seen: Parked, by: str | None = None) -> AlreadyDecided:
-    """What a decision meets that was made on a call before it ran and asked anew."""
+    """The error for a decision on a call that has run and asked again since."""
     return AlreadyDecided(seen.id, "approved" if seen.requests is None else "answered", by)
 
 
 def check_agreement(call: Call, decision: Decision) -> None:
-    """Raise `AlreadyDecided` if the call was decided the other way."""
+    """Raise `AlreadyDecided` if the call was decided otherwise."""
     earlier = call.decision
     assert earlier is not None
     if earlier.approved != decision.approved:

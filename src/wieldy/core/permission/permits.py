@@ -74,22 +74,22 @@ class Permits:
         self._overdue = weakref.WeakMethod(told)
 
     def guard(self, tool: Tool, always: bool = False) -> Layer | None:
-        """What this tool needs around its calls, or None if they always run.
+        """The layer that guards this tool's calls, or None if they always run.
 
-        With `always` there is something in any case: what is in front of it may wait,
-        and a rule made meanwhile counts.
+        With `always` there is a layer in any case, because a call may wait in front of it while
+        a new rule is made.
         """
         known = self.edition, self.judge(tool)
         needed = always or self.stored is not None or known[1] is not None
         return _Guard(self, tool, known).around if needed else None
 
     async def callable_tools(self, tools: Iterable[Tool], scope: Scope) -> list[Tool]:
-        """Those of the tools that whoever has this scope can call with some arguments.
+        """The tools that can be called in this scope with some arguments.
 
-        The others are switched off, denied by the mode, or by a rule whatever the arguments.
+        The others are switched off, or denied by the mode or by a rule whatever the arguments are.
         """
         if self.stored is not None and self._outdated():
-            # A call is refused while the rules can't be read; what is known is enough to list.
+            # For a listing the known rules are enough; a call would be refused.
             with suppress(StoreError):
                 await self.stored.renew()
         rules, modes = [*self._every_rule()], self.modes.applying(scope)
@@ -108,7 +108,7 @@ class Permits:
         return Explanation(ruling.decision, ruling.because, matched, question)
 
     async def rules_in_force(self) -> Hashable:
-        """What differs as soon as other rules are in force; stored ones are read again."""
+        """A value that differs as soon as other rules are in force; stored rules are read again."""
         if self.stored is not None:
             await self.stored.renew()
         now = time.time()
@@ -127,9 +127,9 @@ class Permits:
         return None if judge is None else self._objection(judge, run)
 
     def late_check(self, tool: Tool) -> Objection:
-        """What a worker asks just before it enters the function: the call may have waited for it.
+        """A check that a worker makes just before it enters the function.
 
-        It costs next to nothing where no rule was made since the call was judged.
+        It costs next to nothing if no rule was made since the call was judged.
         """
         known: tuple[int, Judge | None] = -1, None
 
@@ -145,7 +145,7 @@ class Permits:
         return check
 
     def _objection(self, judge: Judge, run: Run) -> LateRefusal | None:
-        """Why a call that has begun may not go on: somebody forbids it, or had to be asked."""
+        """Why a call that has begun may not go on: it is now denied, or needs a person."""
         ruling = judge(run)
         asked = run.agreed is not None or run.call.decision is not None
         if ruling.decision == "run" or (ruling.asks and asked):
@@ -173,7 +173,7 @@ class Permits:
         return self.rules if self.stored is None else [*self.rules, *self.stored]
 
     async def withhold(self, run: Run, proceed: Handler, ruling: Ruling, edition: int) -> Outcome:
-        """Let a call run only if somebody has said yes to it, and nothing else is against it."""
+        """Let a call run only if it was approved and nothing else forbids it."""
         answered = run.call.decision is not None
         if ruling.decision == "deny" and not (ruling.asks and answered):
             return _denied(run, ruling.because)
@@ -187,7 +187,7 @@ class Permits:
         return await self._ask(run, proceed, ruling.because, edition)
 
     async def _rehearse(self, run: Run, ruling: Ruling) -> Outcome:
-        """Say what would have run, or let the function answer that stands in for the tool."""
+        """Report what would have run, or call the function that simulates the tool."""
         run.note("dry_run", True)
         run.note("reason", ruling.because)
         if run.tool.simulate is not None:
@@ -218,7 +218,7 @@ class Permits:
             deps=run.deps,
             **discreet,
         )
-        # The approver has a copy of its own: what it may do to that, nobody else sees.
+        # The approver gets a copy, so that its changes affect nobody else.
         answer = await _answer(self.approver, parked, run.secrets)
         if answer is True:
             run.agreed = edition
@@ -249,7 +249,7 @@ class Permits:
         return make_receipt(parked)
 
     def _watch_over(self, run: Run, parked: Parked) -> None:
-        """Whoever looks at an overdue call ends it; the timer is for when nobody looks."""
+        """Start a timer that ends the call when it is overdue, in case nobody looks at it."""
         if self.ttl is not None and self._overdue is not None:
             run.loop.call_later(self.ttl, _tell_of, self._overdue, parked)
 
@@ -266,11 +266,11 @@ class _Guard:
     def __init__(self, permits: Permits, tool: Tool, known: "tuple[int, Judge | None]") -> None:
         self._permits = permits
         self._tool = tool
-        # An edition of the rules and who judges by it, as one: other threads look at them too.
+        # The edition of the rules and its judge are one tuple, because other threads read both.
         self.known = known
 
     def around(self, proceed: Handler) -> Handler:
-        """A handler that proceeds where that is permitted."""
+        """A handler that proceeds if the call is permitted."""
         rules, stored = self._permits.rules, self._permits.stored
         if stored is None:
             return lambda run: self._decide(run, proceed)
@@ -278,7 +278,7 @@ class _Guard:
         def require_permission(run: Run) -> Awaitable[Outcome]:
             if time.monotonic() >= stored.good_until:
                 return self._renew(stored, run, proceed)
-            # Where no rule speaks of the tool there is nothing to decide.
+            # If no rule concerns the tool, there is nothing to decide.
             if self.known == (rules.edition + stored.edition, None):
                 return proceed(run)
             return self._decide(run, proceed)
@@ -292,7 +292,7 @@ class _Guard:
             self.known = edition, judge = permits.edition, permits.judge(self._tool)
         if judge is None:
             return proceed(run)
-        # What is judged is what the function gets, whatever becomes of what was sent.
+        # The function gets exactly what was judged, even if the caller changes what it sent.
         run.values, run.judged = private_arguments(run.values), edition
         ruling = judge(run)
         if permits.stored is not None:
@@ -308,7 +308,7 @@ class _Guard:
 
 
 async def _read_again(stored: StoredRules, tool: Tool) -> None:
-    """Read the stored rules again; nothing runs past a rule that can't be read."""
+    """Read the stored rules again; a call does not run if they can't be read."""
     try:
         await stored.renew()
     except StoreError as error:
@@ -337,9 +337,9 @@ def decision_on(
 
 
 def _discreetly(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments to be kept, and what a person may see of them and of their repairs."""
+    """The arguments to keep, and the arguments and repairs as a person may see them."""
     arguments = private_arguments(run.arguments)
-    # A program may send a secret where no type says so.
+    # A program may send a `Secret` for an argument whose type does not say so.
     sent = argument_secrets(arguments)
     if sent:
         run.keep_secret(tuple(sent))
@@ -361,7 +361,7 @@ async def _answer(
         if inspect.isawaitable(answer):
             answer = await answer
     except Exception:
-        # The approver is other people's code; undecided is the answer that loses nothing.
+        # The approver is other people's code. If it fails, the call is parked, and nothing is lost.
         failure = redact_text(traceback.format_exc(), secrets)
         _log.error("The approver failed on call %s; it is parked\n%s", parked.id, failure)
         return None

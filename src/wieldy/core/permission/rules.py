@@ -98,14 +98,14 @@ class Rule:
         ]
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether the rule can speak about this tool.
+        """Whether the rule can apply to this tool.
 
-        A rule that restricts means a tool also by the name that its server or its
-        maker gave it; a rule that allows means it by its name here alone.
+        A rule that restricts also matches the name that the tool's server or maker gave it; a rule
+        that allows matches only the tool's name here.
         """
         own, every = tool.once("called", _read_names)
         names: tuple[str, ...] = every if self._restricts else own
-        # Each rule is asked after each change of rules, so this is a plain loop.
+        # This is a plain loop, because it runs for each rule after each change of rules.
         for name in names:
             if self._name(name):
                 return self.criteria is NO_CRITERIA or self.criteria.hold_for(tool)
@@ -113,7 +113,7 @@ class Rule:
 
     @property
     def always(self) -> bool:
-        """Whether the rule holds at any time, and whoever calls."""
+        """Whether the rule holds at any time and for every caller."""
         return (self.agent, self.session, self.caller, self.expires_at) == _ANYBODY
 
     def holds_for(self, scope: Scope) -> bool:
@@ -126,7 +126,7 @@ class Rule:
         )
 
     def matches(self, values: Mapping[str, Any], names: ArgumentNames) -> bool:
-        """Whether the arguments that the function would get are those meant."""
+        """Whether the arguments that the function would get match the rule's conditions."""
         restricts = self._restricts
         for name, path, match in self._where:
             own = names.own.get(name, name)
@@ -155,7 +155,7 @@ class StoredRules(Protocol):
 
     # Counts the changes that were seen here.
     edition: int
-    # Until when, on the monotonic clock, they are as they should be.
+    # Until when, on the monotonic clock, the rules count as up to date.
     good_until: float
 
     async def renew(self) -> None:
@@ -298,7 +298,7 @@ class Rules:
         return rule
 
     def count_change(self) -> None:
-        """Let all that was worked out from the rules, and from the modes, be worked out anew."""
+        """Note a change of the rules or modes, so that everything derived from them is renewed."""
         self.edition += 1
         self._changed()
 
@@ -310,7 +310,7 @@ def make_rule(
     reason: str | None,
     options: RuleOptions,
 ) -> Rule:
-    """The rule that somebody asks for; one that says nothing at all is refused."""
+    """Make a rule; one without a pattern and without criteria is refused."""
     criteria = Criteria.of(options)
     return Rule(
         verdict,
@@ -325,7 +325,7 @@ def make_rule(
 
 
 def check_pattern(pattern: str | None, criteria: Criteria) -> str:
-    """The names that a rule is about; it may leave them out where it has criteria."""
+    """The pattern of a rule, which may be left out if the rule has criteria."""
     if pattern is None and criteria is not NO_CRITERIA:
         return EVERY_NAME
     if not isinstance(pattern, str) or not pattern:
@@ -337,20 +337,20 @@ def check_pattern(pattern: str | None, criteria: Criteria) -> str:
 
 
 def check_holders(agent: str | None, session: str | None, caller: str | None) -> None:
-    """Refuse an agent, session or caller that nobody can be."""
+    """Refuse an invalid agent, session or caller."""
     for what, name in (("an agent", agent), ("a session", session), ("a caller", caller)):
         if name is not None:
             check_id(what, name)
 
 
 def rules_concerning(rules: Iterable[Rule], tool: Tool) -> list[Rule]:
-    """The rules that can speak about a tool, those that count first in front."""
+    """The rules that can apply to a tool, in the order in which they count."""
     found = [rule for rule in rules if rule.concerns(tool)]
     return sorted(found, key=lambda rule: _RANKS[rule.verdict]) if found else found
 
 
 def _read_names(tool: Tool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a tool is called here, and that with what else it was called."""
+    """The names of a tool here, and these together with its original names."""
     own = (tool.name, provider_name(tool.name))
     others = [each for name in tool.original_names for each in (name, provider_name(name))]
     return tuple(dict.fromkeys(own)), tuple(dict.fromkeys((*own, *others)))
