@@ -1,0 +1,124 @@
+"""Logical paths, and what is granted for them."""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .file_errors import AccessDenied, InvalidPath
+
+OPERATIONS = ("list", "read", "write", "delete")
+_LONGEST_PATH = 1000
+_LONGEST_NAME = 200
+_WILD = frozenset("*?")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What may be done with all files under a folder.
+
+    Attributes:
+        prefix: The folder, such as "/workspace/".
+        operations: Some of "list", "read", "write" and "delete".
+    """
+
+    prefix: str
+    operations: frozenset[str]
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is the folder, or in it."""
+        return path.startswith(self.prefix) or f"{path}/" == self.prefix
+
+
+DEFAULT_GRANTS = (
+    Grant("/userinput/", frozenset(("list", "read"))),
+    Grant("/workspace/", frozenset(OPERATIONS)),
+    Grant("/internal/", frozenset(("list", "read", "write"))),
+)
+
+
+class Grants:
+    """The grants of one caller; what any of them allows is allowed."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self._grants = tuple(grants)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The first folders of all that is granted, in order."""
+        return tuple(dict.fromkeys(grant.prefix.split("/")[1] for grant in self._grants))
+
+    def allows(self, operation: str, path: str) -> bool:
+        """Whether an operation is granted for a path."""
+        return any(operation in g.operations and g.covers(path) for g in self._grants)
+
+    def check(self, operation: str, path: str) -> tuple[str, ...]:
+        """The names that a path consists of; raises where the operation is not granted for it."""
+        parts = split_path(path)
+        plain = "/" + "/".join(parts)
+        if not self.allows(operation, plain):
+            granted = ", ".join(g.prefix for g in self._grants if operation in g.operations)
+            hint = f"It is granted under {granted}." if granted else "It is granted nowhere."
+            raise AccessDenied(path, f"may not be used to {operation}. {hint}")
+        return parts
+
+    def describe(self) -> str:
+        """The grants in words, a line for each."""
+        lines = []
+        for grant in self._grants:
+            granted = [each for each in OPERATIONS if each in grant.operations]
+            lines.append(f"{grant.prefix}: {', '.join(granted) or 'nothing'}")
+        return "\n".join(lines)
+
+
+def read_grants(given: Mapping[str, Iterable[str]] | Iterable[Grant] | None) -> Grants:
+    """Grants from what a program gives: a mapping of folders to operations, or `Grant`s."""
+    if given is None:
+        return Grants(DEFAULT_GRANTS)
+    if isinstance(given, Mapping):
+        return Grants(make_grant(prefix, operations) for prefix, operations in given.items())
+    return Grants(make_grant(grant.prefix, grant.operations) for grant in given)
+
+
+def make_grant(prefix: str, operations: Iterable[str]) -> Grant:
+    """A grant that was checked; `ValueError` where it makes no sense."""
+    named = frozenset([operations] if isinstance(operations, str) else operations)
+    unknown = named - set(OPERATIONS)
+    if unknown:
+        raise ValueError(f"a grant has {', '.join(OPERATIONS)}, not {', '.join(sorted(unknown))}")
+    parts = split_path(prefix)
+    if not parts:
+        raise ValueError("a grant is for a folder such as /workspace/, not for everything")
+    return Grant(f"/{'/'.join(parts)}/", named)
+
+
+def split_path(path: Any) -> tuple[str, ...]:
+    """The names that a logical path consists of; `InvalidPath` says what is wrong with it.
+
+    A path begins with a slash. It has no `.` or `..`, no empty names, and no characters that
+    one system or another reads in a way of its own.
+    """
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise InvalidPath(str(path), "is no path: it begins with a slash, as in /workspace/a.txt")
+    if len(path) > _LONGEST_PATH:
+        raise InvalidPath(path, "is too long")
+    names = path[1:].removesuffix("/").split("/") if path != "/" else []
+    for name in names:
+        reason = _name_fault(name)
+        if reason is not None:
+            raise InvalidPath(path, reason)
+    return tuple(names)
+
+
+def _name_fault(name: str) -> str | None:
+    if name in ("", ".", ".."):
+        return "has an empty name, `.` or `..` in it"
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        return "has a name that is too long"
+    if "\\" in name or _WILD.intersection(name):
+        return "has a backslash or a wildcard in it"
+    if any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in name):
+        return "has characters in it that nobody sees"
+    if unicodedata.normalize("NFC", name) != name:
+        return "is not in the normal form of Unicode (NFC)"
+    return None

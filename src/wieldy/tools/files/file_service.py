@@ -1,0 +1,227 @@
+"""What may be done with files, checked against grants: the one way to them for every tool."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .file_backend import FileBackend, FileInfo, Names
+from .file_errors import FileError, UnfitFile
+from .file_grants import Grant, Grants, read_grants
+
+_MOST_ENTRIES = 1_000
+_MOST_MATCHES = 200
+_LONGEST_LINE = 400
+_MOST_SEARCHED = 50_000_000
+_DEEPEST = 30
+
+
+class FileService:
+    """Files of a place, for a caller with grants.
+
+    Args:
+        files: Where they are: `DiskFiles(root)` or `MemoryFiles()`.
+        grants: `{"/workspace/": ["list", "read", "write", "delete"]}`, or `Grant`s; without
+            them `/userinput/` can be read, `/workspace/` is free, and in `/internal/`
+            nothing is deleted.
+        max_bytes: How large a file may be that is read or written.
+    """
+
+    def __init__(
+        self,
+        files: FileBackend,
+        grants: Mapping[str, Iterable[str]] | Iterable[Grant] | Grants | None = None,
+        max_bytes: int = 1_000_000,
+    ) -> None:
+        self._files = files
+        self._grants = grants if isinstance(grants, Grants) else read_grants(grants)
+        self._largest = max_bytes
+
+    def read_bytes(self, path: str) -> bytes:
+        """The content of a file."""
+        return self._files.read(self._grants.check("read", path), self._largest)
+
+    def read_text(self, path: str) -> str:
+        """The text of a file; `UnfitFile` where it is none."""
+        return _decode(path, self.read_bytes(path))
+
+    def read_lines(self, path: str, start: int = 1, count: int | None = None) -> dict[str, Any]:
+        """Some lines of a file, from `start` on, counted from 1."""
+        if start < 1 or (count is not None and count < 1):
+            raise ValueError("start and count are 1 or more")
+        lines = self.read_text(path).splitlines(keepends=True)
+        chosen = lines[start - 1 :] if count is None else lines[start - 1 : start - 1 + count]
+        return {"path": path, "lines": len(lines), "start": start, "content": "".join(chosen)}
+
+    def read_many(self, paths: Iterable[str]) -> list[dict[str, Any]]:
+        """The text of several files, each with its own error."""
+        found: list[dict[str, Any]] = []
+        for path in paths:
+            try:
+                found.append({"path": path, "content": self.read_text(path)})
+            except FileError as error:
+                found.append({"path": path, "error": str(error)})
+        return found
+
+    def write(self, path: str, content: str | bytes) -> dict[str, Any]:
+        """Put a file there, whole or not at all."""
+        names = self._grants.check("write", path)
+        data = content.encode("utf-8") if isinstance(content, str) else content
+        self._check_size(path, data)
+        new = self._files.write(names, data)
+        return {"path": path, "bytes": len(data), "created": new}
+
+    def edit(self, path: str, edits: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Replace passages, each of which stands in the file exactly once."""
+        names = self._grants.check("write", path)
+        self._grants.check("read", path)
+        listed = list(edits)
+        while True:
+            before = self.read_bytes(path)
+            text = _decode(path, before)
+            for old, new in listed:
+                text = _replace_once(path, text, old, new)
+            after = text.encode("utf-8")
+            self._check_size(path, after)
+            # Somebody may have changed it meanwhile; then the passages are looked for again.
+            if self._files.replace(names, before, after):
+                return {"path": path, "edits": len(listed), "bytes": len(after)}
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """Remove a file, or an empty folder."""
+        names = self._grants.check("delete", path)
+        if len(names) < 2:
+            raise UnfitFile(path, "is a namespace, which stays")
+        self._files.delete(names)
+        return {"path": path, "deleted": True}
+
+    def move(self, source: str, target: str) -> dict[str, Any]:
+        """Move a file to where nothing is."""
+        self._grants.check("read", source)
+        before = self._grants.check("delete", source)
+        after = self._grants.check("write", target)
+        self._files.move(before, after)
+        return {"path": target, "moved_from": source}
+
+    def list_folder(self, path: str) -> list[dict[str, Any]]:
+        """What is in a folder; in `/`, the namespaces that are granted."""
+        if path == "/":
+            return [{"name": each, "folder": True} for each in self._grants.namespaces]
+        found = self._files.list_folder(self._grants.check("list", path))
+        return [_entry(info) for info in found[:_MOST_ENTRIES]]
+
+    def info(self, path: str) -> dict[str, Any]:
+        """What is known of a file or a folder."""
+        return {"path": path, **_entry(self._files.info(self._grants.check("list", path)))}
+
+    def tree(self, path: str, depth: int = 3) -> str:
+        """What is in a folder and in the folders in it, indented."""
+        if not 1 <= depth <= _DEEPEST:
+            raise ValueError(f"depth is 1 to {_DEEPEST}")
+        lines: list[str] = []
+        for level, info in self._walk(path, depth):
+            if len(lines) == _MOST_ENTRIES:
+                lines.append(f"[truncated after {_MOST_ENTRIES:,} entries]")
+                break
+            lines.append(f"{'  ' * level}{info[-1].name}{'/' if info[-1].is_folder else ''}")
+        return "\n".join(lines)
+
+    def find(self, pattern: str, path: str = "/") -> list[str]:
+        """The paths of files whose name matches a pattern such as `*.md`."""
+        found = []
+        for _, chain in self._walk(path, _DEEPEST):
+            if not chain[-1].is_folder and fnmatchcase(chain[-1].name, pattern):
+                found.append(_join(path, chain))
+                if len(found) == _MOST_ENTRIES:
+                    break
+        return found
+
+    def search(self, text: str, path: str = "/", ignore_case: bool = False) -> list[dict[str, Any]]:
+        """The lines of files in which a text stands."""
+        if not text:
+            raise ValueError("text is empty. Say what to look for.")
+        wanted = text.casefold() if ignore_case else text
+        found: list[dict[str, Any]] = []
+        budget = _MOST_SEARCHED
+        for _, chain in self._walk(path, _DEEPEST):
+            budget -= chain[-1].size
+            if len(found) >= _MOST_MATCHES or budget < 0:
+                break
+            if not chain[-1].is_folder and chain[-1].size <= self._largest:
+                found += self._matches(_join(path, chain), wanted, ignore_case)
+        return found[:_MOST_MATCHES]
+
+    def describe(self) -> str:
+        """What is granted, in words."""
+        return self._grants.describe()
+
+    def _matches(self, path: str, wanted: str, ignore_case: bool) -> Iterator[dict[str, Any]]:
+        try:
+            text = self.read_text(path)
+        except FileError:
+            # It is not text, is not granted, or has gone meanwhile.
+            return
+        for number, line in enumerate(text.splitlines(), start=1):
+            if wanted in (line.casefold() if ignore_case else line):
+                yield {"path": path, "line": number, "text": line[:_LONGEST_LINE]}
+
+    def _walk(self, path: str, depth: int) -> Iterator[tuple[int, list[FileInfo]]]:
+        """Everything below a folder that may be listed, with its level and the way to it."""
+        if path == "/":
+            for name in self._grants.namespaces:
+                if self._grants.allows("list", f"/{name}"):
+                    top = [FileInfo(name, True)]
+                    yield 0, top
+                    yield from self._walk_below((name,), top, depth - 1)
+            return
+        yield from self._walk_below(self._grants.check("list", path), [], depth)
+
+    def _walk_below(
+        self, names: Names, above: list[FileInfo], depth: int
+    ) -> Iterator[tuple[int, list[FileInfo]]]:
+        if depth < 1:
+            return
+        try:
+            inside = self._files.list_folder(names)
+        except FileError:
+            if not above:
+                raise
+            # It has gone meanwhile.
+            return
+        for info in inside:
+            chain = [*above, info]
+            yield len(above), chain
+            if info.is_folder:
+                yield from self._walk_below((*names, info.name), chain, depth - 1)
+
+    def _check_size(self, path: str, content: bytes) -> None:
+        if len(content) > self._largest:
+            raise UnfitFile(path, f"would be larger than {self._largest:,} bytes")
+
+
+def _decode(path: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        reason = f"is not text in UTF-8 ({len(content):,} bytes)"
+        raise UnfitFile(path, reason) from None
+
+
+def _replace_once(path: str, text: str, old: str, new: str) -> str:
+    if not old:
+        raise ValueError("the text to replace is empty")
+    count = text.count(old)
+    if count != 1:
+        found = "does not hold the text to replace" if not count else f"holds it {count} times"
+        hint = "Read the file again." if not count else "Give more of what is around it."
+        raise UnfitFile(path, f"{found}. {hint}")
+    return text.replace(old, new)
+
+
+def _entry(info: FileInfo) -> dict[str, Any]:
+    if info.is_folder:
+        return {"name": info.name, "folder": True}
+    return {"name": info.name, "bytes": info.size}
+
+
+def _join(path: str, chain: list[FileInfo]) -> str:
+    return f"{path.rstrip('/')}/{'/'.join(each.name for each in chain)}"
