@@ -84,6 +84,24 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
     return bool(stopped)
 
 
+def kill_marked(mark: bytes) -> None:
+    """End every process whose environment has this mark: the rest of a tree without a root."""
+    for _ in range(_MOST_LOOKS):
+        marked = [pid for pid in _processes() if mark in _environment(pid)]
+        if not marked:
+            return
+        for pid in marked:
+            send_signal(pid, signal.SIGKILL)
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return environment.read().split(b"\0")
+    except OSError:
+        return []
+
+
 def send_signal(pid: int, number: int) -> None:
     """Send a signal to a process that may have gone, or may not be ours."""
     try:  # noqa: SIM105 - contextlib is not worth its start in a program as small as this

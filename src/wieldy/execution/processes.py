@@ -176,10 +176,12 @@ class Processes:
         """A worker is gone. Called on the supervisor's thread."""
         with self._lock:
             link = self._links.pop(name, None)
-            if link in self._idle:
-                self._idle.remove(link)
+            idle = link in self._idle
+            self._idle = [each for each in self._idle if each is not link]
         if link is not None:
             link.end(ending)
+            if idle:
+                link.close()
 
     def _lost(self, supervisor: SupervisorLink) -> None:
         """The supervisor is gone, and every worker with it."""

@@ -12,10 +12,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .process_tree import kill_marked
+
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; "
     "from wieldy.execution.supervisor import main; main({control}, {parent})"
 )
+# The variable in the environment of everything that a supervisor starts.
+MARK = "WIELDY_SUPERVISOR"
 # How long a supervisor may take to end everything.
 _CLOSING_SECONDS = 5.0
 
@@ -39,6 +43,9 @@ class SupervisorLink:
     def __init__(self, on_end: OnEnd, on_lost: OnLost) -> None:
         self._on_end, self._on_lost = on_end, on_lost
         self._sending = threading.Lock()
+        self._closing = False
+        # What the supervisor starts inherits this, and is found by it if the supervisor is killed.
+        self._mark = f"{MARK}={os.getpid()}-{os.urandom(8).hex()}"
         self._control, theirs = socket.socketpair()
         program = _PROGRAM.format(path=sys.path, control=theirs.fileno(), parent=os.getpid())
         try:
@@ -47,6 +54,7 @@ class SupervisorLink:
                 stdin=subprocess.DEVNULL,
                 stdout=_output(),
                 pass_fds=[theirs.fileno()],
+                env={**os.environ, MARK: self._mark.partition("=")[2]},
                 start_new_session=True,
             )
         finally:
@@ -75,6 +83,7 @@ class SupervisorLink:
 
     def close(self) -> None:
         """End the supervisor, and every worker with it; blocks until they are gone."""
+        self._closing = True
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
         try:
@@ -100,6 +109,8 @@ class SupervisorLink:
                 *lines, heard = (heard + data).split(b"\n")
                 for line in lines:
                     self._take(json.loads(line))
+        if not self._closing:
+            kill_marked(self._mark.encode())
         self._on_lost(self)
 
     def _take(self, report: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from .frames import Frame
 from .process_state import raw_environment
 from .process_tree import kill_descendants
 from .shipping import find_variable, pack_error
+from .supervisor_link import MARK
 from .worker_channel import LogSender, Unreadable, WorkerChannel, WorkerConnection
 
 # The module without the enums, which cost more than all the rest of a call.
@@ -50,6 +51,7 @@ class Worker:
         self._works: dict[int, Work] = {}
         self._pid = os.getpid()
         self._base: Mapping[str, Any] = {}
+        self._mark = {key: os.environb[key] for key in (MARK.encode(),) if key in os.environb}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handlers = [(number, _signal.getsignal(number)) for number in _SIGNALS]
         self._mask = _signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -78,6 +80,7 @@ class Worker:
         except BaseException as error:
             # Other people's modules are imported here, which may do anything.
             failed = pack_error(error)
+        _stop_timers()
         _flush()
         _kill_children()
         self._tidy()
@@ -111,6 +114,7 @@ class Worker:
             os._exit(0)  # A child that the function forked, and that came back here.
         channel.stopped = True
         del values, context
+        _stop_timers()
         _flush()
         _kill_children()
         used = (_spent() - before, _peak())
@@ -151,7 +155,7 @@ class Worker:
     def _rebase(self, base: Mapping[str, Any] | None) -> None:
         """Make folder, environment, path and log levels what they are where the engine is."""
         if base is not None:
-            self._base = base
+            self._base = {**base, "environment": {**base["environment"], **self._mark}}
             sys.path[:] = base["path"]
             _set_levels(base["levels"])
         if raw_environment() != self._base["environment"]:
@@ -164,9 +168,7 @@ class Worker:
             os.chdir("/")
 
     def _tidy(self) -> None:
-        """Undo what a function may have left: timers, signal handlers, a mask, a peak."""
-        for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-            signal.setitimer(timer, 0)
+        """Undo what a function may have left: signal handlers, a mask, a peak."""
         for number, handler in self._handlers:
             if _signal.getsignal(number) is not handler:
                 _signal.signal(number, handler)
@@ -183,6 +185,12 @@ async def _settle(value: Any, channel: WorkerChannel) -> Any:
     if isinstance(value, GeneratorType):
         return drain_blocking(channel, value)
     return value
+
+
+def _stop_timers() -> None:
+    """Have no alarm ring while an answer is being sent."""
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0)
 
 
 def _flush() -> None:
