@@ -1,4 +1,4 @@
-"""Write the body of a request, as its media type wants it."""
+"""Write the body of a request in its media type."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _NOT_GIVEN: Any = object()
 
 
 def write_body(body: Body, values: Mapping[str, Any]) -> tuple[bytes, str] | None:
-    """The bytes and the media type; None where no body is to be sent."""
+    """The bytes and the media type; None if there is no body."""
     given = _gathered(body, values)
     if given is _NOT_GIVEN:
         return None

@@ -18,7 +18,7 @@ _NAMED = frozenset({
 
 
 class Node:
-    """A piece of a document, and the address of the document that it stands in."""
+    """A part of a document, with the document's address."""
 
     __slots__ = ("address", "value")
 
@@ -29,7 +29,7 @@ class Node:
     def get(self, key: str) -> Any:
         """The value under a key, or None."""
         value = self.value
-        # Nearly always a dict, of which this is many times faster to see.
+        # The value is almost always a dict, for which this check is much faster.
         return value.get(key) if type(value) is dict or isinstance(value, Mapping) else None
 
     def child(self, key: str) -> "Node":
@@ -42,7 +42,7 @@ class Document:
 
     def __init__(self, address: str, shown: str, data: Any, asked: str | None = None) -> None:
         self.address = address
-        # Where the caller looked for it, which counts where the caller's trust does.
+        # The address that the caller gave, which decides what the caller trusts.
         self.asked = asked or address
         self.shown = shown
         self.root = _checked(shown, data)
@@ -57,7 +57,7 @@ class Document:
         return title if isinstance(title, str) and title else "untitled"
 
     def follow(self, node: Node) -> Node | None:
-        """What a piece stands for, through references; None where they lead nowhere."""
+        """The part that references lead to; None if they lead nowhere."""
         for _ in range(_LONGEST_CHAIN):
             reference = node.get("$ref")
             if not isinstance(reference, str):
@@ -69,7 +69,7 @@ class Document:
         return None
 
     def find(self, reference: str, address: str) -> Node | None:
-        """The piece that a reference names, if it is in a document that is here."""
+        """The part that a reference names, if its document has been loaded."""
         try:
             target, fragment = self.locate(reference, address)
         except ValueError:
@@ -108,7 +108,7 @@ def outward_references(data: Any) -> Iterator[str]:
         if isinstance(reference, str) and reference[:1] != "#":
             yield reference
         for key, value in node.items():
-            # Most of a document is text; what is left is looked at.
+            # Most values of a document are strings, so they are skipped first.
             if isinstance(value, str):
                 continue
             if named:

@@ -1,4 +1,4 @@
-"""What an API answered, as a value, as content, or as an error."""
+"""Convert an API's response to a value, to content, or to an error."""
 
 import codecs
 import json
@@ -21,7 +21,7 @@ from .schema import Schemas, refusal
 
 _LONGEST_BODY = 4000
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
-# Python's own notations and names of hosts, some of which take forever to read.
+# Python's own codecs and codecs for host names, some of which are extremely slow.
 _ODD_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "utf-7")
 _TEXT = (
     "application/xml", "application/javascript", "application/yaml", "application/x-yaml",
@@ -30,7 +30,7 @@ _TEXT = (
 
 
 def read_response(operation: Operation, response: HttpResponse, hint: str = "") -> Any:
-    """The value of an answer; `ServiceError` for a status that says it is none."""
+    """The value of a response; `ServiceError` if its status is an error."""
     if not 200 <= response.status < 300:
         raise failure(operation, response, hint)
     if operation.method == "HEAD":
@@ -41,7 +41,7 @@ def read_response(operation: Operation, response: HttpResponse, hint: str = "") 
 
 
 def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceError:
-    """An answer that is an error: its status, and the beginning of what it says."""
+    """The error for a response, with its status and the beginning of its text."""
     said = _text(response)
     body = said if len(said) <= _LONGEST_BODY else said[:_LONGEST_BODY] + "…"
     status = f"{response.status} {response.reason}".strip()
@@ -65,7 +65,7 @@ def accepted_types(operation: Operation) -> str:
 
 
 def output_schema(operation: Operation) -> dict[str, Any] | None:
-    """What a success gives, where that is JSON and the document says what."""
+    """The schema of a successful response, if it is JSON and the document has one."""
     success = _success(operation)
     content = success.child("content") if success is not None else None
     if content is None or not isinstance(content.value, Mapping):
@@ -77,7 +77,7 @@ def output_schema(operation: Operation) -> dict[str, Any] | None:
     if not isinstance(node.value, Mapping):
         return None
     schema = Schemas(operation.document, "writeOnly").whole(node)
-    # What can't be checked is not promised.
+    # A schema that can't be checked is not promised to clients.
     return schema if schema and refusal(schema) is None else None
 
 
@@ -107,7 +107,7 @@ def _value(response: HttpResponse) -> Any:
     if _is_text(media) or (not media and _is_utf8(response.content)):
         return _decoded(response)
     parts = urlsplit(response.url)
-    # Without what follows the `?`, where a key may stand.
+    # The query is left out, because it may contain a key.
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     return Resource(address, data=response.content, mime_type=media or "application/octet-stream")
 
@@ -125,7 +125,7 @@ def _is_utf8(content: bytes) -> bool:
 
 
 def _text(response: HttpResponse) -> str:
-    """What an error says: JSON on one line, text as it is, and of anything else the size."""
+    """The text of an error: JSON on one line, text unchanged, or the size of other data."""
     if not response.content:
         return ""
     value = _value(response)

@@ -1,4 +1,4 @@
-"""Get a document from where it is: a file, a URL, or a dict that the caller has."""
+"""Load a document from a file, a URL or a dict."""
 
 import asyncio
 import os
@@ -19,15 +19,15 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 
 LARGEST_DOCUMENT = 100_000_000
 _URL = re.compile(r"https?://", re.IGNORECASE)
-# Whatever is not a reference within the document itself. It may find too much, never too little
-# of what is written plainly; what hides from it is met later, and not followed there.
+# A reference that leads out of the document. The pattern may find too many, but misses none that
+# is written plainly. One that it misses is found later, and is not followed then.
 _OUTWARD = re.compile(r"""\$ref["']?\s*+:\s*+(?!["']?#)""")
 
 
 class LoadedDocument:
-    """A document as data, and where it is: a URL, a file's URI, or nothing for a dict.
+    """A document as data, with its address: a URL, a file's URI, or nothing for a dict.
 
-    `asked` is the address that was asked for it, which a redirect may have left.
+    `asked` is the address that was requested, before any redirect.
     """
 
     __slots__ = ("address", "asked", "data", "refers_outward", "shown")
@@ -62,7 +62,7 @@ async def load_document(source: Source, client: Client) -> LoadedDocument:
 
 
 async def load_address(address: str, client: Client) -> LoadedDocument:
-    """Read the document at a URL, or at a file's URI; the address it ends at may be another."""
+    """Read the document at a URL or a file's URI; a redirect may change its address."""
     try:
         parts = urlsplit(address)
     except ValueError as error:
@@ -131,6 +131,6 @@ def _decoded(shown: str, content: bytes) -> str:
 
 
 def _without_secrets(address: str) -> str:
-    """The address as it may be shown: what follows a `?` or precedes an `@` may be a key."""
+    """The address without its query and user, which may contain secrets."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

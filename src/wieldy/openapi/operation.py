@@ -1,4 +1,4 @@
-"""The operations of a document: what each is called, and what is known before it is needed."""
+"""Read the operations of a document, with their names and parameters."""
 
 import hashlib
 import re
@@ -86,7 +86,7 @@ class Operation:
         _ = self.parameters, self.body
 
     def _matched(self, found: dict[tuple[str, str], Node]) -> list[Node]:
-        """The parameters with just those of the path that stand in it; many forget to list one."""
+        """The parameters, with exactly the path parameters of the path; many documents omit one."""
         named = TEMPLATE.findall(self.path)
         for name in named:
             plain = {"name": name, "in": "path", "schema": {"type": "string"}}
@@ -142,6 +142,6 @@ def _wanted(operation: Operation, prefix: str | None) -> str:
 
 
 def _hashed(name: str, operation: Operation) -> str:
-    """A name that follows from this operation alone, so that it survives a new order."""
+    """A name that depends only on this operation, and not on the order of the document."""
     digest = hashlib.sha256(f"{operation.id} {operation.title}".encode()).hexdigest()[:8]
     return f"{name[: _LONGEST_NAME - 9].rstrip('_')}_{digest}"

@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 _ODD = re.compile(r"[^a-zA-Z0-9_.-]+")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _STYLES = {"path": "simple", "header": "simple", "query": "form", "cookie": "form"}
-# What the request itself decides; a document has no say in it.
+# Headers that the client sets itself; a document can't change them.
 _OURS = frozenset({
     "accept", "authorization", "connection", "content-length", "content-type", "cookie", "host",
     "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
@@ -62,10 +62,10 @@ class Body:
 
 
 class Layout:
-    """What an operation takes, and where each part of it goes.
+    """The arguments of an operation, and where each of them goes.
 
-    Where the document asks for too much, `refused` says so, and the schema has
-    nothing but the names.
+    If the document's schemas are too expensive, `refused` says so, and the schema has only the
+    names.
     """
 
     __slots__ = ("body", "parameters", "refused", "schema")
@@ -106,7 +106,7 @@ class Layout:
 
 
 def choose_media(content: Mapping[str, Any]) -> str | None:
-    """The media type of a body that says most: JSON first, then forms, then text."""
+    """The most expressive media type of a body: JSON first, then forms, then text."""
     by_plain = {plain_media(media): media for media in reversed([*content])}
     json_like = [media for plain, media in by_plain.items() if is_json(plain)]
     if json_like:
@@ -135,7 +135,7 @@ def _can_be_sent(node: Node) -> bool:
 
 
 def _name_apart(parameters: list[OperationParameter]) -> None:
-    """Give each parameter an argument of its own: the same name twice is told by its place."""
+    """Give each parameter a separate argument; a name in two places gets its place as suffix."""
     plain = {id(each): _legal(each.name) for each in parameters}
     counts = Counter(plain.values())
     taken: set[str] = set()
@@ -185,7 +185,7 @@ def _binary() -> Schema:
 
 
 def _lift(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[str]] | None:
-    """The properties of an object body as arguments, where that says the same."""
+    """The properties of an object body as arguments, if that is equivalent."""
     merged = _merged(schema, schemas.definitions, 0)
     if merged is None or not merged[0]:
         return None
@@ -204,7 +204,7 @@ def _lift(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[st
 
 
 def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[str]] | None:
-    """What an object has and needs, through references and `allOf`; None if it is more."""
+    """The properties and required names of an object schema; None if it has more than those."""
     if not isinstance(schema, Mapping) or depth > 10:
         return None
     if "$ref" in schema:
@@ -229,7 +229,7 @@ def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[
 
 
 def _field(schema: Any, schemas: Schemas) -> Any:
-    """A form field as a model can give it: a file is text, or bytes in a `data:` address."""
+    """The schema of a form field for a model: a file is text, or bytes in a `data:` URL."""
     target = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
         target = schemas.definitions.get(schema["$ref"].rpartition("/")[2], schema)
@@ -275,7 +275,7 @@ def _object(properties: Schema, required: Iterable[str], definitions: Schema) ->
 
 
 def _used(schema: Any, definitions: Schema) -> Schema:
-    """The definitions that are still referred to: lifting a body leaves its own behind."""
+    """The definitions that are still referenced after a body has been flattened."""
     reached: dict[str, None] = {}
     rest: list[Any] = [schema]
     while rest:

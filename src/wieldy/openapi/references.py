@@ -1,4 +1,4 @@
-"""Follow references to other files and addresses, where the caller agreed to it."""
+"""Follow references to other files and addresses, if the caller allows it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,14 +11,14 @@ from wieldy.core.network.http_client import Client, url_origin
 from .document import Document, outward_references
 from .loading import load_address
 
-# Nothing, the document's own folder or host, or these folders and addresses besides.
+# False for none, True for the document's own folder or host, or more folders and addresses.
 Consent = bool | Iterable[str]
 
 _MOST_DOCUMENTS = 500
 
 
 async def gather_documents(document: Document, consent: Consent, client: Client) -> None:
-    """Put every document that this one refers to beside it, or refuse."""
+    """Load every document that this one refers to; `DocumentError` if one is not allowed."""
     given = _given(consent)
     for place in given:
         if place.startswith("http"):
@@ -35,7 +35,7 @@ async def gather_documents(document: Document, consent: Consent, client: Client)
             if len(document.documents) > _MOST_DOCUMENTS:
                 raise DocumentError(document.shown, f"it has more than {_MOST_DOCUMENTS} parts")
             loaded = await load_address(target, client)
-            # Where a redirect or a link leads has to be allowed as well.
+            # The target of a redirect or a link has to be allowed as well.
             _check(document, reference, loaded.address, allowed)
             document.documents[target] = loaded.data
             waiting.append((target, loaded.data))
@@ -85,7 +85,7 @@ def _check(document: Document, reference: str, target: str, allowed: list[str]) 
 
 def _is_under(target: str, place: str) -> bool:
     if urlsplit(target).scheme == "file":
-        # Resolved, so that neither `..` nor a link leads elsewhere.
+        # Both paths are resolved, so that neither `..` nor a link leads elsewhere.
         return place.startswith("file:") and _path(target).is_relative_to(_path(place))
     if not place.startswith("http") or url_origin(target) != url_origin(place):
         return False

@@ -1,7 +1,7 @@
 """A schema of an OpenAPI document as JSON Schema 2020-12, with just the definitions it uses.
 
-Real documents hold much that is not quite a schema. What can't be understood is
-left out, so that one slip in a thousand operations costs a hint and not a tool.
+Real documents contain many schemas with mistakes. Parts that can't be understood are left out,
+so that a mistake costs a hint for the model, and not the tool.
 """
 
 import json
@@ -15,10 +15,10 @@ from wieldy.core.schema.schema_graph import SchemaGraph, SchemaRefused, add_up, 
 from .document import Document, Node
 
 _DEEPEST = 100
-# Of one operation. What shares its parts, or holds itself, would be written out without end.
+# The limit for one operation, because recursive schemas would be written out without end.
 _MOST_PARTS = 50_000
 _LONGEST_EXAMPLE = 200
-# Known documents have up to 18 ways to look at one value.
+# Known documents have up to 18 paths to one value.
 _MOST_USUAL = 200
 _LONGEST_TEXT = 1000
 _TYPES = ("null", "boolean", "object", "array", "number", "string", "integer")
@@ -41,7 +41,7 @@ def _is_pattern(value: Any) -> bool:
     return isinstance(value, str) and is_pattern(value)
 
 
-# Keywords whose value is kept as it is, where it has the form that it must have.
+# Keywords whose value is kept unchanged if it has the right form.
 _PLAIN: dict[str, Callable[[Any], bool]] = {
     "description": lambda value: isinstance(value, str),
     "format": lambda value: isinstance(value, str),
@@ -80,7 +80,7 @@ _UNION = ("anyOf", "oneOf", "allOf")
 
 
 def refusal(schema: Mapping[str, Any]) -> str | None:
-    """Why a schema asks for too much, or None."""
+    """The reason why a schema is too expensive, or None."""
     try:
         SchemaGraph(schema).check()
     except SchemaRefused as error:
@@ -89,9 +89,9 @@ def refusal(schema: Mapping[str, Any]) -> str | None:
 
 
 def is_entangled(document: Document) -> bool:
-    """Whether a document's own definitions lead to each other in more ways than is usual.
+    """Whether the definitions of a document refer to each other unusually often.
 
-    Only then is it worth the time to look at each operation before it is needed.
+    Only in this case is each operation checked before it is needed.
     """
 
     def onward(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -159,7 +159,7 @@ class Schemas:
         found = {"$ref": f"#/$defs/{self._name(reference, target)}"}
         beside = {key: value for key, value in node.value.items() if key != "$ref"}
         if self.document.is_30:
-            # There what stands beside a reference does not count; a description does no harm.
+            # In version 3.0 keywords beside a reference are ignored; a description does no harm.
             beside = {key: value for key, value in beside.items() if key == "description"}
         return {**self._keywords(Node(beside, node.address), depth), **found} if beside else found
 
@@ -232,7 +232,7 @@ def _kinds(given: Any) -> list[str]:
 
 
 def _bounds(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
-    """Version 3.0 says with `true` that a bound itself is out."""
+    """Convert the boolean `exclusiveMinimum` and `exclusiveMaximum` of version 3.0."""
     for bound, exclusive in (
         ("minimum", "exclusiveMinimum"),
         ("maximum", "exclusiveMaximum"),

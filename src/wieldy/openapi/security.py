@@ -1,4 +1,4 @@
-"""Who is asking: what was given as `auth` and `headers`, and the form in which it is sent."""
+"""Put the credentials from `auth` and `headers` into requests."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ class Credentials:
         return dict(self._headers)
 
     def _hidden(self, headers: Mapping[str, Any]) -> dict[str, Any]:
-        """The headers, those marked that say who asks whatever they are called."""
+        """The headers, with those marked as secret that identify the caller."""
         keys = (scheme for scheme in self._schemes.values() if scheme.get("in") == "header")
         names = {"cookie", *(str(scheme.get("name")).lower() for scheme in keys)}
         return {
@@ -58,7 +58,7 @@ class Credentials:
         return [part for name in self._chosen(operation) for part in self._parts(name)]
 
     def missing(self, operation: Operation) -> str:
-        """What an operation asks for and nobody gave, in words, or nothing."""
+        """A description of the credentials that an operation requires and that are missing."""
         asked = [each for each in self._requirements(operation) or [] if each]
         if self._headers or not asked or any(each.keys() <= self._given.keys() for each in asked):
             return ""
@@ -76,7 +76,7 @@ class Credentials:
         """The schemes of the first alternative that can be met."""
         requirements = self._requirements(operation)
         if requirements is None or _ALWAYS in self._given:
-            # The document leaves it open, and somebody gave it for a reason.
+            # The document requires nothing, but the caller gave credentials for a reason.
             return list(self._given) if requirements != [] else []
         met = (each for each in requirements if each and each.keys() <= self._given.keys())
         return list(next(met, {}))
@@ -145,7 +145,7 @@ def _all_forms(given: Iterable[str], headers: Mapping[str, Any]) -> list[str]:
     """The secrets in every form in which they are sent."""
     plain = list(given)
     forms = [*plain, *map(_basic, plain), *(quote(each, safe="") for each in plain)]
-    # The password of a pair says as much as the pair.
+    # The password of a pair is as secret as the pair.
     forms += [each.partition(":")[2] for each in plain if ":" in each]
     forms += preset_secrets(headers)
     return [form for form in dict.fromkeys(forms) if form]

@@ -1,4 +1,4 @@
-"""The address of an API, and whether what is secret may go there."""
+"""Choose the address of an API, and decide whether secrets may be sent there."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,11 @@ _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
 class ServerUrls:
-    """Where requests go: to `base_url` if the caller gave one, else where the document says.
+    """Where requests go: to `base_url` if the caller gave one, else to the document's servers.
 
-    A document is somebody else's. What it may decide is bounded: secrets go to
-    `base_url`, or to the document's own first server, and to no other origin. One
-    that was fetched may not send them to another origin than its own, nor point at
-    this machine or its network from outside.
+    A document is untrusted, so its influence is limited. Secrets go only to `base_url` or to
+    the document's first server. A document that was fetched can't send them to another origin
+    than its own, and can't point to this machine or its network.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class ServerUrls:
 
     @property
     def _leads_near(self) -> bool:
-        """Whether the document may name a server near us: the user's own file, or one from near."""
+        """Whether the document may name a local server: it is the user's file, or itself local."""
         fetched = self._document.address[:4] == "http"
         return not fetched or self._client.is_near(self._document.asked)
 

@@ -1,4 +1,4 @@
-"""One API: its document, its address, who asks, and the connections to it."""
+"""One API: its document, its address, its credentials and its connections."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ class Service:
 
 
 class ServiceEndpoint:
-    """An operation that can be called. What it takes is worked out when it is first asked for."""
+    """An operation that can be called. Its arguments are computed on first use."""
 
     def __init__(self, service: Service, operation: Operation) -> None:
         self.service = service
@@ -40,7 +40,7 @@ class ServiceEndpoint:
     @property
     def layout(self) -> Layout:
         """The arguments, and where each of them goes."""
-        # Two threads may both read; they read the same.
+        # If two threads compute it at once, they get the same result.
         if self._layout is None:
             self._layout = Layout(self.operation)
         return self._layout
@@ -83,11 +83,11 @@ class ServiceEndpoint:
     def _signed(
         self, query: list[tuple[str, str]], cookies: list[tuple[str, str]]
     ) -> dict[str, str]:
-        """Put what says who asks into query and cookies; gives the headers that say it."""
+        """Add the credentials to the query and cookies; returns the headers with credentials."""
         private = self.service.credentials.headers()
         for place, name, value in self.service.credentials.for_operation(self.operation):
             if place == "query":
-                # The model's own value of the same name does not stand beside it.
+                # A value of the same name from the model is replaced.
                 query[:] = [pair for pair in query if pair[0] != quote(name, safe="[]$")]
                 query.append((quote(name, safe="[]$"), quote(value, safe="")))
             elif place == "cookie":
@@ -116,12 +116,12 @@ class ServiceEndpoint:
 async def call_operation(
     endpoint: ServiceEndpoint, secrets: tuple[Secret, ...], /, **values: Any
 ) -> Any:
-    """Call an operation. The secrets are named so that they are covered wherever they appear."""
+    """Call an operation. Its secrets are registered, so that they are masked everywhere."""
     service = endpoint.service
     try:
         request = endpoint.request(values)
     except ValueError as error:
-        # Trying again would not help, which is what this error says.
+        # A `ServiceError` is not retried, and retrying would not help here.
         raise ServiceError(f"{endpoint.operation.title}: not sent: {error}") from error
     response = await service.client.send(request, LARGEST_RESPONSE)
     hint = service.credentials.missing(endpoint.operation)

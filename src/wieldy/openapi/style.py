@@ -1,7 +1,7 @@
 """Write values into paths, queries, headers and cookies, in the styles that OpenAPI names.
 
-Whatever a value holds, it stays in its place: what would end it there is encoded,
-and what can't be encoded is refused.
+A value can't leave its place: characters that would end it are encoded, and a value that can't
+be encoded is refused.
 """
 
 import json
@@ -14,14 +14,14 @@ from .operation_arguments import OperationParameter
 
 Pairs = list[tuple[str, str]]
 
-# Of the reserved characters, those that can't begin another parameter or end the query.
+# The reserved characters that can neither start another parameter nor end the query.
 _RESERVED = ":/?@!$'()*,;"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 
 
 def in_path(parameter: OperationParameter, value: Any) -> str:
-    """A value as it stands in the path; `ValueError` where it would be another path."""
+    """A value as written into the path; `ValueError` if it would change the path."""
     written = _path_text(parameter, value)
     if not written or any(_is_step(each) for each in _texts(value)):
         raise ValueError(f"{parameter.argument}: it can't be empty, and have no step . or ..")
@@ -40,7 +40,7 @@ def in_query(parameter: OperationParameter, value: Any) -> Pairs:
 
 
 def in_header(parameter: OperationParameter, value: Any) -> str:
-    """A value as it stands in a header; `ValueError` where it would begin another."""
+    """A value as written into a header; `ValueError` if it would start another header."""
     if parameter.media is not None:
         text = _content(parameter, value)
     elif isinstance(value, Mapping):
@@ -167,5 +167,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def _is_step(text: str) -> bool:
-    """Whether a server that decodes early would see a step to another path in it."""
+    """Whether a server that decodes early would read this as a step to another path."""
     return any(step in (".", "..") for step in re.split(r"[/\\]", text))

@@ -1,8 +1,7 @@
-"""YAML as JSON has it: no tags that make objects, no dates, no text that grows when it is read.
+"""Read YAML as JSON data: no tags that create objects, no dates, no exploding aliases.
 
-The events of the parser are put together here, one by one. So neither deep
-nesting nor aliases of aliases can do more than be refused, and a `no` or a date
-stays the text that it is in a JSON document.
+This module builds the data from the parser's events one by one. Deep nesting and aliases of
+aliases are therefore refused safely, and `no` or a date stays text, as in a JSON document.
 """
 
 import re
@@ -24,7 +23,7 @@ _WORDS: dict[str, Any] = {
 
 
 def read_yaml(text: str) -> Any:
-    """The one document in a YAML text; `ValueError` says why there is none."""
+    """The only document in a YAML text; `ValueError` if it can't be read."""
     try:
         return _Reader().read(yaml.parse(text, Loader=_LOADER))
     except yaml.YAMLError as error:
@@ -35,7 +34,7 @@ def read_yaml(text: str) -> Any:
 
 
 class _Frame:
-    """A list or an object that is not closed yet, and how many values it stands for."""
+    """An open list or object, and the number of values in it."""
 
     __slots__ = ("anchor", "key", "merged", "size", "value")
 
@@ -142,7 +141,7 @@ def _check_tag(event: Any) -> None:
 
 
 def _plain(event: Any) -> Any:
-    """What a scalar says, by the rules of JSON: quoted is text, and so is a date."""
+    """The value of a scalar by the rules of JSON: quoted scalars and dates are text."""
     text = event.value
     if event.style or not event.implicit[0]:
         return text

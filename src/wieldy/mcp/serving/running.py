@@ -41,11 +41,25 @@ async def serve(
     ready: Ready | None = None,
     **options: Unpack[WebOptions],
 ) -> None:
-    """Serve a box to MCP clients until the process is told to stop.
+    """Serve a box to MCP clients until the process gets SIGTERM or SIGINT.
 
-    Without a port over standard input and output; with one over HTTP, at `/mcp`, on
-    this machine only unless `host` says otherwise. On SIGTERM calls that run may
-    end within `grace` seconds and new ones are refused. Then the box is closed.
+    Without a port the server uses standard input and output. With a port it uses HTTP, at
+    `/mcp`. On a signal it refuses new calls, waits for running ones, and closes the box.
+
+    Args:
+        box: the toolbox or view to serve, or a server object from `server`.
+        port: the port for HTTP; 0 takes a free one.
+        host: the address to listen on. Other addresses than this machine's need tokens.
+        tokens: bearer tokens by the name of their owner.
+        grace: how many seconds running calls may take to end after a signal.
+        ready: a function that is called with the URL when the server accepts requests.
+        **options: the settings of `ServerOptions`, and for HTTP those of `WebOptions`.
+
+    Raises:
+        ValueError: an option is only for HTTP, or tokens are missing.
+
+    Example:
+        `asyncio.run(serve(box, port=8000))`
     """
     check_options(serve, options, WebOptions.__annotations__)
     if port is None:
@@ -66,7 +80,7 @@ async def serve(
 
 
 async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
-    """Serve one client over standard input and output, until it closes or a signal comes."""
+    """Serve one client over standard input and output, until it closes them or on a signal."""
     with _own_stdin() as descriptor:
         lines = Lines(descriptor)
 

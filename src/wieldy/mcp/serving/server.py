@@ -44,13 +44,15 @@ _request: ContextVar[Request | None] = ContextVar("wieldy_mcp_request", default=
 
 
 class ServerOptions(TypedDict, total=False):
-    """What `server` takes beside the box.
+    """The options of `server`.
 
-    `views` give a caller, by the name of its token, less than the whole box.
-    Without `self_approval` a client's user can't approve what the client asked for.
-    `patience` is how many seconds an older client's user has for an answer. Processes
-    that serve the same clients need the same `secret`, 32 bytes or more. A result that
-    does not fit its tool's output schema is an error, unless `check_output` is False.
+    Attributes:
+        views: for the name of a token, a view to serve instead of the whole box.
+        self_approval: whether a client's user may approve the client's own calls.
+        patience: how many seconds the user of an older client has to answer a question.
+        secret: the key that seals the state of questions, of at least 32 bytes. Processes
+            that serve the same clients need the same one.
+        check_output: whether a result that does not fit its output schema is an error.
     """
 
     name: str
@@ -63,7 +65,21 @@ class ServerOptions(TypedDict, total=False):
 
 
 def server(box: "ServedBox | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
-    """An MCP server over a box. It is the SDK's own kind, and takes further handlers."""
+    """Create an MCP server for a box. It is a server of the SDK, so you can add handlers.
+
+    Args:
+        box: the toolbox or view to serve. A server object is returned unchanged.
+        **options: the settings of `ServerOptions`.
+
+    Returns:
+        The server, for `serve`, `wieldy.server.app` or the SDK's `Client`.
+
+    Raises:
+        ValueError: there are options for a server that exists already.
+
+    Example:
+        `async with Client(server(box)) as client: ...`
+    """
     check_options(server, options, ServerOptions.__annotations__)
     if not isinstance(box, BoxServer):
         return BoxServer(box, **options)
@@ -74,10 +90,12 @@ def server(box: "ServedBox | BoxServer", **options: Unpack[ServerOptions]) -> "B
 
 
 def current_request() -> Request:
-    """The request that the running tool serves: its session, and what the client can do.
+    """The request that the running tool serves, with its session and the client's capabilities.
 
-    Through the session a tool can log, and ask a client of an older protocol.
-    `LookupError` where no MCP client made the call.
+    A tool can use the session to send log messages, and to ask a client of an older protocol.
+
+    Raises:
+        LookupError: the call was not made by an MCP client.
     """
     request = _request.get()
     if request is None:

@@ -1,4 +1,4 @@
-"""Structured output while it streams: JSON in a model's text, told event by event."""
+"""Read structured output while it streams: JSON in a model's text, as events."""
 
 from .json_event import Event
 from .structured_stream import StructuredError, StructuredStream

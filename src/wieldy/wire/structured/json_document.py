@@ -1,4 +1,4 @@
-"""A JSON document that grows, and the events that tell how."""
+"""Build a JSON document that grows, and the events about it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NEVER = 1 << 62
 
 
 class StructuredError(WieldyError, ValueError):
-    """The structured output can't be used: too deep, unfinished, or not what was asked for."""
+    """The structured output can't be used: it is too deep, unfinished, or does not fit."""
 
     def __init__(self, reason: str, problems: tuple[str, ...] = ()) -> None:
         super().__init__(": ".join([reason, "; ".join(problems)]) if problems else reason)
@@ -42,7 +42,7 @@ class JsonDocument:
     def value(self) -> Any:
         """The document as far as it is known.
 
-        What is open is copied, so that it does not change later; what is closed is shared.
+        Open containers are copied, so that the value does not change later; closed ones are shared.
         """
         if self.in_string:
             return self.place.data("".join(self.parts))
@@ -97,7 +97,7 @@ class JsonDocument:
         self.told = 0
 
     def tell(self, is_complete: bool = False) -> None:
-        """Tell the text of the open string that has not been told."""
+        """Add an event for the new text of the open string."""
         parts = self.parts
         count = len(parts)
         delta = parts[-1] if count - self.told == 1 else "".join(parts[self.told :])
@@ -115,13 +115,13 @@ class JsonDocument:
             self.complete = is_complete
 
     def take_parts(self) -> str:
-        """The collected text of something that is told only at its end, or never."""
+        """The collected text of something that has an event only at its end, or none."""
         text = "".join(self.parts)
         self.parts = []
         return text
 
     def add_scalar(self, text: str, value: Any, is_complete: bool = True) -> None:
-        """Add a value that is told at once."""
+        """Add a value with a single event."""
         place = self._new_place()
         self._put(place, value)
         self.events.append(Event(place, text, is_complete, 0))

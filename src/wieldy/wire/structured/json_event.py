@@ -1,4 +1,4 @@
-"""What a reader of streaming JSON tells: events, and the places they are about."""
+"""The events of streaming JSON, and the places in the document that they are about."""
 
 import json
 import re
@@ -11,11 +11,11 @@ _PLAIN_KEY = re.compile(r'[^.\[\]"]+')
 
 
 class JsonPlace:
-    """Where in the document a value stands, and what is known of that value.
+    """The place of a value in the document, with the value so far.
 
-    A container is put into its parent when it opens, anything else when it is
-    complete. `before` counts what stood in the parent earlier; with it, the
-    data as it was at any event can be made again later.
+    A container is put into its parent when it opens, any other value when it is complete.
+    `before` is the number of items in the parent before this one, with which the data at any
+    event can be rebuilt later.
     """
 
     __slots__ = ("_path", "_wildcard_path", "before", "key", "parent", "parts", "value")
@@ -63,7 +63,7 @@ class JsonPlace:
         return tuple(key for key in reversed(keys) if isinstance(key, int))
 
     def data(self, value: Any) -> Any:
-        """The whole document as it was while this place held `value` and was the newest."""
+        """The whole document at the time when this place was the newest and held `value`."""
         for place in self._chain():
             assert place.parent is not None
             around = place.parent.value
@@ -124,11 +124,13 @@ class SlashPlace(JsonPlace):
 class Event:
     """Something new about one value of the document.
 
-    `delta` is the new text of a string; of a number or literal it is the whole
-    text, told once; of a container it is empty. `is_complete` is true in the
-    one event that says the value is finished. What the other properties give
-    is made when it is read, and is as of this event whenever that is. Treat it
-    as read-only: events share the containers.
+    `delta` is the new text of a string, or the whole text of a number or literal; for a
+    container it is empty. `is_complete` is true in the one event with which the value is
+    finished. The other properties are computed when they are read, and always show the state
+    at this event. Treat them as read-only, because events share the containers.
+
+    Example:
+        `if event.is_complete: print(event.path, event.value)`
     """
 
     __slots__ = ("_count", "delta", "is_complete", "place")
@@ -141,12 +143,12 @@ class Event:
 
     @property
     def type(self) -> Literal["growing", "complete"]:
-        """Whether the value goes on or is finished."""
+        """Whether the value is still growing or complete."""
         return "complete" if self.is_complete else "growing"
 
     @property
     def path(self) -> str:
-        """Where the value stands: `l[0].k`, or `/l/0/k`. The root is the empty string."""
+        """The place of the value: `l[0].k`, or `/l/0/k`. The root is the empty string."""
         return self.place._path or self.place.path
 
     @property

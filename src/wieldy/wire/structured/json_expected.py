@@ -1,4 +1,4 @@
-"""What a schema says about how the document starts."""
+"""Find out from a schema how the document can start."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Expected:
 
 
 def expected_by(schema: Mapping[str, Any]) -> Expected:
-    """What a JSON Schema expects; everything where it does not say."""
+    """The kinds that a JSON Schema expects; all kinds if it does not say."""
     parts = list(_alternatives(schema, schema))
     kinds = frozenset().union(*map(_kinds, parts))
     items: frozenset[str] = frozenset()

@@ -1,8 +1,8 @@
-"""Read one JSON value as it streams, forgiving what models get wrong.
+"""Read one JSON value as it streams, and accept common mistakes of models.
 
-The reader is a state: a function that takes text from a position on and gives
-the position it stopped at. Every state moves on or hands over to one that does,
-so that the work is linear in the text, however it is cut into chunks.
+The reader is a state machine. A state is a function that reads text from a position and returns
+the position where it stopped. Every state advances or passes control to one that does, so the
+work is linear in the text, however it is cut into chunks.
 """
 
 import re
@@ -35,9 +35,9 @@ class JsonReader(JsonDocument):
         self._quote = '"'
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next text and tell what is new."""
+        """Read the next text, and add events for what is new."""
         events: list[Event] = []
-        # Most text is the middle of a string; this is the short way for it.
+        # Most text is the middle of a string, so this case is handled first.
         if (
             self._state is _string
             and self.told is not NEVER
@@ -58,7 +58,7 @@ class JsonReader(JsonDocument):
         return events
 
     def close(self) -> list[Event]:
-        """End what is open, as incomplete; a number that is the whole document is complete."""
+        """End open values as incomplete; a number that is the whole document is complete."""
         events: list[Event] = []
         self.events = events
         if end := _END.get(self._state):
@@ -70,7 +70,7 @@ class JsonReader(JsonDocument):
 
 
 def _ignore(reader: JsonReader, text: str, pos: int) -> int:
-    """After the document: nothing matters."""
+    """After the document: ignore the text."""
     return len(text)
 
 

@@ -36,9 +36,8 @@ UNKNOWN: Any = object()
 def read_escape(text: str) -> tuple[str, int] | None:
     """What an escape at the start of a text means and how long it is.
 
-    None means that the text ends before that is known. An escape that JSON
-    doesn't have keeps its backslash; a surrogate without its other half stays
-    alone, as in `json.loads`.
+    None means that the text ends too early to know. An escape that JSON does not have keeps its
+    backslash. A surrogate without its other half stays alone, as in `json.loads`.
     """
     unit = _HEX.match(text)
     if unit is None:
@@ -87,6 +86,6 @@ def _number(word: str) -> int | float:
         try:
             return int(word)
         except ValueError:
-            # Python refuses to read integers of thousands of digits, for the time it takes.
+            # Python refuses to read integers with thousands of digits, because that is slow.
             return float(word)
     return float(word)

@@ -1,4 +1,4 @@
-r"""Find where the JSON starts in what a model says.
+r"""Find where the JSON starts in a model's text.
 
 With a schema, reading starts at the first bracket of an expected kind that can
 open such a container: what follows `{` is a quote, a bare key and a colon, a
@@ -20,9 +20,9 @@ Without a schema, in this order:
    first list of strings or of several numbers or literals inside a line.
 5. The whole text is one string, number or literal.
 
-Rules 1 to 3 decide while the text streams, whichever comes first; what 4 and 5
-need is held back. So `[1]` and `{x}` in prose start nothing, and a `{"a": 1}`
-inside a sentence gives way to a fence that comes later.
+Rules 1 to 3 decide while the text streams, whichever applies first. The text for rules 4 and 5
+is held back. Therefore `[1]` and `{x}` in prose start nothing, and a later fence takes precedence
+over a `{"a": 1}` inside a sentence.
 """
 
 import re
@@ -36,7 +36,7 @@ _MOST = 1000  # How far a decision looks ahead, in characters per piece; it boun
 _SP = rf"[\s\ufeff]{{0,{_MOST}}}+"
 _LITERAL = r"(?:true|false|null|True|False|None|NaN|Infinity)(?=\W)"
 _ITEM = rf"(?:[-+]?\.?[0-9][0-9.eE+\-]{{0,{5 * _MOST}}}+|[-+]?{_LITERAL})"
-_MORE = r"([0-9.eE+\-])"  # A number that goes on beyond what is looked at is no citation.
+_MORE = r"([0-9.eE+\-])"  # A number that is longer than the look-ahead is not a citation.
 _CUT_ITEM = r"[-+.]?[A-Za-z]{0,8}+\Z"
 _RUN = rf"\[[\s\[]{{0,{_MOST}}}+"
 _QUOTED_KEY = "|".join(

@@ -21,13 +21,13 @@ _LONGEST = 200
 
 
 class _Generator(GenerateJsonSchema):
-    """pydantic's generator, silent about what can't be shown."""
+    """pydantic's generator without warnings about parts that can't be described."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - pydantic's own declaration
 
 
 def model_schema(model: type[BaseModel]) -> Mapping[str, Any]:
-    """The JSON Schema of a model; where there is none, only that it is an object."""
+    """The JSON Schema of a model; if it has none, a schema for any object."""
     try:
         return model.model_json_schema(schema_generator=_Generator)
     except PydanticUserError:
@@ -54,7 +54,7 @@ def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
             return data
         found = [*islice(find_misfits(held, data), _SHOWN)]
     except ValueError as error:
-        # A lone surrogate, a number that JSON does not have, or more than can be checked.
+        # The data has a lone surrogate or a number that JSON lacks, or needs too much work.
         raise StructuredError("The structured output can't be checked", (str(error),)) from error
     raise _misfit((path, message) for path, _, message in found)
 
@@ -62,10 +62,9 @@ def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
 class PartialModel:
     """Makes instances of a model with the fields that are valid so far.
 
-    The fields that have come are checked one by one. A field that is a model
-    itself is treated the same way; in other fields pydantic's partial
-    validation drops a last item that is not valid yet. The model's own
-    validators run when the data is finished, not here.
+    The fields that have arrived are checked one by one. A field that is itself a model is
+    treated in the same way. In other fields, pydantic's partial validation drops a last item
+    that is not valid yet. The model's own validators run only when the data is complete.
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
@@ -92,7 +91,7 @@ class PartialModel:
         return model.model_construct(**values)
 
     def _valid(self, field: FieldInfo, value: Any) -> tuple[Any] | None:
-        """The value as the field wants it, in a tuple; None if it is not valid so far."""
+        """The value converted for the field, in a tuple; None if it is not valid so far."""
         inner = _model_in(field.annotation)
         if inner is not None and isinstance(value, Mapping):
             found = self._read(inner, value)

@@ -1,16 +1,15 @@
-"""Structured output while it streams: JSON in a model's text, told event by event.
+"""Read structured output while it streams: JSON in a model's text, as events.
 
-Feed the text in any chunks. What is told does not depend on where it was cut:
-the same completions in the same order, and per path the same text when its
-deltas are joined. `wieldy.wire.structured.json_start` says where in the text reading starts.
+The text can be fed in any chunks. The events don't depend on where it is cut: the same values
+are completed in the same order, and the joined deltas of a path are the same.
+`wieldy.wire.structured.json_start` describes where in the text reading starts.
 
-Forgiven are prose and code fences around the JSON, trailing and missing commas,
-single quotes, keys without quotes, comments, Python's literals, text without
-quotes, and an end that is missing. Duplicate keys: the last one wins.
+Prose and code fences around the JSON are skipped. Trailing and missing commas, single quotes,
+keys and text without quotes, comments, Python's literals, and a missing end are accepted. Of
+duplicate keys the last one wins.
 
-Paths are `l[0].k`; a key that is empty or holds one of `.[]"` is written as a
-JSON string in brackets, `a["b.c"].d`. With `path_style="slash"` paths are JSON
-Pointers, `/l/0/k`.
+Paths have the form `l[0].k`. A key that is empty or contains one of `.[]"` is written as a JSON
+string in brackets, `a["b.c"].d`. With `path_style="slash"` paths are JSON Pointers, `/l/0/k`.
 """
 
 from collections.abc import Mapping
@@ -31,11 +30,21 @@ Schema = Mapping[str, Any] | type[BaseModel]
 
 
 class StructuredStream:
-    """Reads the JSON in streaming text; `feed` and `close` give the events.
+    """Reads the JSON in streaming text; `feed` and `close` return events.
 
-    `schema` is a JSON Schema or a pydantic model. It says where the JSON starts
-    and what `result` and `partial` check; the events are not checked. Neither
-    `feed` nor `close` raises: `error` says why reading stopped early.
+    `feed` and `close` never raise: `error` says why reading stopped early.
+
+    Args:
+        schema: a JSON Schema or a pydantic model. It decides where the JSON starts, and
+            `result` and `partial` check against it. Events are not checked.
+        path_style: the form of paths: "dot" for `l[0].k`, "slash" for `/l/0/k`.
+        max_depth: the deepest nesting that is read.
+
+    Raises:
+        ValueError: the path style is unknown.
+
+    Example:
+        `for event in stream.feed(chunk): print(event.path, event.delta)`
     """
 
     def __init__(
@@ -57,9 +66,9 @@ class StructuredStream:
 
     @property
     def value(self) -> Any:
-        """The data so far, the open string included; None before the JSON starts.
+        """The data so far, including the open string; None before the JSON starts.
 
-        It does not change later, but shares what is finished with the events.
+        The value does not change later, but shares its finished parts with the events.
         """
         return self._reader.value
 
@@ -79,17 +88,25 @@ class StructuredStream:
         return self._reader.error
 
     def feed(self, chunk: str) -> list[Event]:
-        """Take the next text and tell what is new in it."""
+        """Read the next text.
+
+        Args:
+            chunk: the text.
+
+        Returns:
+            The events for what is new.
+        """
         if self._started:
             return self._reader.feed(chunk)
         found = None if self._closed else self._finder.feed(chunk)
         return [] if found is None else self._start(found)
 
     def close(self) -> list[Event]:
-        """Say that the text has ended.
+        """End the text.
 
-        What is still open is told once more, from the inside out and with
-        `is_complete` false; `value` has it, and `complete` stays false.
+        Returns:
+            The last events. If the text ended too early, there is one for each open value, from
+            the inside out and with `is_complete` false; `complete` then stays false.
         """
         if self._closed:
             return []
@@ -99,19 +116,25 @@ class StructuredStream:
         return events + self._reader.close()
 
     def partial(self) -> Any:
-        """The data so far; with a model, an instance of it with the fields that are valid so far.
+        """The data so far; with a model, an instance with the fields that are valid so far.
 
-        The fields that have come are checked one by one and set on an instance
-        made by `model_construct`; the others have their default or are missing.
-        Finished items of a list are checked once and shared by later instances.
-        Nothing is there before the JSON starts: None.
+        The fields that have arrived are checked one by one and set on an instance made by
+        `model_construct`; the others have their default or are missing. Finished items of a
+        list are checked once and shared by later instances.
+
+        Returns:
+            The data or the instance; None before the JSON starts.
         """
         if self._partial is None or not self._started:
             return self.value
         return self._partial.read(self.value)
 
     def result(self) -> Any:
-        """The finished and checked data, or the validated model; raises `StructuredError`."""
+        """The complete and checked data, or the validated model.
+
+        Raises:
+            StructuredError: the data is not complete, or does not fit the schema.
+        """
         if self.error is not None:
             raise self.error
         if not self.complete:
