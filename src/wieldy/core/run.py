@@ -70,7 +70,7 @@ class CallChannel(Protocol):
         """From now on the emitted items are the content."""
 
     def show(self, item: Any) -> Awaitable[None] | None:
-        """Emit without waiting; gives something to wait for when the reader is behind."""
+        """Emit without waiting; returns an awaitable if the reader is behind."""
 
     async def emit(self, item: Any) -> None:
         """Emit, and wait until the reader has room for more."""
@@ -295,7 +295,7 @@ class Run:
         self.blocks = self.blocks or []
 
     def show(self, item: Any) -> Awaitable[None] | None:
-        """Emit without waiting; gives something to wait for when the reader is behind.
+        """Emit without waiting; returns an awaitable if the reader is behind.
 
         Text that may be the beginning of a secret is held back until more text comes.
         """

@@ -182,7 +182,17 @@ class Tool:
         super().__setattr__(name, value)
 
     def replace(self, **changes: Any) -> "Tool":
-        """The same tool with other facts; the names are those of the constructor."""
+        """Make the same tool with other fields.
+
+        Args:
+            **changes: The fields to change, by the names that `Tool` takes.
+
+        Returns:
+            The new tool.
+
+        Raises:
+            TypeError: A name is not one of those.
+        """
         facts = {name: getattr(self, name) for name in self.__slots__ if name[0] != "_"}
         facts.update(
             zip(("description", "input_schema", "output_schema"), self._given, strict=True)
@@ -208,7 +218,22 @@ class Tool:
         description: str | None = None,
         arguments: Mapping[str, Argument] | None = None,
     ) -> "Tool":
-        """A tool over the same function under another name or with other arguments."""
+        """Make a tool over the same function, with another name or other arguments.
+
+        Args:
+            name: The new tool's name; by default the same.
+            description: The text for the model; by default the same.
+            arguments: How arguments differ, by the names that the original shows.
+
+        Returns:
+            The new tool.
+
+        Raises:
+            DefinitionError: There is no such argument, or the change is not possible.
+
+        Example:
+            `search.derive(name="search_docs", arguments={"index": Argument(hidden=True)})`
+        """
         changes: dict[str, Any] = {"name": name or self.name}
         if description is not None:
             changes["description"] = description

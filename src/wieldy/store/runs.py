@@ -1,4 +1,4 @@
-"""Runs of agents: one row for each, and a row for each step that it has taken."""
+"""Runs of agents: one row for each run, and a row for each of its steps."""
 
 import json
 import time
@@ -15,12 +15,12 @@ from .databases.prepared_statements import insert_new
 from .databases.tables import RUN_STATES, run_steps, runs
 from .store_access import StoreAccess
 
-# In these a run waits for somebody who carries it on.
+# A run in one of these states can be resumed.
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
 
 
 class StoredRun:
-    """A run, as its row has it.
+    """A run, as it is stored.
 
     `state` is one of running, interrupted, crashed, failed, cancelled and done. `request` is
     what was asked, and `answer` what came of it, both as JSON.
@@ -59,7 +59,7 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class RunClaim:
-    """That somebody carries a run on; `token` is known to nobody else."""
+    """The right to continue a run; only its holder knows the `token`."""
 
     run: str
     token: str
@@ -68,7 +68,7 @@ class RunClaim:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What is known of a run before its first step."""
+    """What is known about a run before its first step."""
 
     id: str
     agent: str
@@ -78,13 +78,13 @@ class NewRun:
 
 
 class Runs:
-    """The runs of all processes on a store. One process at a time carries a run on."""
+    """The runs of all processes on a store. One process at a time continues a run."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
     async def begin(self, run: NewRun, body: Any) -> RunClaim:
-        """Write a new run with its first step; gives the claim to go on with it."""
+        """Write a new run with its first step; returns the claim to continue it."""
         opened = await self._store.opened()
         claim, now = RunClaim(run.id, uuid.uuid4().hex, opened.owner.id), time.time()
         row = {
@@ -107,7 +107,7 @@ class Runs:
     async def save(
         self, claim: RunClaim, number: int, body: Any, state: str = "running", answer: Any = None
     ) -> None:
-        """Write a step, and how the run stands after it; `RunTaken` if it is not ours any more."""
+        """Write a step and the run's new state; `RunTaken` if the run is no longer ours."""
         now = time.time()
         step = {"run": claim.run, "number": number, "at": now, "body": json.dumps(body)}
         values = {
@@ -123,16 +123,16 @@ class Runs:
         self._store.bell.ring(claim.run)
 
     async def leave(self, claim: RunClaim, state: str, error: str | None = None) -> None:
-        """Let others carry a run on that has no next step here."""
+        """Let other processes continue a run that has no next step here."""
         await self._store.write(_leaving(claim, state, error))
         self._store.bell.ring(claim.run)
 
     def leave_soon(self, claim: RunClaim, state: str, error: str | None = None) -> None:
-        """The same where nothing can be awaited."""
+        """The same as `leave`, without awaiting anything."""
         self._store.insist(_leaving(claim, state, error))
 
     async def take(self, run_id: str) -> tuple[StoredRun, RunClaim | None]:
-        """Claim a run to carry it on; one that is done is only given.
+        """Claim a run to continue it; a run that is done is returned without a claim.
 
         Raises:
             RunNotFound: there is no such run.
@@ -156,7 +156,7 @@ class Runs:
         return None if row is None else StoredRun(row)
 
     async def steps(self, run_id: str) -> list[Any]:
-        """What the steps of a run have added, in order."""
+        """What each step of a run has added, in order."""
         query = select(run_steps.c.body).where(run_steps.c.run == run_id)
         query = query.order_by(run_steps.c.number)
         found = await self._store.read(lambda connection: connection.scalars(query).all())
@@ -180,7 +180,7 @@ class Runs:
         return [StoredRun(row) for row in rows]
 
     async def until(self, run_id: str, done: Callable[[StoredRun], bool]) -> StoredRun:
-        """Wait until a run is as asked for; one whose process is gone has crashed."""
+        """Wait until a run meets a condition; a run whose process is gone has crashed."""
         with self._store.bell.listening(run_id) as listener:
             while True:
                 run = await self.get(run_id)
@@ -194,7 +194,7 @@ class Runs:
 
 
 def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:
-    # An attempt whose end nobody heard of may have got through.
+    # An earlier attempt whose answer was lost may have been committed.
     if connection.execute(insert_new(connection.dialect, runs, row)).first() is not None:
         connection.execute(insert(run_steps).values(step))
 
@@ -205,7 +205,7 @@ def _save(
     """Write a step of a run that is ours; False if it is not."""
     number = step["number"]
     mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.steps == number)
-    # The row is ours until the commit: whoever wants to take the run over waits.
+    # The row is locked until the commit, so a process that wants to take the run over waits.
     if connection.execute(update(runs).where(*mine).values(values)).rowcount:
         connection.execute(insert(run_steps).values(step))
         return True
@@ -221,10 +221,10 @@ def _leaving(claim: RunClaim, state: str, error: str | None) -> Callable[[Connec
 
 
 def _take(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, bool]:
-    """Claim a run that nobody carries on; gives its row as it was, and whether it is ours."""
+    """Claim a run that nobody continues; returns its earlier row, and whether it is ours."""
     row = _find(connection, claim.run, hold=True)
     if row is None or row.state not in _OPEN:
-        # An earlier attempt of ours may have got through.
+        # An earlier attempt of ours may have been committed.
         return row, row is not None and row.claim == claim.token
     taken = {"state": "running", "owner": claim.owner, "claim": claim.token}
     connection.execute(update(runs).where(runs.c.id == claim.run).values(taken))

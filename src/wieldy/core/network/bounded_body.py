@@ -1,4 +1,4 @@
-"""The body of an HTTP answer, read up to a limit that also holds for what it unpacks to."""
+"""Read the body of an HTTP answer up to a limit, which also holds for the unpacked body."""
 
 import zlib
 from collections.abc import AsyncIterator
@@ -7,20 +7,20 @@ import httpx2
 
 from wieldy.core.errors import ServiceError
 
-# What is asked for, and so all that is understood. Both unpack as far as one lets them.
+# Only the encodings that we ask for are accepted. Both can be unpacked up to a limit.
 ENCODINGS = "gzip, deflate"
 _PLAIN = frozenset(("", "identity"))
-# How many times one body may be packed; more is nobody's mistake.
+# How many encodings one body may have; more than this is an attack.
 _MOST_LAYERS = 2
-# Whether a header is there is seen by its first bytes.
+# The first bytes show whether there is a header.
 _HEADER_BYTES = 2
 
 
 async def read_body(answer: httpx2.Response, largest: int) -> bytes:
-    """The decoded body; `ServiceError` where it is larger, or packed in a way not asked for.
+    """The decoded body; `ServiceError` if it is too large or has an encoding not asked for.
 
-    No more than the limit is ever unpacked: a small answer that stands for gigabytes
-    costs as much as one that is as large as it may be.
+    No more than the limit is ever unpacked, so a small answer that would unpack to gigabytes
+    costs no more than the largest allowed one.
     """
     layers = _find_layers(answer.headers.get("content-encoding", ""))
     chunks, size = [], 0
@@ -38,7 +38,7 @@ def _find_layers(header: str) -> "list[_Layer]":
     unknown = [each for each in packed if each not in ("gzip", "deflate")]
     if unknown or len(packed) > _MOST_LAYERS:
         raise ServiceError(f"the answer is encoded as {header[:60]!r}, which was not asked for")
-    # The last that was applied is the first to be undone.
+    # The encoding that was applied last is undone first.
     return [_Layer(each) for each in reversed(packed)]
 
 
@@ -53,17 +53,17 @@ async def _unpacked(
 
 
 class _Layer:
-    """One packing of a body, undone chunk by chunk."""
+    """One encoding of a body, undone chunk by chunk."""
 
     def __init__(self, kind: str) -> None:
-        # 32 more than the window finds out by itself whether a header of gzip or zlib is there.
+        # Adding 32 to the window makes zlib detect a gzip or zlib header by itself.
         self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
         self._raw_allowed = kind == "deflate"
         self._begun = False
         self._head = b""
 
     def unpack(self, chunk: bytes, largest: int) -> bytes:
-        """What a chunk stands for; one byte over the limit at most."""
+        """Unpack a chunk, up to one byte more than the limit."""
         if not self._begun:
             chunk = self._head + chunk
             if len(chunk) < _HEADER_BYTES:
@@ -74,7 +74,7 @@ class _Layer:
         except zlib.error as error:
             if self._begun or not self._raw_allowed:
                 raise ServiceError(f"the answer can't be unpacked: {error}") from None
-            # Some servers leave out the header that "deflate" ought to have.
+            # Some servers leave out the zlib header of "deflate".
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
             self._raw_allowed = False
             return self.unpack(chunk, largest)

@@ -1,7 +1,7 @@
 """Send requests over connections that live on a loop of their own.
 
-Callers come from any loop, or from none; the connections stay where they were
-opened. No other code runs on that loop, so nothing can hold it up.
+Callers come from any loop, or from none; the connections stay on the loop on which they were
+opened. No other code runs on that loop, so nothing can block it.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _SAFE = ("GET", "HEAD")
 
 
 class HttpRequest:
-    """What is sent. The `private` headers hold secrets; they go to this origin and no other."""
+    """A request. The `private` headers hold secrets, and are sent to this origin only."""
 
     __slots__ = ("content", "headers", "method", "private", "url")
 
@@ -56,7 +56,7 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """What came back, its body read and decoded; `url` is where it came from at last."""
+    """An answer, with its body decoded; `url` is the address after all redirects."""
 
     __slots__ = ("content", "headers", "reason", "status", "url")
 
@@ -88,7 +88,7 @@ class Client:
         self._pool: _Pool | None = None
 
     async def send(self, request: HttpRequest, largest: int) -> HttpResponse:
-        """The answer to a request, whatever its status; `ServiceError` where there is none."""
+        """The answer to a request, whatever its status; `ServiceError` if there is none."""
         with self._lock:
             if self._pool is None or self._pool.pid != os.getpid():
                 # A forked child has its parent's memory, but not its threads.
@@ -97,7 +97,7 @@ class Client:
         return await _on(pool.home, pool.follow(request, largest))
 
     def allow(self, url: str) -> None:
-        """Note an address that the user chose: it may be on this machine or its network."""
+        """Allow an address that the user chose, which may be on this machine or its network."""
         with suppress(httpx2.InvalidURL):
             self.reach.allow(httpx2.URL(url).raw_host.decode("ascii"))
 
@@ -109,7 +109,7 @@ class Client:
         return is_near_url(url)
 
     async def fetch(self, url: str, largest: int) -> HttpResponse:
-        """What is at a URL; `ServiceError` where it is not there."""
+        """The content of a URL; `ServiceError` if it can't be read."""
         request = HttpRequest("GET", url, {"Accept": "*/*"})
         try:
             async with asyncio.timeout(_FETCH_SECONDS):
@@ -128,7 +128,7 @@ class Client:
         return self._pool is not None
 
     async def close(self) -> None:
-        """Let go of the connections; they are opened again when needed again."""
+        """Close the connections; they are opened again when they are needed."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None and pool.pid == os.getpid():
@@ -154,7 +154,7 @@ class _Pool:
                 timeout=self._timeout, headers=_HEADERS, transport=self._transport
             )
         for _ in range(_MOST_REDIRECTS + 1):
-            # Cookies that an answer sets are not for the next caller.
+            # Cookies of an answer must not be sent for the next caller.
             self._http.cookies.clear()
             try:
                 response = await _exchange(self._http, request, largest)
@@ -167,7 +167,7 @@ class _Pool:
         raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
 
     async def end(self) -> None:
-        """End what is under way, so that nobody waits for a loop that has stopped."""
+        """End all running requests, so that nobody waits for a loop that has stopped."""
         under_way = asyncio.all_tasks() - {asyncio.current_task()}
         for task in under_way:
             task.cancel()
@@ -204,7 +204,7 @@ async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int
 
 
 def _redirected(request: HttpRequest, status: int, target: str) -> HttpRequest:
-    """The request that a redirect asks for; another origin gets nothing that is ours."""
+    """The request that a redirect leads to; another origin gets none of our secrets."""
     try:
         url = urljoin(request.url, target)
     except ValueError:
@@ -227,9 +227,9 @@ def _redirected(request: HttpRequest, status: int, target: str) -> HttpRequest:
 
 
 def url_origin(url: str) -> str:
-    """Scheme, host and port, in one spelling; empty for what has none or can't be asked."""
+    """Scheme, host and port in one spelling; empty if the URL has none or can't be read."""
     try:
-        # Read by the one that sends, so that both mean the same host.
+        # The URL is parsed by the library that sends the request, so that both use the same host.
         parts = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError):
         return ""
@@ -240,7 +240,7 @@ def url_origin(url: str) -> str:
 
 
 def _unanswered(request: HttpRequest, error: Exception) -> ServiceError:
-    """What went wrong, without the URL, in which there may be a key."""
+    """The error of a request, without its URL, which may contain a key."""
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return ServiceError("its address is not one that can be asked over HTTP")
     kind = "timed out" if isinstance(error, httpx2.TimeoutException) else "failed"

@@ -29,7 +29,7 @@ class GroupBox(Protocol):
         """The tool of this name, or None."""
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Tell of each change; gives what ends it."""
+        """Have a function called after each change; returns a function that ends that."""
 
 
 def add_group_tool(box: GroupBox, name: str = NAME) -> Tool:
@@ -55,7 +55,7 @@ def add_group_tool(box: GroupBox, name: str = NAME) -> Tool:
     def refresh(changed: str | None) -> None:
         there = box.find_tool(name)
         if there is None or there.function is not switch:
-            # Somebody took it out, or put another in its place.
+            # The tool was removed or replaced.
             forget()
         elif changed is None and there.description != _description(listed):
             now = {"description": _description(listed), "input_schema": _schema(listed)}
@@ -81,7 +81,7 @@ def switchable_groups(groups: Groups) -> list[Group]:
 
 
 def choose_groups(groups: Groups, wanted: Iterable[str]) -> list[str]:
-    """Switch these groups on and all others off; gives the names of those that are on."""
+    """Switch these groups on and all others off; returns the names of the active groups."""
     groups.activate_only(*wanted)
     return [group.name for group in switchable_groups(groups) if group.active]
 
