@@ -56,6 +56,10 @@ OPEN = {
     "Toolkit.reset_equipped_tools",
     "UpdateArtifactTool.__call__",
     "UpdateArtifactTool.execute",
+    "WebFetchTool.__call__",
+    "WebFetchTool.execute",
+    "WebSearchTool.__call__",
+    "WebSearchTool.execute",
 }
 
 
