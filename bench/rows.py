@@ -10,6 +10,7 @@ from .ledger import ledger
 from .mcp_calls import mcp_calls
 from .openapi import openapi
 from .passage import passage
+from .processes import processes
 from .row import Subject
 from .schema import schema
 from .search import search
@@ -24,6 +25,7 @@ ROWS: dict[str, Subject] = {
     "call": calls,
     "crowd": crowd,
     "sync": blocking,
+    "process": processes,
     "dialects": dialects,
     "concurrency": concurrency,
     "ledger": ledger,

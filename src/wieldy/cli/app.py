@@ -18,6 +18,7 @@ from .command_options import (
     Caller,
     CallId,
     Form,
+    Isolated,
     Limit,
     MoreSources,
     Name,
@@ -241,13 +242,21 @@ def serve(
         int,
         typer.Option(help="How many sessions clients of the older protocol may have open.", min=1),
     ] = 1000,
+    isolation: Annotated[
+        Isolated | None,
+        typer.Option(
+            help="Run the functions of Python sources in processes that can be killed.",
+            show_default=False,
+        ),
+    ] = None,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
 ) -> None:
     """Serve the tools to MCP clients, over HTTP at /mcp or over stdio."""
     place = None if stdio else ListenAddress(host, port, tuple(token or ()), max_sessions)
-    raise typer.Exit(run_serve(sources, Own(store, lock, on_change), place))
+    own = Own(store, lock, on_change)
+    raise typer.Exit(run_serve(sources, own, place, isolation is not None))
 
 
 @app.command()

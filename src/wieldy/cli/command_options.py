@@ -15,6 +15,12 @@ class Form(StrEnum):
     JSON = "json"
 
 
+class Isolated(StrEnum):
+    """Where the functions of a source run, if not where the source says."""
+
+    PROCESS = "process"
+
+
 Sources = Annotated[
     list[str] | None,
     typer.Argument(

@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import sys
 from typing import Any
 
 from wieldy.core.errors import DefinitionError
@@ -9,6 +10,7 @@ from wieldy.core.schema.signature import unwrap_partial
 from wieldy.core.tool import Tool
 from wieldy.core.work import Work
 
+from .remote_box import Shareable
 from .shipping import pack
 
 _keys = itertools.count(1)
@@ -19,7 +21,22 @@ class Shipment:
 
     def __init__(self, work: Work) -> None:
         self.key = next(_keys)
-        self.packed = pack((work.function, work.context, work.positional))
+        self.packed = pack((work.function, work.context, work.positional, _module_boxes()))
+
+
+def _module_boxes() -> dict[str, dict[str, Shareable]]:
+    """The boxes that modules have as globals, by module and name.
+
+    A worker that imports such a module makes a box of its own there, without the rules and
+    the ledger of this one; the stand-in takes its place.
+    """
+    found: dict[str, dict[str, Shareable]] = {}
+    for place, module in list(sys.modules.items()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            # Not `isinstance`: it asks the value itself, and a proxy may answer anything.
+            if issubclass(type(value), Shareable) and place != "__main__":
+                found.setdefault(place, {})[name] = value
+    return found
 
 
 def check_shippable(tool: Tool) -> None:

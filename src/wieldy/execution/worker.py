@@ -49,6 +49,7 @@ class Worker:
     def __init__(self, connection: WorkerConnection) -> None:
         self._connection = connection
         self._works: dict[int, Work] = {}
+        self._boxes: dict[str, dict[str, Any]] = {}
         self._pid = os.getpid()
         self._base: Mapping[str, Any] = {}
         self._mark = {key: os.environb[key] for key in (MARK.encode(),) if key in os.environb}
@@ -74,7 +75,8 @@ class Worker:
         key, base, packed = content
         self._rebase(base)
         try:
-            function, context, positional = loads(packed)
+            function, context, positional, self._boxes = loads(packed)
+            self._replace_boxes()
             self._works[key] = Work(function, context, positional)
             failed = None
         except BaseException as error:
@@ -96,12 +98,15 @@ class Worker:
         base: Mapping[str, Any] | None,
     ) -> None:
         self._rebase(base)
+        self._replace_boxes()
         channel = WorkerChannel(self._connection, serial, facts)
         before = _spent()
         context = Context()
         try:
             for name, packed in variables:
-                context.run(find_variable(*name).set, loads(packed))
+                # One that can't be made again here belongs to the process that it came from.
+                with contextlib.suppress(Exception):
+                    context.run(find_variable(*name).set, loads(packed))
             value = context.run(self._perform, self._works[key], values, channel)
             sent = channel.has_sent(value)
             answer: tuple[Frame, tuple[Any, ...]] = (
@@ -151,6 +156,11 @@ class Worker:
                 task.cancel()
             if left:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    def _replace_boxes(self) -> None:
+        """Put stand-ins where modules that were imported here have made boxes of their own."""
+        for place in [place for place in self._boxes if place in sys.modules]:
+            vars(sys.modules[place]).update(self._boxes.pop(place))
 
     def _rebase(self, base: Mapping[str, Any] | None) -> None:
         """Make folder, environment, path and log levels what they are where the engine is."""

@@ -21,7 +21,7 @@ from .remote_box import ask, ask_blocking
 from .shipping import make_pickler, unpack_error
 from .worker_errors import CLOSED_CONNECTION
 
-_CHUNK = 256 * 1024
+_CHUNK = 32 * 1024
 
 
 class WorkerConnection:

@@ -20,7 +20,7 @@ from .nested_calls import answer_request
 from .shipping import make_pickler
 from .supervisor_link import WorkerEnd
 
-_CHUNK = 256 * 1024
+_CHUNK = 32 * 1024
 _DONT_WAIT = getattr(socket, "MSG_DONTWAIT", 0)
 _ENDS = (Frame.RESULT, Frame.FAILURE, Frame.LOADED)
 Answer = tuple[Frame, Any]

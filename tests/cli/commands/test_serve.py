@@ -228,3 +228,66 @@ def test_a_token_without_a_name_is_refused_and_not_repeated(command: Command, gi
 
 def test_nothing_is_written_to_stdout(command: Command) -> None:
     assert command("serve", "nowhere.py", "--stdio").stdout == ""
+
+
+ISOLATED = """
+import os
+from wieldy import Toolbox
+
+box = Toolbox()
+
+
+@box.tool
+def inner() -> int:
+    \"\"\"Where an inner call runs.\"\"\"
+    return os.getpid()
+
+
+@box.tool(permission="deny")
+def forbidden() -> int:
+    \"\"\"Never runs.\"\"\"
+    return os.getpid()
+
+
+@box.tool
+async def outer() -> str:
+    \"\"\"Call others, and end this process.\"\"\"
+    print("on stdout")
+    denied = await box.call("forbidden")
+    return f"{os.getppid()} {denied.status}"
+
+
+@box.tool
+def crash() -> None:
+    \"\"\"End the process.\"\"\"
+    os._exit(3)
+"""
+
+
+def test_functions_of_a_source_run_in_processes_where_that_is_asked_for(folder: Path) -> None:
+    (folder / "isolated.py").write_text(ISOLATED)
+    server = Serving(folder, "isolated.py", "--isolation", "process")
+    try:
+        done = [wieldy("call", name, server.url, cwd=folder) for name in ("crash", "outer")]
+    finally:
+        code, out = server.stop()
+
+    assert "exited with code 3" in done[0].stderr + done[0].stdout
+    parent, status = done[1].stdout.split()
+    assert int(parent) != server.process.pid
+    assert status == "denied"
+    assert "--isolation" in printed_command(server)["args"]
+    assert (code, out) == (0, "on stdout\n")
+
+
+def test_a_source_that_can_not_run_in_processes_is_said(folder: Path) -> None:
+    (folder / "stateful.py").write_text(
+        "from wieldy import Toolbox\nbox = Toolbox()\n"
+        "class Counter:\n    def __init__(self): self.count = 0\n"
+        "    def step(self) -> int:\n        self.count += 1\n        return self.count\n"
+        "box.add_object(Counter())\n"
+    )
+    done = wieldy("serve", "stateful.py", "--stdio", "--isolation", "process", cwd=folder)
+
+    assert done.returncode == 2
+    assert "a Counter has attributes (count)" in done.stderr

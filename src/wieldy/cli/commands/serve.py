@@ -32,18 +32,31 @@ class ListenAddress:
     max_sessions: int = 1000
 
 
-def run_serve(sources: list[str] | None, own: Own, place: ListenAddress | None) -> int:
+def run_serve(
+    sources: list[str] | None, own: Own, place: ListenAddress | None, isolated: bool = False
+) -> int:
     """Serve the tools at an address, or over stdin and stdout if it is None."""
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources, own) as found:
+            if isolated:
+                _isolate(found)
             if place is None:
                 runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:
-                _listen(runner, found, place, _words(found, own))
+                words = _words(found, own) + ["--isolation", "process"] * isolated
+                _listen(runner, found, place, words)
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)
+
+
+def _isolate(found: LoadedSources) -> None:
+    """Have the functions of Python sources run in processes."""
+    box = found.toolbox
+    for tool in box.all_tools():
+        if tool.source == "python" and tool.limits.isolation != "process":
+            box.add(tool, isolation="process", on_conflict="override")
 
 
 def _listen(
