@@ -203,6 +203,23 @@ class CallControl(View):
         """
         return self._desk.wait(call_id, timeout)
 
+    @property
+    def desk(self) -> Desk:
+        """The place where calls that wait are found and decided on."""
+        return self._desk
+
+    async def rerun_call(self, call_id: str, extras: Extras) -> Outcome:
+        """Run a call of unknown end again if its tool is read-only or idempotent.
+
+        Args:
+            call_id: The call's id.
+            extras: What the call is given beside its arguments.
+
+        Returns:
+            Its outcome, or what is known of it where it must not run again.
+        """
+        return await self._kept().rerun(self._engine, self._desk, call_id, extras)
+
     async def recover(
         self, calls: Iterable[str] | None = None, by: str | None = None, *, unknown: bool = True
     ) -> list[Outcome]:

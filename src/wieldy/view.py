@@ -177,21 +177,25 @@ class View(Shareable):
         await sink
         return outcome, extras.tool
 
-    async def call_observed(self, call: Call, *, session: str | None = None) -> Outcome:
+    async def call_observed(
+        self, call: Call, *, session: str | None = None, deps: Any = None
+    ) -> Outcome:
         """Run one call, and tell the observers with a method `shown(call, item)` what it shows.
 
         Args:
             call: The call to run.
             session: The session in which the call is made.
+            deps: What the tool gets through its `Context`, for this call alone.
 
         Returns:
             The outcome.
         """
         made = self._made(call, None, session)
         if not self._engine.watchers:
-            return await self._run(made, self._selection)
+            extras = None if deps is None else Extras(deps)
+            return await self._run(made, self._selection, extras)
         sink = TellingSink(lambda item: self._engine.tell_shown(made, item))
-        outcome = await self._run(made, self._selection, Extras(None, sink))
+        outcome = await self._run(made, self._selection, Extras(deps, sink))
         await sink
         return outcome
 

@@ -52,7 +52,7 @@ async def test_messages_and_progress_of_a_server_are_in_the_agents_stream(box: T
     stream = agent.input("Look.").get_async_generator("all")
     events = [(event, data) async for event, data in stream if event.startswith("tool_")]
 
-    told = [(event, data.get("message")) for event, data in events if isinstance(data, dict)]
+    told = [(event, data["message"]) for event, data in events if "message" in data]
     assert sorted(told) == [
         ("tool_notice", "looking it up"),
         ("tool_notice", '{"left": 3}'),

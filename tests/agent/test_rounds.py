@@ -165,7 +165,8 @@ async def test_output_and_progress_of_tools_appear_in_the_agents_stream(
     events = [(str(event), data) async for event, data in stream]
     named = [event for event, _ in events if event.startswith("tool")]
 
-    assert named == ["tool_calls", *["tool_progress", "tool_output"] * 2, "tool"]
+    shown = ["tool_progress", "tool_output"] * 2
+    assert named == ["tool_calls", "tool_start", *shown, "tool", "tool_complete"]
     (progress, *_) = [data for event, data in events if event == "tool_progress"]
     assert (progress["done"], progress["total"], progress["message"]) == (1, 2, "working")
     (output, *_) = [data for event, data in events if event == "tool_output"]

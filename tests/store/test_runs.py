@@ -10,7 +10,7 @@ from tests.store.child import Children
 from wieldy import Toolbox
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 from wieldy.store.retention import Retention
-from wieldy.store.runs import NewRun, RunClaim, Runs
+from wieldy.store.runs import RunClaim, Runs
 
 Execute = Callable[[str], str]
 
@@ -29,8 +29,7 @@ def runs(box: Toolbox) -> Runs:
 
 
 async def begin(runs: Runs, **facts: str) -> RunClaim:
-    run = NewRun(uuid4().hex, "helper", {"input": "hi"}, **facts)
-    return await runs.begin(run, {"n": 0})
+    return await runs.begin(uuid4().hex, "helper", {"input": "hi"}, {"n": 0}, **facts)
 
 
 async def test_a_run_is_its_steps_in_order(runs: Runs) -> None:

@@ -4,7 +4,14 @@
 mix in others, such as `ChatSessionExtension`.
 """
 
-from wieldy.core.run_errors import RunInterrupted
+from wieldy.core.run_errors import (
+    NotPending,
+    RunBusy,
+    RunInterrupted,
+    RunNotFound,
+    RunTaken,
+    StateRefused,
+)
 
 from .agent import BaseAgent
 from .default_agent import Agent
@@ -21,6 +28,11 @@ __all__ = [
     "ChatSessionExtension",
     "ConfigurePromptExtension",
     "KeyWaiterExtension",
+    "NotPending",
+    "RunBusy",
     "RunInterrupted",
+    "RunNotFound",
+    "RunTaken",
+    "StateRefused",
     "ToolExtension",
 ]

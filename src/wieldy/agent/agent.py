@@ -18,6 +18,7 @@ from .prompt import Prompt, RequestPrompt
 from .prompt_text import make_turns
 from .request import Decider, Request
 from .response import Response
+from .resuming import Resuming
 from .sent_requests import SentRequests
 from .settings import Settings
 from .strategies.judge import Judge
@@ -36,7 +37,7 @@ STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
 }
 
 
-class BaseAgent:
+class BaseAgent(Resuming):
     """A model with a prompt of its own, to which requests add theirs.
 
     The methods that write to a prompt return the agent, so that they can be chained.
@@ -58,8 +59,6 @@ class BaseAgent:
     Example:
         `agent.input("Who wrote Emma?").output({"author": (str, "full name")}).start()`
     """
-
-    _response_type = Response
 
     def __init__(
         self,
@@ -322,13 +321,15 @@ class BaseAgent:
 
     # Requests
 
-    def get_response(self, *, decide: Decider | None = None) -> Response:
+    def get_response(self, *, decide: Decider | None = None, deps: Any = None) -> Response:
         """Take what was written as a request. The model is asked when the answer is read.
 
         Args:
             decide: An async function that decides on a call that needs a person, while the request
                 waits. It gets the receipt and returns the outcome, or the receipt itself to leave
                 the call pending.
+            deps: What tools get through their `Context`, such as the current user. It is not
+                kept: a run that goes on later is given it again.
 
         Returns:
             The response, which can be read in several ways.
@@ -336,37 +337,39 @@ class BaseAgent:
         Example:
             `response = agent.input("Who wrote Emma?").get_response()`
         """
-        return self._respond(self.request_prompt.take(), decide)
+        return self._respond(self.request_prompt.take(), decide, deps)
 
-    def start(self, **options: Any) -> Any:
+    def start(self, *, deps: Any = None, **options: Any) -> Any:
         """Ask, and return the answer's data.
 
         Args:
+            deps: What tools get through their `Context`.
             **options: The options of `Response.async_get_data`.
 
         Returns:
             Text, or what `output()` asked for.
 
         Raises:
-            RunInterrupted: A call waits for a person; `pending` has it.
+            RunInterrupted: A call waits for a person; `pending` has it, and `resume` goes on.
             ModelError: The model gave no answer that can be used.
             KeysMissing: Keys that `ensure_keys` names are missing.
 
         Example:
             `agent.input("Who wrote Emma?").start()`
         """
-        return self.get_response().get_data(**options)
+        return self.get_response(deps=deps).get_data(**options)
 
-    def async_start(self, **options: Any) -> Asked[Any]:
+    def async_start(self, *, deps: Any = None, **options: Any) -> Asked[Any]:
         """Ask, and return the answer's data, like `start`.
 
         Args:
+            deps: What tools get through their `Context`.
             **options: The options of `Response.async_get_data`.
 
         Returns:
             Text, or what `output()` asked for.
         """
-        return self.get_response().async_get_data(**options)
+        return self.get_response(deps=deps).async_get_data(**options)
 
     def get_text(self) -> str:
         """Ask, and return the answer's text."""
@@ -498,11 +501,15 @@ class BaseAgent:
 
     # What extensions use
 
-    def _respond(self, slots: dict[str, Any], decide: Decider | None = None) -> Response:
-        self._last = self._response_type(self._make_request(slots, decide))
+    def _respond(
+        self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None
+    ) -> Response:
+        self._last = self._response_type(self._make_request(slots, decide, deps))
         return self._last
 
-    def _make_request(self, slots: dict[str, Any], decide: Decider | None = None) -> Request:
+    def _make_request(
+        self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None
+    ) -> Request:
         return Request(
             agent=self.name,
             model=self.model,
@@ -515,10 +522,15 @@ class BaseAgent:
             max_rounds=self.max_rounds,
             session=self._session(),
             decide=decide,
+            deps=deps,
         )
 
     def _make_strategy(self) -> Strategy:
         return Strategy()
+
+    def _find_strategy(self, name: str) -> Strategy:
+        """The way of using tools that a run began with."""
+        return STRATEGIES[name](self.tools) if name in STRATEGIES else Strategy()
 
     def _session(self) -> str | None:
         """The session in which calls are made."""

@@ -1,32 +1,29 @@
 """What is known about an answer beside its words: the model, its tokens, why it ended."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .run_loop import RunLoop
+from .run_state import RunState
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
 
 
-def make_meta(run: "RunLoop") -> dict[str, Any]:
+def make_meta(model: str, state: RunState) -> dict[str, Any]:
     """The facts of a run; tokens are those of all its requests together."""
-    last = run.state.reply
+    last = state.reply
     return {
-        "model": run.request.model.name,
+        "model": model,
         "role": "assistant",
         "finish_reason": "" if last is None else last.finish_reason,
-        "usage": _add_usage([reply.usage for reply in run.replies]),
-        "requests": len(run.sent),
-        "rounds": run.state.round,
+        "usage": dict(state.usage),
+        "requests": state.requests,
+        "rounds": state.round,
         "reasoning": "" if last is None else last.thinking,
     }
 
 
-def _add_usage(usages: list[Any]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for usage in usages:
-        for name in _COUNTS:
-            count = getattr(usage, name, None)
-            if count is not None:
-                total[name] = total.get(name, 0) + count
-    return total
+def add_usage(total: dict[str, int], usage: Any) -> None:
+    """Add the tokens of one request to those of all."""
+    for name in _COUNTS:
+        count = getattr(usage, name, None)
+        if count is not None:
+            total[name] = total.get(name, 0) + count

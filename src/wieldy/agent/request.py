@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from wieldy.core.call import Outcome
 from wieldy.models.model import Model
@@ -38,6 +39,7 @@ class Request:
     max_rounds: int = 5
     session: str | None = None
     decide: Decider | None = None
+    deps: Any = None
 
     @property
     def form(self) -> OutputForm:

@@ -21,6 +21,7 @@ from .request import Request
 from .response_stream import StreamType, blocking_items, read_events
 from .run_loop import RunLoop
 from .run_state import Step
+from .runs.resumption import Resumption
 from .sent_requests import SentRequests
 
 T = TypeVar("T")
@@ -40,16 +41,26 @@ class Response:
         `response = agent.input("Who wrote Emma?").get_response(); response.get_text()`
     """
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    def __init__(self, request: Request, resumption: Resumption | None = None) -> None:
         self._log = EventLog()
+        self._opened = EventLog()
         self._ended = EventLog()
-        self._run = RunLoop(request, self._log)
+        self._run = RunLoop(request, self._log, resumption)
+        self._goes_on = resumption is not None
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
         self._lock = threading.Lock()
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, by which it is found in the store."""
+        return self._run.run_id
+
+    @property
+    def _request(self) -> Request:
+        return self._run.request
 
     @property
     def prompt(self) -> Any:
@@ -138,6 +149,10 @@ class Response:
         Raises:
             TypeError: No `output()` was defined, so that the answer is text.
         """
+        if self._goes_on:
+            # What the answer should be is known when the run has been read.
+            self._start()
+            await self._guarded(self._opened.wait_closed)
         if self._request.form.kind == "text":
             self._request.form.make_object(None)
         await self.async_get_data(**options)
@@ -160,7 +175,7 @@ class Response:
         Example:
             `async for piece in response.get_async_generator(): print(piece, end="")`
         """
-        view = read_events(self._log, self._request, type, events)
+        view = read_events(self._log, lambda: self._request, type, events)
         return self._follow(view)
 
     # The same for blocking code
@@ -231,22 +246,29 @@ class Response:
 
     async def _perform(self) -> None:
         try:
+            await self._run.open()
+            self._opened.close()
             await self._run.run()
             if self._run.state.step is Step.INTERRUPTED:
-                raise RunInterrupted(await self._parked())
+                raise await self._interruption()
             self._log.close()
-            await self._finish()
+            if not self._run.given:
+                await self._finish()
         except asyncio.CancelledError:
+            self._run.journal.leave_soon("cancelled")
             self._error = RunCancelled()
             raise
         except Exception as error:
             self._error = error
+            if not isinstance(error, RunInterrupted):
+                await self._run.journal.leave("failed", str(error))
         except BaseException as error:
+            self._run.journal.leave_soon("failed")
             self._error = error
             raise
         finally:
-            self._log.close()
-            self._ended.close()
+            for log in (self._log, self._opened, self._ended):
+                log.close()
 
     async def _finish(self) -> None:
         token = _finishing.set(self)
@@ -257,9 +279,11 @@ class Response:
         finally:
             _finishing.reset(token)
 
-    async def _parked(self) -> list[Any]:
+    async def _interruption(self) -> RunInterrupted:
+        run = self._run
         waiting = {each.call.id: each for each in await self._request.box.pending()}
-        return [waiting[each] for each in self._run.state.pending if each in waiting]
+        parked = [waiting[each] for each in run.state.pending if each in waiting]
+        return RunInterrupted(parked, run.run_id, run.journal.pointer(run.request, run.state))
 
     async def _wait_end(self) -> None:
         self._start()
@@ -269,6 +293,7 @@ class Response:
 
     async def _follow(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
         self._start()
+        await self._guarded(self._opened.wait_closed)
         async with aclosing(view):
             while (item := await self._guarded(lambda: anext(view, _END))) is not _END:
                 yield item
@@ -309,7 +334,7 @@ class Response:
         run = self._run
         before, run.ensured = run.ensured, (keys, style, retries)
         missing = run.missing_keys()
-        if missing and before is None and retries:
+        if missing and before is None and retries and not run.given:
             await self._ask_again(missing, retries)
             missing = run.missing_keys()
         return missing

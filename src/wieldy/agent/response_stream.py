@@ -1,6 +1,6 @@
 """The events of a request in the form that a reader wants."""
 
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from typing import Any, Literal, get_args
 
 from wieldy.core.sync import blocking_border
@@ -14,7 +14,10 @@ _END = object()
 
 
 def read_events(
-    log: EventLog, request: Request, type: StreamType, events: Iterable[str] | str | None = None
+    log: EventLog,
+    find_request: Callable[[], Request],
+    type: StreamType,
+    events: Iterable[str] | str | None = None,
 ) -> AsyncGenerator[Any]:
     """A reader of a log: `type` says in which form."""
     if type not in get_args(StreamType):
@@ -27,7 +30,7 @@ def read_events(
         case "original":
             return _data_of(log, "original_delta")
         case "instant":
-            return _instant(log, request)
+            return _instant(log, find_request)
     names = {events} if isinstance(events, str) else None if events is None else set(events)
     return _pairs(log, names)
 
@@ -60,8 +63,10 @@ async def _pairs(log: EventLog, names: set[str] | None) -> AsyncGenerator[Any]:
             yield event, data
 
 
-async def _instant(log: EventLog, request: Request) -> AsyncGenerator[Any]:
+async def _instant(log: EventLog, find_request: Callable[[], Request]) -> AsyncGenerator[Any]:
     """What is known of each value of the JSON; an answer after others starts anew."""
+    # A run that goes on knows what was asked only when it has been read.
+    request = find_request()
     form = request.form
     if form.kind == "text":
         return

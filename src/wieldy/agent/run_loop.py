@@ -5,33 +5,34 @@ step comes next; what happens on the way is written to a log that any number of 
 follow. A call that waits for a person ends the run in a state of its own.
 """
 
-import asyncio
 import sys
+import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import CallDenied
+from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
 from wieldy.wire.stream_events import TextDelta, ThinkingDelta
 from wieldy.wire.structured.json_document import StructuredError
 
-from .answer_meta import make_meta
+from .answer_meta import add_usage, make_meta
 from .answer_watch import watch_answer
+from .call_runner import CallRunner
 from .event_log import EventLog
 from .extension_handlers import run_handler
 from .nested_data import PathStyle, find_values
 from .prompt_text import make_turns
 from .request import Request
 from .run_state import RunState, Step, new_result
+from .runs.resumed_calls import ResumedCalls
+from .runs.resumption import Resumption
+from .runs.run_journal import Journal, MemoryJournal, StoreJournal
 from .strategies.strategy import TextReader
-from .tool_log import ToolLog, make_log, show_item
+from .tool_log import ToolLog
 
 SHOW_TOOL_LOGS = "runtime.show_tool_logs"
-# How many calls of one answer are run; a model that makes more is told so.
-_MOST_CALLS = 64
 _LIMIT_TOLD = (
     "The limit of {rounds} rounds with tools is reached, and no more calls are run. "
     "Answer now with what you know."
@@ -41,18 +42,24 @@ _LIMIT_TOLD = (
 class RunLoop:
     """One run of one request."""
 
-    def __init__(self, request: Request, log: EventLog) -> None:
+    def __init__(
+        self, request: Request, log: EventLog, resumption: Resumption | None = None
+    ) -> None:
         self.request = request
-        self.view = request.view
         self.log = log
         self.state = RunState()
+        self.run_id = uuid.uuid4().hex if resumption is None else resumption.run_id
+        self.journal: Journal = _open_journal(request, self.run_id)
+        self.again: ResumedCalls | None = None
+        # Whether the answer was recorded before, and only is given once more.
+        self.given = False
         self.sent: list[ModelRequest] = []
-        self.replies: list[Reply] = []
         self.result = new_result()
         self.ensured: tuple[list[str], PathStyle, int] | None = None
         self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
+        self._resumption = resumption
         self._logs: list[ToolLog] = []
-        self._settled: list[Outcome] = []
+        self._calls = CallRunner(self)
         self._quiet = not request.handlers.has("broadcast_suffixes")
 
     async def run(self) -> None:
@@ -65,6 +72,27 @@ class RunLoop:
         }
         while not self.state.ended:
             self.state.step = await steps[self.state.step]()
+            await self.settle()
+
+    async def open(self) -> None:
+        """Bring a run that goes on to where it stood."""
+        if self._resumption is None:
+            return
+        found = await self._resumption.open(self.request)
+        self.request, self.state, self.again = found.request, found.state, found.calls
+        self.journal = found.journal
+        self.options = dict(self.request.prompt.get("options") or {})
+        if self.state.logs:
+            self.result["extra"]["tool_logs"] = list(self.state.logs)
+        if found.meta is not None:
+            self.given = True
+            self.read_answer(found.meta)
+
+    async def settle(self) -> None:
+        """Make where the run stands durable, where there is a store."""
+        done = self.state.step is Step.DONE
+        answer = {"text": self.state.text, "meta": self.result["meta"]} if done else None
+        await self.journal.settle(self.request, self.state, answer)
 
     # The steps
 
@@ -81,7 +109,7 @@ class RunLoop:
         self.state.turns = make_turns(request.prompt.values(), request.form, system)
         logs, self._logs = self._logs, []
         for log in logs:
-            await self._tell_log(log)
+            await self.tell_log(log)
         for handler in request.handlers.get("broadcast_prefixes"):
             await self._join(handler, self.result, request.settings)
         if request.max_rounds == 0 and request.strategy.has_rounds:
@@ -98,12 +126,13 @@ class RunLoop:
         assert state.reply is not None
         state.text = "".join(shown)
         state.turns.append(state.reply)
-        state.calls = strategy.find_calls(state.reply, reader)
+        state.calls = self.name_calls(strategy.find_calls(state.reply, reader), str(state.round))
         if not state.calls:
             return Step.CHECK
         await self.emit("tool_calls", [_call_facts(call) for call in state.calls])
         if state.round >= self.request.max_rounds:
             state.turns.append(strategy.answer_turn((), state.calls))
+            state.calls = ()
             return Step.CHECK
         return Step.CALL
 
@@ -125,18 +154,21 @@ class RunLoop:
             await self.emit("reasoning_delta", event.text)
 
     async def _call(self) -> Step:
-        state = self.state
-        self._settled = []
+        state, strategy = self.state, self.request.strategy
+        settled = self._calls.settled = list(state.answered)
+        known = {outcome.call.id for outcome in settled}
         try:
-            await self.run_calls(state.calls)
-        finally:
-            # Also where the run is cancelled: a call that has no outcome was interrupted.
-            answer = self.request.strategy.answer_turn(self._settled, state.calls)
-            state.turns.append(answer)
-        state.calls = ()
-        state.round += 1
+            await self.run_calls([call for call in state.calls if call.id not in known])
+        except BaseException:
+            # The run is cancelled: a call that has no outcome was interrupted.
+            state.turns.append(strategy.answer_turn(settled, state.calls))
+            raise
         if state.pending:
+            state.answered = [each for each in settled if each.status is not Status.PENDING]
             return Step.INTERRUPTED
+        state.turns.append(strategy.answer_turn(settled, state.calls))
+        state.calls, state.answered = (), []
+        state.round += 1
         if state.round >= self.request.max_rounds:
             self._tell_limit()
         return Step.ASK
@@ -147,13 +179,7 @@ class RunLoop:
             self.ask_again(missing)
             await self.emit("retry", {"missing": missing})
             return Step.ASK
-        self.result["text_result"] = self.state.text
-        self.result["meta"] = make_meta(self)
-        try:
-            self.result["parsed_result"] = self.request.form.read_data(self.state.text)
-        except StructuredError as error:
-            # Whoever wants the data gets the error; the text is there all the same.
-            self.result["errors"].append(error)
+        self.read_answer(make_meta(self.request.model.name, self.state))
         await self.emit("done", self.state.text)
         await self.emit("meta", self.result["meta"])
         return Step.DONE
@@ -163,21 +189,33 @@ class RunLoop:
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send a request and give what happens, within limits."""
         self.sent.append(request)
+        self.state.requests += 1
         return self._noted(watch_answer(self.request.model, request))
+
+    def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
+        """The calls with ids that stay, and keys by which they are known when the run goes on."""
+        scope = Scope(run=self.run_id)
+        if not self.journal.recorded:
+            return [call.replace(scope=scope) for call in calls]
+        keys = (f"{self.run_id}:{place}:{index}" for index in range(len(calls)))
+        return [
+            call.replace(scope=scope, idempotency_key=key)
+            for call, key in zip(calls, keys, strict=True)
+        ]
 
     async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
-        allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
-        run = self._stream_call if streams else self._plain_call
-        reason = f"one answer may have {_MOST_CALLS} calls, and this is one more"
-        denied = [
-            Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
-        ]
-        self._settled += denied
-        outcomes = [*await asyncio.gather(*map(run, allowed)), *denied]
-        waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
-        self.state.pending += waiting
-        return outcomes
+        return await self._calls.run_calls(calls, streams)
+
+    def read_answer(self, meta: dict[str, Any]) -> None:
+        """Make the result what the answer's text says."""
+        self.result["text_result"] = self.state.text
+        self.result["meta"] = meta
+        try:
+            self.result["parsed_result"] = self.request.form.read_data(self.state.text)
+        except StructuredError as error:
+            # Whoever wants the data gets the error; the text is there all the same.
+            self.result["errors"].append(error)
 
     def add_log(self, log: ToolLog) -> None:
         """Keep a log until the stream begins."""
@@ -228,7 +266,7 @@ class RunLoop:
         async with aclosing(answer) as events:
             async for event in events:
                 if isinstance(event, Reply):
-                    self.replies.append(event)
+                    add_usage(self.state.usage, event.usage)
                 yield event
 
     async def _show(self, words: str, shown: list[str]) -> None:
@@ -236,32 +274,9 @@ class RunLoop:
             shown.append(words)
             await self.emit("delta", words)
 
-    async def _stream_call(self, call: Call) -> Outcome:
-        items = self.view.stream(call, session=self.request.session, live=True)
-        async for item in items:
-            if isinstance(item, Outcome):
-                outcome = await self._decided(item)
-                self._settled.append(outcome)
-                if outcome.status is not Status.PENDING:
-                    await self._tell_log(make_log(outcome, self.view.get(call.tool)))
-                return outcome
-            await self.emit(*show_item(call, item))
-        raise AssertionError("a stream ends with its outcome")
-
-    async def _plain_call(self, call: Call) -> Outcome:
-        outcome = await self.view.call_observed(call, session=self.request.session)
-        return await self._decided(outcome)
-
-    async def _decided(self, outcome: Outcome) -> Outcome:
-        """The outcome; where the call waits and somebody is there to decide, its end."""
-        decide = self.request.decide
-        while decide is not None and outcome.status is Status.PENDING:
-            receipt, outcome = outcome, await decide(outcome)
-            if outcome is receipt:
-                break
-        return outcome
-
-    async def _tell_log(self, log: ToolLog) -> None:
+    async def tell_log(self, log: ToolLog) -> None:
+        """Tell programs of a call that has ended."""
+        self.state.logs.append(log)
         self.result["extra"].setdefault("tool_logs", []).append(log)
         if self.request.settings.get(SHOW_TOOL_LOGS):
             shown = stable_json(log)
@@ -274,6 +289,11 @@ class RunLoop:
             if not isinstance(item, tuple | list) or len(item) != 2:
                 raise TypeError(f"A handler yields (event, data) pairs, not {item!r:.200}")
             self.log.add(str(item[0]), item[1])
+
+
+def _open_journal(request: Request, run_id: str) -> Journal:
+    box = request.box
+    return StoreJournal(box.store.runs, run_id) if box.recorded else MemoryJournal(run_id)
 
 
 def _call_facts(call: Call) -> dict[str, Any]:

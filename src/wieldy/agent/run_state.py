@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
-from wieldy.core.call import Call
+from wieldy.core.call import Call, Outcome
 from wieldy.models.model import Reply, Turn
 
 
@@ -30,10 +30,33 @@ class RunState:
         reply: The model's last answer.
         text: Its visible text.
         calls: The calls in it that are to be run.
+        partial: The ids of those whose arguments were not kept, because they held secrets.
         pending: The ids of the calls that wait for a decision.
+        answered: The outcomes of the other calls, while some wait.
+        judged: Whether the question about a tool was answered, where there is one.
+        purpose: What the tool is used for, as that answer has it.
+        requests: How many requests were sent.
+        usage: The tokens of all requests, as far as the provider counted them.
+        logs: What programs are told of the calls.
     """
 
-    __slots__ = ("calls", "pending", "reply", "retries", "round", "step", "text", "turns")
+    __slots__ = (
+        "answered",
+        "calls",
+        "judged",
+        "logs",
+        "partial",
+        "pending",
+        "purpose",
+        "reply",
+        "requests",
+        "retries",
+        "round",
+        "step",
+        "text",
+        "turns",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self.step = Step.PLAN
@@ -43,7 +66,14 @@ class RunState:
         self.reply: Reply | None = None
         self.text = ""
         self.calls: Sequence[Call] = ()
+        self.partial: frozenset[str] = frozenset()
         self.pending: list[str] = []
+        self.answered: list[Outcome] = []
+        self.judged = False
+        self.purpose = ""
+        self.requests = 0
+        self.usage: dict[str, int] = {}
+        self.logs: list[dict[str, Any]] = []
 
     @property
     def ended(self) -> bool:

@@ -13,6 +13,7 @@ from wieldy.core.canonical import digest_of
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CorruptRow
 from wieldy.core.permission.decisions import Desk
+from wieldy.core.run import Extras
 
 from .databases.tables import IS_WAITING, calls
 from .ledger_entry import Entry, read_entry
@@ -44,6 +45,14 @@ class CrashRecovery:
         await self.store.sweep()
         entries = [await self.store.entry(call_id) for call_id in ids]
         return list(await asyncio.gather(*map(self._run_asked, entries)))
+
+    async def rerun(self, call_id: str, extras: Extras) -> Outcome:
+        """Run an unknown call again if that does no harm, or give what is known of it."""
+        entry = await self.store.entry(call_id)
+        if entry.free or _obstacle(entry, self.desk, False) is not None:
+            return entry.outcome()
+        with self.recorder.rerunning(call_id, self.by):
+            return await self.engine.run(entry.call, extras=extras)
 
     async def _run_asked(self, entry: Entry) -> Outcome:
         obstacle = _obstacle(entry, self.desk, True)

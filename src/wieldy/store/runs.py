@@ -66,41 +66,39 @@ class RunClaim:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewRun:
-    """What is known about a run before its first step."""
-
-    id: str
-    agent: str
-    request: Any
-    session: str | None = None
-    parent: str | None = None
-
-
 class Runs:
     """The runs of all processes on a store. One process at a time continues a run."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
-    async def begin(self, run: NewRun, body: Any) -> RunClaim:
+    async def begin(
+        self,
+        run_id: str,
+        agent: str,
+        request: Any,
+        body: Any,
+        *,
+        session: str | None = None,
+        parent: str | None = None,
+    ) -> RunClaim:
         """Write a new run with its first step; returns the claim to continue it."""
         opened = await self._store.opened()
-        claim, now = RunClaim(run.id, uuid.uuid4().hex, opened.owner.id), time.time()
+        claim, now = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id), time.time()
         row = {
-            "id": run.id,
-            "agent": run.agent,
-            "session": run.session,
-            "parent": run.parent,
+            "id": run_id,
+            "agent": agent,
+            "session": session,
+            "parent": parent,
             "state": "running",
             "owner": claim.owner,
             "claim": claim.token,
             "steps": 1,
             "created_at": now,
             "changed_at": now,
-            "request": json.dumps(run.request),
+            "request": json.dumps(request),
         }
-        step = {"run": run.id, "number": 0, "at": now, "body": json.dumps(body)}
+        step = {"run": run_id, "number": 0, "at": now, "body": json.dumps(body)}
         await self._store.write(lambda connection: _begin(connection, row, step))
         return claim
 

@@ -7,6 +7,7 @@ from wieldy.core.call import Outcome
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.registry import Registry
+from wieldy.core.run import Extras
 
 from . import toolbox_states as states
 from .artifacts.artifacts import Artifacts
@@ -55,6 +56,11 @@ class Store(StoreAccess):
         named = None if calls is None else list(calls)
         recovery = CrashRecovery(self, self.approvals, self.recorder, engine, desk, by)
         return await (recovery.run_left(unknown) if named is None else recovery.run_named(named))
+
+    async def rerun(self, engine: Engine, desk: Desk, call_id: str, extras: Extras) -> Outcome:
+        """Run an unknown call again if that does no harm, or give what is known of it."""
+        recovery = CrashRecovery(self, self.approvals, self.recorder, engine, desk, None)
+        return await recovery.rerun(call_id, extras)
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a recorded call stands; if it is running, this waits for its end."""

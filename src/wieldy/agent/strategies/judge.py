@@ -1,7 +1,7 @@
 """A first request decides whether one tool is used, and its result goes into the second."""
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wieldy.agent.data_fence import fence_text, is_outside, short_failure
 from wieldy.agent.outcome_words import tell_outcome, tool_info
@@ -15,10 +15,7 @@ from wieldy.wire.incoming_calls import make_call
 from wieldy.wire.stream_events import TextDelta
 from wieldy.wire.structured.structured_stream import StructuredStream
 
-from .strategy import Strategy
-
-if TYPE_CHECKING:
-    from wieldy.agent.run_loop import RunLoop
+from .strategy import PlanningRun, Strategy
 
 _QUESTION = (
     "Decide whether one of the tools listed in TOOLS is needed before the input can be answered. "
@@ -56,18 +53,21 @@ class Judge(Strategy):
         }
         return ModelRequest(make_turns(slots, OutputForm(_OUTPUT)), options=options)
 
-    async def plan(self, run: "RunLoop") -> None:
+    async def plan(self, run: PlanningRun) -> None:
         if not len(self._view):
             return
-        prompt = run.request.prompt
-        command = await self._judge(run, self.make_question(prompt, run.options))
-        if command is None:
+        prompt, state = run.request.prompt, run.state
+        if not state.judged:
+            await run.settle()
+            await self._decide(run)
+            await run.settle()
+        if not state.calls:
             return
-        name, purpose, kwargs = command
-        call = make_call(self._view, name, kwargs)
+        (call,), purpose = state.calls, state.purpose
         (outcome,) = await run.run_calls([call], streams=False)
-        if run.state.pending:
+        if state.pending:
             return
+        state.calls = ()
         tool = self._view.get(call.tool)
         result = _safe_result(outcome, tell_outcome(outcome, tool))
         told = result
@@ -84,7 +84,16 @@ class Judge(Strategy):
             }
         )
 
-    async def _judge(self, run: "RunLoop", question: ModelRequest) -> tuple[str, str, Any] | None:
+    async def _decide(self, run: PlanningRun) -> None:
+        """Ask whether a tool is used; the state has what came of it."""
+        question = self.make_question(run.request.prompt, run.options)
+        command = await self._judge(run, question)
+        if command is not None:
+            name, run.state.purpose, kwargs = command
+            run.state.calls = run.name_calls([make_call(self._view, name, kwargs)], "judge")
+        run.state.judged = True
+
+    async def _judge(self, run: PlanningRun, question: ModelRequest) -> tuple[str, str, Any] | None:
         """The command of the model; None if there is none that can be run."""
         stream = OutputForm(_OUTPUT).open_stream()
         verdict = _Verdict()

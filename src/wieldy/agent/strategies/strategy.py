@@ -1,14 +1,15 @@
 """What a strategy is to the loop of a run; this one has no tools."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from wieldy.agent.run_state import RunState
 from wieldy.core.call import Call, Outcome
-from wieldy.models.model import Answers, Reply, Turn
+from wieldy.models.model import Answers, ModelEvent, ModelRequest, Reply, Turn
 from wieldy.view import View
 
 if TYPE_CHECKING:
-    from wieldy.agent.run_loop import RunLoop
+    from wieldy.agent.request import Request
 
 
 class TextReader(Protocol):
@@ -19,6 +20,29 @@ class TextReader(Protocol):
 
     def close(self) -> str:
         """The rest of the words."""
+
+
+class PlanningRun(Protocol):
+    """The run for which something is done before the model is asked for its answer."""
+
+    request: "Request"
+    state: RunState
+    options: dict[str, Any]
+
+    async def settle(self) -> None:
+        """Make where the run stands durable."""
+
+    def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Send a request, and give what happens."""
+
+    def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
+        """The calls with ids that stay."""
+
+    async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
+        """Run calls at the same time."""
+
+    def add_log(self, log: dict[str, Any]) -> None:
+        """Keep a log until the stream begins."""
 
 
 class PlainText:
@@ -50,7 +74,7 @@ class Strategy:
         """What the system message says about tools."""
         return ""
 
-    async def plan(self, run: "RunLoop") -> None:
+    async def plan(self, run: PlanningRun) -> None:
         """What is done before the model is asked for its answer."""
 
     def open_reader(self) -> TextReader:

@@ -158,7 +158,23 @@ class Desk:
     def _has_tool(self, parked: Parked) -> bool:
         return self._registry.find_unchanged(parked.tool, parked.fingerprint) is not None
 
-    async def run_approved(self, parked: Parked) -> Outcome:
+    async def find(self, call_id: str) -> Parked:
+        """The call of this id that waits or has waited; `CallNotFound` otherwise."""
+        return await self._approvals.find(call_id)
+
+    async def check_arguments(self, parked: Parked, arguments: Mapping[str, Any]) -> None:
+        """Raise what is wrong with edited arguments; nothing is decided."""
+        await self._engine.check(parked.call.replace(arguments=private_copy(arguments)))
+
+    async def withdraw(self, parked: Parked, reason: str) -> Outcome:
+        """Refuse an approved call that nobody has run, or return what became of it meanwhile."""
+        outcome = _refused(parked.call, reason, {})
+        if not await self._approvals.abandon(outcome):
+            return await self._approvals.outcome(parked.id)
+        await self._engine.report(outcome)
+        return outcome
+
+    async def run_approved(self, parked: Parked, extras: Extras | None = None) -> Outcome:
         """Run an approved call, or return what became of it meanwhile.
 
         Every approved call takes this one road, whether the approver finds it, a waiting caller, a
@@ -170,7 +186,7 @@ class Desk:
         except AlreadyDecided:
             # Another process ran the call, and its tool asked again.
             return receipt_of(await self._approvals.find(parked.id))
-        return await self._resume(call, parked, parked.repairs, Extras())
+        return await self._resume(call, parked, parked.repairs, extras or Extras())
 
     async def _resume(
         self, call: Call, parked: Parked, repairs: Sequence[Receipt], extras: Extras

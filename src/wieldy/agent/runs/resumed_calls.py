@@ -1,0 +1,146 @@
+"""The calls at which a run goes on: what became of each, decided now or before, run once."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from wieldy.agent.run_state import RunState
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.errors import AlreadyDecided, CallDenied, CallNotFound, CallUnknown
+from wieldy.core.permission.parked import Parked
+from wieldy.core.run import Extras
+from wieldy.core.run_errors import NotPending
+from wieldy.toolbox import Toolbox
+
+from .given_decisions import GivenDecision
+
+# Hears of each decision before the call runs: the call, whether it may, and why not.
+Hearing = Callable[[Call, bool, str | None], Awaitable[None]]
+_CHANGED = "the tool is not as it was when the call was parked"
+_UNKEPT = "its secret arguments were not kept when the run stopped; make the call again"
+
+
+class ResumedCalls:
+    """The calls of a run that was interrupted or crashed, each settled exactly once."""
+
+    def __init__(
+        self,
+        box: Toolbox,
+        run_id: str,
+        state: RunState,
+        decisions: Mapping[str, GivenDecision],
+        by: str | None,
+    ) -> None:
+        self._box = box
+        self._desk = box.desk
+        self._run_id = run_id
+        self._decisions = decisions
+        self._by = by
+        self._partial = state.partial
+        self._waited = frozenset(state.pending)
+        self._ids = frozenset(call.id for call in state.calls)
+
+    def concerns(self, call: Call) -> bool:
+        """Whether a call may have been made before the run stopped."""
+        return call.id in self._ids
+
+    async def check_decisions(self) -> None:
+        """Raise unless every decision can be applied; none is yet."""
+        for call_id, decision in self._decisions.items():
+            parked = await self._find(call_id) if call_id in self._ids else None
+            if parked is None:
+                raise NotPending(self._run_id, call_id)
+            if await self._is_undecided(call_id):
+                decision.check_fits(parked)
+                if decision.approved and decision.arguments is not None:
+                    await self._desk.check_arguments(parked, decision.arguments)
+
+    async def settle(self, call: Call, extras: Extras, hear: Hearing) -> Outcome | None:
+        """What became of a call, after what was decided on it; None if it was never made."""
+        parked = await self._find(call.id)
+        if parked is not None:
+            return await self._settle_parked(call, parked, extras, hear)
+        recorded = await self._recorded(call)
+        if recorded is not None:
+            return await self._run_again(recorded, extras)
+        if call.id in self._waited:
+            lost = CallUnknown(call.tool, "what was decided on it is forgotten")
+            return Outcome(call, Status.UNKNOWN, error=lost)
+        if call.id in self._partial:
+            return Outcome(call, Status.DENIED, error=CallDenied(call.tool, _UNKEPT))
+        return None
+
+    async def _settle_parked(
+        self, call: Call, parked: Parked, extras: Extras, hear: Hearing
+    ) -> Outcome:
+        outcome = await self._desk.outcome(call.id)
+        if outcome.status is not Status.PENDING:
+            await hear(call, outcome.status is not Status.DENIED, _reason(outcome))
+            return await self._run_again(outcome, extras)
+        if _is_approved(outcome):
+            return await self._run_approved(call, parked, extras, hear)
+        decision = self._decisions.get(call.id)
+        if decision is None:
+            return outcome
+        try:
+            return await self._apply(decision, call, parked, extras, hear)
+        except AlreadyDecided:
+            # Somebody else was faster, and that decision holds.
+            outcome = await self._desk.outcome(call.id)
+            if _is_approved(outcome):
+                return await self._run_approved(call, parked, extras, hear)
+            return outcome
+
+    async def _apply(
+        self, decision: GivenDecision, call: Call, parked: Parked, extras: Extras, hear: Hearing
+    ) -> Outcome:
+        desk, by = self._desk, self._by
+        reason = decision.reason
+        if decision.approved and desk.find_unchanged(parked.tool, parked.fingerprint) is None:
+            decision, reason = GivenDecision(False), _CHANGED
+        await hear(call, decision.approved, reason)
+        if not decision.approved:
+            return await desk.deny(call.id, by, reason)
+        if decision.answers is not None:
+            return await desk.answer(call.id, decision.answers, by, extras)
+        return await desk.approve(call.id, by, decision.arguments, extras)
+
+    async def _run_approved(
+        self, call: Call, parked: Parked, extras: Extras, hear: Hearing
+    ) -> Outcome:
+        """Run a call that was approved elsewhere, and that nobody has run."""
+        if self._desk.find_unchanged(parked.tool, parked.fingerprint) is None:
+            await hear(call, False, _CHANGED)
+            return await self._desk.withdraw(parked, _CHANGED)
+        await hear(call, True, None)
+        return await self._desk.run_approved(parked, extras)
+
+    async def _run_again(self, outcome: Outcome, extras: Extras) -> Outcome:
+        """The outcome; one that is unknown is run again where that does no harm."""
+        if outcome.status is not Status.UNKNOWN or not self._box.recorded:
+            return outcome
+        return await self._box.rerun_call(outcome.call.id, extras)
+
+    async def _find(self, call_id: str) -> Parked | None:
+        try:
+            return await self._desk.find(call_id)
+        except CallNotFound:
+            return None
+
+    async def _is_undecided(self, call_id: str) -> bool:
+        outcome = await self._desk.outcome(call_id)
+        return outcome.status is Status.PENDING and not _is_approved(outcome)
+
+    async def _recorded(self, call: Call) -> Outcome | None:
+        """How a call ended that was never parked; one that is running elsewhere is waited for."""
+        if not self._box.recorded or await self._box.ledger.get(call.id) is None:
+            return None
+        return await self._box.outcome(call.id)
+
+
+def _is_approved(receipt: Outcome) -> bool:
+    """Whether a call that waits is approved, and only nobody has run it."""
+    decision = receipt.call.decision
+    return decision is not None and decision.approved and "input" not in receipt.metadata
+
+
+def _reason(outcome: Outcome) -> str | None:
+    return None if outcome.call.decision is None else outcome.call.decision.reason

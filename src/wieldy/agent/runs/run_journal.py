@@ -1,0 +1,189 @@
+"""Where the steps of a run are kept while it goes on: in the store, or nowhere."""
+
+import hashlib
+import hmac
+import json
+import os
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wieldy.agent.request import Request
+from wieldy.agent.run_state import RunState, Step
+from wieldy.core.errors import StoreError
+from wieldy.core.forking import at_fork
+from wieldy.core.run_errors import StateRefused
+
+from .run_record import VERSION, StepWriter
+
+if TYPE_CHECKING:
+    # What reads and writes a store is loaded by whoever has one.
+    from wieldy.store.runs import RunClaim, Runs
+
+_STATES = {Step.INTERRUPTED: "interrupted", Step.DONE: "done"}
+_MOST_WAITING = 100_000
+
+
+class Journal(Protocol):
+    """What a run is written to as it goes on."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the run, and its calls, are in a store."""
+
+    async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
+        """Write the step that the run has just taken; it goes on when that is durable."""
+
+    async def leave(self, state: str, error: str | None = None) -> None:
+        """Say that nobody carries the run on any more."""
+
+    def leave_soon(self, state: str) -> None:
+        """The same where nothing can be awaited."""
+
+    def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
+        """What a person keeps to go on with the run later, as JSON."""
+
+
+class StoreJournal:
+    """A run in a store: one row, and one more for each step."""
+
+    recorded = True
+
+    def __init__(
+        self,
+        runs: "Runs",
+        run_id: str,
+        claim: "RunClaim | None" = None,
+        number: int = 0,
+        writer: StepWriter | None = None,
+        planned: bool = False,
+    ) -> None:
+        self._runs = runs
+        self._id = run_id
+        self._claim = claim
+        self._number = number
+        self._writer = writer or StepWriter()
+        self._planned = planned
+
+    async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
+        """Write the step that the run has just taken."""
+        # Handlers may change what is asked until the first turns are there.
+        body = self._writer.write(request, state, whole_request=not self._planned)
+        self._planned = self._planned or bool(state.turns)
+        if self._claim is None:
+            self._claim = await self._runs.begin(
+                self._id, request.agent, body["request"], body, session=request.session
+            )
+        else:
+            kept = _STATES.get(state.step, "running")
+            await self._runs.save(self._claim, self._number, body, kept, answer)
+        self._number += 1
+
+    async def leave(self, state: str, error: str | None = None) -> None:
+        """Say that nobody carries the run on any more."""
+        if self._claim is not None:
+            # Who can't say so is found dead later.
+            with suppress(StoreError):
+                await self._runs.leave(self._claim, state, error)
+
+    def leave_soon(self, state: str) -> None:
+        """The same where nothing can be awaited."""
+        if self._claim is not None:
+            self._runs.leave_soon(self._claim, state)
+
+    def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
+        """What names the run: its row says where it stands."""
+        return {"version": VERSION, "run_id": self._id, "agent": request.agent}
+
+
+class _Waiting:
+    """The runs without a store that wait in this process, each by the mark of its last state."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Start anew, as another process: a forked child has none of its parent's runs."""
+        self._lock = threading.Lock()
+        self._key = os.urandom(32)
+        self.process = hashlib.sha256(self._key).hexdigest()[:16]
+        self._marks: OrderedDict[str, str] = OrderedDict()
+
+    def seal(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state with a digest that only this process can make."""
+        mark = uuid.uuid4().hex
+        sealed = {**state, "process": self.process, "mark": mark}
+        with self._lock:
+            self._marks[state["run_id"]] = mark
+            self._marks.move_to_end(state["run_id"])
+            if len(self._marks) > _MOST_WAITING:
+                self._marks.popitem(last=False)
+        return {**sealed, "digest": self._digest(sealed)}
+
+    def open(self, state: Mapping[str, Any]) -> None:
+        """Take a state back, once; `StateRefused` says why that can't be."""
+        run_id = state["run_id"]
+        if state.get("process") != self.process:
+            raise StateRefused(
+                f"Run {run_id} was interrupted in another process, and without a store its calls "
+                'wait there. Give the agent a store, such as store="sqlite:///wieldy.db".'
+            )
+        unsigned = {name: value for name, value in state.items() if name != "digest"}
+        digest = state.get("digest")
+        if not isinstance(digest, str) or not hmac.compare_digest(
+            digest.encode("utf-8", "replace"), self._digest(unsigned).encode()
+        ):
+            raise StateRefused(
+                f"The state of run {run_id} was changed since it was given out. "
+                "Pass it to resume() as RunInterrupted.state had it."
+            )
+        with self._lock:
+            if self._marks.get(run_id) != state["mark"]:
+                raise StateRefused(
+                    f"This state of run {run_id} was resumed before. A state can be used once; "
+                    "the next RunInterrupted has the next one."
+                )
+            del self._marks[run_id]
+
+    def put_back(self, state: Mapping[str, Any]) -> None:
+        """Let a state be used that was opened and then not used."""
+        with self._lock:
+            self._marks[state["run_id"]] = state["mark"]
+
+    def _digest(self, state: Mapping[str, Any]) -> str:
+        try:
+            text = json.dumps(state, sort_keys=True)
+        except (TypeError, ValueError, RecursionError):
+            raise StateRefused("The state of a run is JSON, as RunInterrupted.state is.") from None
+        return hmac.new(self._key, text.encode(), "sha256").hexdigest()
+
+
+WAITING = _Waiting()
+at_fork(WAITING.renew)
+
+
+class MemoryJournal:
+    """A run without a store: nothing is written, and its state is handed out whole."""
+
+    recorded = False
+
+    def __init__(self, run_id: str) -> None:
+        self._id = run_id
+
+    async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
+        """There is nowhere to write to."""
+
+    async def leave(self, state: str, error: str | None = None) -> None:
+        """There is nowhere to write to."""
+
+    def leave_soon(self, state: str) -> None:
+        """There is nowhere to write to."""
+
+    def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
+        """The whole state, with a digest."""
+        body = StepWriter().write(request, state, whole_request=True)
+        named = {"version": VERSION, "run_id": self._id, "agent": request.agent}
+        return WAITING.seal({**named, "run": body})

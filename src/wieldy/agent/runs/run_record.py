@@ -1,0 +1,120 @@
+"""Where a run stands, as JSON: what was asked, and what each step added."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wieldy.agent.output.data_formatter import DataFormatter
+from wieldy.agent.output.output_record import LostType, read_output, write_output
+from wieldy.agent.prompt import Prompt
+from wieldy.agent.request import Request
+from wieldy.agent.run_state import RunState, Step
+from wieldy.agent.strategies.strategy import Strategy
+from wieldy.core.run_errors import StateRefused
+from wieldy.core.secrets.secret import redact_data
+from wieldy.models.model import Reply
+
+from .run_values import (
+    call_secrets,
+    plain_value,
+    read_call,
+    read_outcome,
+    read_turn,
+    write_call,
+    write_outcome,
+    write_turn,
+)
+
+VERSION = 1
+_SCALARS = ("round", "retries", "judged", "purpose", "requests", "usage", "pending")
+
+
+class StepWriter:
+    """Writes what is new in a run since it was last asked."""
+
+    def __init__(self, turns: int = 0, logs: int = 0) -> None:
+        self._turns = turns
+        self._logs = logs
+        self._secrets: list[str] = []
+
+    def write(self, request: Request, state: RunState, whole_request: bool) -> dict[str, Any]:
+        """The next step as JSON, without the secrets that its calls were sent."""
+        partial = call_secrets(state.calls, request.view)
+        for secrets in partial.values():
+            self._secrets += secrets
+        body: dict[str, Any] = {
+            "step": next_step(state).value,
+            **{name: getattr(state, name) for name in _SCALARS},
+            "turns": [write_turn(turn) for turn in state.turns[self._turns :]],
+            "logs": [plain_value(log) for log in state.logs[self._logs :]],
+            "calls": [write_call(call) for call in state.calls],
+            "partial": list(partial),
+            "answered": [write_outcome(outcome) for outcome in state.answered],
+            "text": state.text if state.step is Step.CHECK else "",
+        }
+        if whole_request:
+            body["request"] = write_request(request)
+        self._turns, self._logs = len(state.turns), len(state.logs)
+        covered: dict[str, Any] = redact_data(body, self._secrets) if self._secrets else body
+        return covered
+
+
+def next_step(state: RunState) -> Step:
+    """The step with which a run goes on, also one that was interrupted."""
+    if state.step is not Step.INTERRUPTED:
+        return state.step
+    return Step.CALL if state.turns else Step.PLAN
+
+
+def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
+    """Where a run stands after these steps."""
+    state = RunState()
+    for body in steps:
+        state.turns += map(read_turn, body["turns"])
+        state.logs += body["logs"]
+    last = steps[-1]
+    state.step = Step(last["step"])
+    for name in _SCALARS:
+        setattr(state, name, last[name])
+    state.calls = [read_call(call) for call in last["calls"]]
+    state.partial = frozenset(last["partial"])
+    known = {call.id: call for call in state.calls}
+    state.answered = [read_outcome(known[each["id"]], each) for each in last["answered"]]
+    state.text = last["text"]
+    replies = [turn for turn in state.turns if isinstance(turn, Reply)]
+    state.reply = replies[-1] if replies else None
+    return state
+
+
+def write_request(request: Request) -> dict[str, Any]:
+    """What was asked, as JSON."""
+    slots = request.prompt.values()
+    output = slots.pop("output", None)
+    plain = json.loads(json.dumps(DataFormatter.sanitize(slots), default=str))
+    return {
+        "prompt": plain,
+        "output": write_output(output),
+        "strategy": request.strategy.name,
+        "max_rounds": request.max_rounds,
+        "session": request.session,
+    }
+
+
+def read_request(data: Mapping[str, Any], request: Request, strategy: Strategy) -> Request:
+    """The request of an agent as it was asked then; model, tools and handlers are of today."""
+    try:
+        output = read_output(data["output"])
+    except LostType as error:
+        raise StateRefused(
+            f"The answer should be of the type {error}, which is not found in this process. "
+            "Define it in a module that this process can import."
+        ) from None
+    slots = dict(data["prompt"]) if output is None else {**data["prompt"], "output": output}
+    return replace(
+        request,
+        prompt=Prompt(slots),
+        strategy=strategy,
+        max_rounds=data["max_rounds"],
+        session=data["session"],
+    )
