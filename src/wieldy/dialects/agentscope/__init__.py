@@ -2,9 +2,11 @@
 
 from wieldy.core.registry import Group as ToolGroup
 
+from .code_execution import execute_python_code, execute_shell_command
 from .mcp_clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
 from .message_blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
 from .registrations import RegisteredToolFunction
+from .text_files import insert_text_file, view_text_file, write_text_file
 from .tool_response import ToolResponse
 from .toolkit import Toolkit
 
@@ -20,4 +22,9 @@ __all__ = [
     "ToolResponse",
     "ToolUseBlock",
     "Toolkit",
+    "execute_python_code",
+    "execute_shell_command",
+    "insert_text_file",
+    "view_text_file",
+    "write_text_file",
 ]
