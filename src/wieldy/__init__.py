@@ -55,6 +55,7 @@ from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
 from wieldy.core.tool import Permission, Tool
+from wieldy.execution.worker_errors import MemoryExceeded, WorkerDied
 from wieldy.store.artifacts.artifact_errors import (
     ArtifactError,
     ArtifactNotFound,
@@ -99,6 +100,7 @@ __all__ = [
     "KeyTaken",
     "Limits",
     "LockError",
+    "MemoryExceeded",
     "Middleware",
     "ModelAnswerTooLarge",
     "ModelError",
@@ -139,6 +141,7 @@ __all__ = [
     "VersionConflict",
     "View",
     "WieldyError",
+    "WorkerDied",
     "add_group_tool",
     "tool",
 ]

@@ -5,6 +5,7 @@ large one is read and written on a thread, in pieces between which other threads
 """
 
 import pickle
+import select
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -72,6 +73,23 @@ def encode_large(kind: Frame, content: Any, pickler: MakePickler) -> list[Any]:
     return [_HEADER.pack(kind, file.size), *file.pieces]
 
 
+def send_whole(connection: socket.socket, piece: Any) -> None:
+    """Send a piece to its end, on a thread that may block."""
+    view = memoryview(piece).cast("B")
+    while view:
+        try:
+            view = view[connection.send(view) :]
+        except BlockingIOError:
+            _await_ready(connection, select.POLLOUT)
+
+
+def _await_ready(connection: socket.socket, event: int) -> None:
+    # An event loop such as uvloop makes whatever it watches non-blocking, for every thread.
+    poll = select.poll()
+    poll.register(connection, event)
+    poll.poll()
+
+
 class Inbox:
     """Bytes as they come, cut into frames."""
 
@@ -135,7 +153,11 @@ class LargeFrame:
             view[:first] = self._begun[:first]
             self._begun, view = self._begun[first:], view[first:]
         while view:
-            count = self._connection.recv_into(view)
+            try:
+                count = self._connection.recv_into(view)
+            except BlockingIOError:
+                _await_ready(self._connection, select.POLLIN)
+                continue
             if not count:
                 self._left = 0
                 raise EOFError("the connection has ended")

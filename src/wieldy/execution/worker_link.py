@@ -15,7 +15,7 @@ from typing import Any
 
 from wieldy.core.run import Run
 
-from .frames import Frame, Inbox, TooLarge, encode_large, encode_small
+from .frames import Frame, Inbox, TooLarge, encode_large, encode_small, send_whole
 from .nested_calls import answer_request
 from .shipping import make_pickler
 from .supervisor_link import WorkerEnd
@@ -356,7 +356,7 @@ class _Outbox:
                 pieces = self._left.popleft()
             with contextlib.suppress(OSError):
                 for piece in pieces():
-                    self._connection.sendall(piece)
+                    send_whole(self._connection, piece)
 
 
 def _call_on(
