@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -162,21 +163,27 @@ async def test_a_crash_is_an_error_that_says_so_and_the_pool_heals(
     assert all(said in outcome.text for outcome in outcomes[::2])
 
 
+@pytest.mark.parametrize("unsafe", [False, True])
+@pytest.mark.parametrize("hangs", [False, True])
 @pytest.mark.parametrize(("idempotent", "entered"), [(False, 1), (True, 3)])
 async def test_a_killed_call_is_tried_again_only_where_that_does_no_harm(
-    box: Toolbox, tmp_path: Path, idempotent: bool, entered: int
+    box: Toolbox, tmp_path: Path, idempotent: bool, entered: int, hangs: bool, unsafe: bool
 ) -> None:
     log = tmp_path / "log"
 
-    @box.tool(isolation="process", retries=2, idempotent=idempotent)
-    def crash(log: str) -> None:
+    @box.tool(
+        isolation="process", retries=2, retry_unsafe=unsafe, idempotent=idempotent, timeout=0.3
+    )
+    def crash(log: str, hangs: bool) -> None:
         with open(log, "a") as file:
             file.write("entered\n")
+        while hangs:
+            time.sleep(60)
         os._exit(1)
 
-    outcome = await box.call("crash", {"log": str(log)})
+    outcome = await box.call("crash", {"log": str(log), "hangs": hangs})
 
-    assert outcome.status is Status.ERROR
+    assert outcome.status is (Status.TIMEOUT if hangs else Status.ERROR)
     assert log.read_text().count("entered") == entered
 
 

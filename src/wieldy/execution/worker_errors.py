@@ -14,6 +14,9 @@ class WorkerDied(WieldyError):
     `exit_code` is negative for a signal, and None where nobody knows it.
     """
 
+    # Nobody knows how far the function got, so only what may run twice is tried again.
+    killed = True
+
     def __init__(self, tool: str, exit_code: int | None, reason: str | None = None) -> None:
         super().__init__(f"The process that ran {tool} {_end_of(exit_code, reason)}.")
         self.tool = tool

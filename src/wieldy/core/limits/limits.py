@@ -31,7 +31,8 @@ class Limits:
         timeout: Seconds that one attempt may take, counted from when it has a free slot.
         retries: Attempts after the first. Only tools that are read-only or idempotent are
             tried again, unless `retry_unsafe` is set.
-        retry_unsafe: Whether other tools are tried again too.
+        retry_unsafe: Whether other tools are tried again too. A call whose process was killed
+            is not.
         concurrency: How many calls may run at once; with `key`, how many for each key.
         key: A function from the arguments to a key for `concurrency`. One with two parameters
             gets `(arguments, scope)`.

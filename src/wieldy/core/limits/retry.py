@@ -59,7 +59,19 @@ def _trial(run: Run, attempt: int) -> Run:
 def _worth_another(run: Run, trial: Run, outcome: Outcome) -> bool:
     nothing_shown = len(trial.blocks or ()) == len(run.blocks or ())
     failed = isinstance(outcome.error, ToolFailed | CallTimeout) and _may_pass(outcome)
-    return failed and nothing_shown and not run.cancel_requested()
+    safe = run.tool.retryable or not _was_killed(run, outcome)
+    return failed and safe and nothing_shown and not run.cancel_requested()
+
+
+def _was_killed(run: Run, outcome: Outcome) -> bool:
+    """Whether the function was ended somewhere on its way, so that nobody knows what it did.
+
+    A tool that is neither read-only nor idempotent is then not tried again, `retry_unsafe`
+    or not: that is for functions that say themselves that they have failed.
+    """
+    if isinstance(outcome.error, CallTimeout):
+        return run.tool.limits.isolation == "process"
+    return bool(getattr(getattr(outcome.error, "original", None), "killed", False))
 
 
 def _may_pass(outcome: Outcome) -> bool:
