@@ -1,0 +1,17 @@
+"""Types that an answer may have, found again in another process."""
+
+from enum import Enum
+
+from pydantic import BaseModel
+
+
+class Author(BaseModel):
+    """Who wrote a book."""
+
+    name: str
+
+
+class Genre(Enum):
+    """What kind of book it is."""
+
+    NOVEL = "novel"

@@ -1,0 +1,175 @@
+"""What is written of a run comes back as it was, and holds no secrets."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel
+
+from tests.agent.runs.conftest import Execute, MakeShop
+from tests.agent.runs.shapes import Author, Genre
+from tests.agent.runs.test_resuming import NOTE, REFUND, interrupted, yes
+from wieldy import Call, Secret
+from wieldy.agent import Agent, ChatSessionExtension, StateRefused
+from wieldy.agent.output.output_form import OutputForm
+from wieldy.agent.output.output_record import read_output, write_output
+from wieldy.agent.runs.run_values import read_turn, write_turn
+from wieldy.core.call import Outcome, Status
+from wieldy.models.chat_body import chat_messages
+from wieldy.models.model import Answers, Reply, Said, Turn
+from wieldy.testing import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        None,
+        str,
+        int,
+        "one word",
+        (int, "how many"),
+        {"a": (str, "text"), "b": [(int, "numbers")], "c": {"d": (bool,)}},
+        [(str, "a name")],
+        {"a": (Author, "who")},
+        Author,
+        list[Author],
+        dict[str, int],
+        int | None,
+        Optional[Author],  # noqa: UP045 - as older programs write it
+        Literal["a", "b"],
+        Genre,
+        Any,
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+    ],
+)
+def test_an_output_comes_back_as_it_was(output: Any) -> None:
+    again = read_output(json.loads(json.dumps(write_output(output))))
+
+    assert OutputForm(again).describe() == OutputForm(output).describe()
+    assert OutputForm(again).kind == OutputForm(output).kind
+    if isinstance(output, type):
+        assert again is output
+
+
+def test_a_model_that_is_not_found_again_is_asked_for_by_its_schema() -> None:
+    class Local(BaseModel):
+        name: str
+
+    again = read_output(json.loads(json.dumps(write_output(Local))))
+
+    assert OutputForm(again).read_data('{"name": "Emma"}') == {"name": "Emma"}
+    nested = read_output(json.loads(json.dumps(write_output({"who": (Local, "who")}))))
+    assert OutputForm(nested).describe() == OutputForm({"who": (Local, "who")}).describe()
+
+
+def test_turns_are_told_to_the_model_in_the_same_words() -> None:
+    call = Call("add", {"a": 1}, provider_id="c1")
+    raw: dict[str, Any] = {
+        "role": "assistant",
+        "content": None,
+        "extra": {"signature": "x"},
+        "tool_calls": [],
+    }
+    failed = Call("add", {"a": 2}, provider_id="c2")
+    turns: list[Turn] = [
+        Said("user", [{"type": "text", "text": "hi"}]),
+        Reply("openai", raw, "", [call, failed], thinking="hm"),
+        Answers([Outcome(call, Status.OK, {"sum": 3})], [call, failed]),
+    ]
+    again = [read_turn(json.loads(json.dumps(write_turn(turn)))) for turn in turns]
+
+    assert chat_messages(again) == chat_messages(turns)
+
+
+def add_login(agent: Agent, ran: list[str]) -> None:
+    async def login(password: Secret) -> str:
+        """Log in."""
+        ran.append(password.get_secret_value())
+        return "welcome"
+
+    agent.toolbox.add(login, tags=[agent.tag], permission="confirm")
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_no_secret_that_a_call_was_sent_is_in_what_is_written(
+    make_shop: MakeShop, url: str, execute: Execute, stored: bool
+) -> None:
+    ran: list[str] = []
+    shop = make_shop(
+        Call("login", {"password": 'hunter2"hunter2'}),
+        "In.",
+        **({"store": url} if stored else {}),
+    )
+    add_login(shop.agent, ran)
+    error = await interrupted(shop.agent.input("Log in.").async_start())
+    kept = execute("SELECT body FROM wieldy_run_steps") if stored else json.dumps(error.state)
+
+    assert "hunter2" not in kept
+    assert await shop.agent.async_resume(error.state, yes(error)) == "In."
+    assert ran == ['hunter2"hunter2']
+
+
+async def test_a_call_whose_secrets_were_not_kept_is_made_again_by_the_model(
+    make_shop: MakeShop, url: str, execute: Execute
+) -> None:
+    ran: list[str] = []
+    shop = make_shop(Call("login", {"password": "hunter2hunter2"}), "Again?", store=url)
+    add_login(shop.agent, ran)
+    error = await interrupted(shop.agent.input("Log in.").async_start())
+    # As if the process had died before the call was parked.
+    execute("DELETE FROM wieldy_calls")
+    execute("DELETE FROM wieldy_run_steps WHERE number = 2")
+    execute("UPDATE wieldy_runs SET steps = 2, state = 'crashed'")
+
+    assert await shop.agent.async_resume(error.run_id) == "Again?"
+    assert ran == []
+    assert "secret arguments were not kept" in shop.model.requests[1].last
+
+
+async def test_a_type_that_is_lost_is_named(
+    make_shop: MakeShop, url: str, execute: Execute
+) -> None:
+    shop = make_shop(REFUND, "{}", store=url)
+    error = await interrupted(shop.agent.input("Go.").output(Genre).async_start())
+    for column, table in (("body", "wieldy_run_steps"), ("request", "wieldy_runs")):
+        execute(f"UPDATE {table} SET {column} = replace({column}, 'Genre', 'Gone')")
+
+    with pytest.raises(StateRefused, match=r"shapes\.Gone"):
+        await shop.agent.async_resume(error.state, yes(error))
+
+
+async def test_a_resumed_run_is_a_turn_of_its_conversation(
+    url: str, make_shop: Callable[..., Any]
+) -> None:
+    class Talker(ChatSessionExtension, Agent):
+        """An agent that remembers."""
+
+    async def refund(order: str) -> str:
+        """Pay an order back."""
+        return "paid"
+
+    def make(*answers: Any) -> Talker:
+        model = ScriptedModel(answers)
+        talker = Talker(model, name="talker", tool_strategy="native", store=url)
+        talker.toolbox.add(refund, tags=[talker.tag], permission="confirm")
+        return talker
+
+    async with make(REFUND) as first, make("It is paid.") as second:
+        await first.async_activate_chat_session("ann")
+        error = await interrupted(first.input("My money!").async_start())
+        assert await second.async_resume(error.state, yes(error)) == "It is paid."
+        said = [turn["content"] for turn in await second.toolbox.sessions.read("ann")]
+
+    assert said == ["My money!", "It is paid."]
+
+
+async def test_a_sibling_that_ran_is_not_run_again_after_its_call_is_pruned(
+    make_shop: MakeShop, url: str, execute: Execute
+) -> None:
+    shop = make_shop([REFUND, NOTE], "Paid.", store=url)
+    error = await interrupted(shop.agent.input("Go.").async_start())
+    execute("DELETE FROM wieldy_calls WHERE tool = 'note'")
+
+    assert await shop.agent.async_resume(error.state, yes(error)) == "Paid."
+    assert shop.ran == {"note hi": 1, "refund A-17 10": 1}
