@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -295,3 +296,21 @@ async def test_an_answer_is_not_waited_for_from_a_worker_that_was_stopped(
 
     assert outcome.status is Status.TIMEOUT
     await gone(await written(tmp_path / "pid"))
+
+
+def test_a_missing_package_is_named_when_the_tool_is_registered() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['cloudpickle'] = None\n"
+        "from wieldy import DefinitionError, Toolbox\n"
+        "try:\n"
+        "    Toolbox().add(print, isolation='process')\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+
+    assert "pip install" in done.stdout + done.stderr
+    assert "wieldy[process]" in done.stdout + done.stderr
