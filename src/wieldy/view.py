@@ -27,6 +27,7 @@ from wieldy.core.search import Index
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
+from wieldy.core.visible_text import html_table
 from wieldy.execution.remote_box import Shareable
 
 if TYPE_CHECKING:
@@ -522,6 +523,10 @@ class View(Shareable):
 
     def __iter__(self) -> Iterator[Tool]:
         return (tool for tool in self._registry.tools() if self._shows(tool))
+
+    def _repr_html_(self) -> str:
+        rows = [(t.name, t.description.partition("\n")[0], t.permission.value) for t in self]
+        return html_table(("tool", "description", "permission"), rows)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

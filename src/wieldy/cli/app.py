@@ -1,6 +1,7 @@
 """The commands and their options. The work of each command is in a module in `commands`."""
 
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -141,6 +142,10 @@ def call(
     lock: Guard = None,
     on_change: OnChange = None,
     traceback: Traceback = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write each block of the result to a file here.", show_default=False),
+    ] = None,
     output: Output = Form.TEXT,
 ) -> None:
     """Call a tool.
@@ -155,7 +160,9 @@ def call(
     approval.
     """
     as_json = output is Form.JSON
-    wish = Wish(name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback)
+    wish = Wish(
+        name, tuple(arg or ()), arguments, session, timeout, by, yes, as_json, traceback, out
+    )
     raise typer.Exit(run_call(wish, sources, Own(store, lock, on_change)))
 
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from typing import Any, ClassVar
 
 from pydantic_core import to_json
@@ -130,6 +131,14 @@ class Image(_Media):
 
     def __init__(self, data: bytes | str, mime_type: str = "image/png") -> None:
         super().__init__(data, mime_type)
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture for a notebook; None where it is of another kind."""
+        return base64.b64decode(self.data) if self.mime_type == "image/png" else None
+
+    def _repr_jpeg_(self) -> bytes | None:
+        """The picture for a notebook; None where it is of another kind."""
+        return base64.b64decode(self.data) if self.mime_type == "image/jpeg" else None
 
 
 class Audio(_Media):
@@ -292,7 +301,28 @@ def to_blocks(value: Any, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
     # Subclasses are excluded: one may run any code when it is iterated over.
     if type(value) in (list, tuple) and value and all(isinstance(v, Block) for v in value):
         return tuple(value)
-    return (Text(to_text(value)),)
+    picture = None if type(value) in FINAL else _draw_picture(value)
+    return (Text(to_text(value)),) if picture is None else (picture,)
+
+
+def _draw_picture(value: Any) -> Image | None:
+    """The picture of a figure: of what can save itself as one, or shows itself in notebooks."""
+    try:
+        if callable(getattr(type(value), "savefig", None)):
+            held = BytesIO()
+            value.savefig(held, format="png")
+            return Image(held.getvalue())
+        if callable(getattr(type(value), "_repr_png_", None)):
+            shown = value._repr_png_()
+            # Some give facts about the picture beside it.
+            data = shown[0] if isinstance(shown, tuple) else shown
+            return Image(data) if isinstance(data, bytes | str) and data else None
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # The value is other people's code, and may raise anything; then its text is shown.
+        return None
+    return None
 
 
 def to_text(value: Any) -> str:

@@ -1,15 +1,17 @@
 """The values that travel: a call, the decision on it, and its outcome."""
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from .block import Block, join_text, to_blocks
+from .block import Block, Image, join_text, to_blocks
 from .errors import CallError, CallPending, InputNeeded, ToolFailed
 from .forking import at_fork
 from .keyword_check import check_options
+from .visible_text import html_table, html_text
 
 _LONGEST_ID = 500
 _DIGITS = 12
@@ -338,6 +340,18 @@ class Outcome:
     def _message(self) -> str:
         return str(self.error or CallPending(self.call.tool, self.call.id))
 
+    def _repr_html_(self) -> str:
+        """The outcome for a notebook: how it stands, its text, and its pictures."""
+        took = "" if self.seconds is None else f"{self.seconds * 1000:.1f} ms"
+        head = html_table((), [(self.call.tool, self.status.value, took)])
+        shown = [
+            f'<img src="data:{block.mime_type};base64,{block.data}">'
+            if isinstance(block, Image) and _is_picture(block)
+            else html_text(join_text([block]) or repr(block))
+            for block in self.content
+        ]
+        return head + "".join(shown)
+
     def unwrap(self) -> Any:
         """Return the value, or raise what went wrong.
 
@@ -388,3 +402,12 @@ def asked_for(outcome: Outcome) -> InputNeeded | None:
     if isinstance(error, ToolFailed) and isinstance(error.original, InputNeeded):
         return error.original
     return None
+
+
+def _is_picture(block: Image) -> bool:
+    """Whether a picture can be put into a page: neither its kind nor its data can end the tag."""
+    return block.mime_type in _PICTURES and _BASE64.fullmatch(block.data) is not None
+
+
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*", re.ASCII)

@@ -3,6 +3,8 @@
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -98,3 +100,19 @@ def _plain(value: Any) -> Any:
     return to_jsonable_python(
         value, fallback=repr, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
     )
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a notebook; every cell is text, whatever it looks like."""
+    lines = [_html_row("th", headings), *(_html_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def html_text(text: str) -> str:
+    """Text for a notebook, with its lines as they are."""
+    return f"<pre>{escape(visible_lines(text))}</pre>"
+
+
+def _html_row(kind: str, cells: Sequence[str]) -> str:
+    shown = "".join(f"<{kind}>{escape(visible_line(cell))}</{kind}>" for cell in cells)
+    return f"<tr>{shown}</tr>"

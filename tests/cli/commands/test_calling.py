@@ -257,3 +257,22 @@ def test_what_a_program_of_a_tool_prints_is_no_part_of_the_result(folder: Path) 
     assert {"by itself", "by its program"} <= set(done.stderr.splitlines())
     shown = wieldy("call", "shout", "loud.py", "--yes", cwd=folder)
     assert (shown.returncode, shown.stdout) == (0, "done\n")
+
+
+def test_blocks_are_written_to_files_of_our_own_naming(command: Command, folder: Path) -> None:
+    (folder / "draw.py").write_text("""
+from wieldy import Image, Text, Toolbox
+
+box = Toolbox()
+
+
+@box.tool
+def draw() -> list:
+    return [Text("a picture"), Image(b"png", "image/png"), Image(b"odd", "../../evil")]
+""")
+
+    done = command("call", "draw", "draw.py", "--out", "shown")
+
+    assert done.exit_code == 0, done.output
+    written = {file.name: file.read_bytes() for file in (folder / "shown").iterdir()}
+    assert written == {"001.txt": b"a picture", "002.png": b"png", "003.bin": b"odd"}

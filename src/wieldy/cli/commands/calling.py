@@ -1,6 +1,8 @@
 """`wieldy call`: run one call, show its output, and ask for approval on a terminal."""
 
 import asyncio
+import base64
+import mimetypes
 import traceback
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from wieldy.cli.live_output import Outlet
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edits
-from wieldy.core.block import Block, Progress
+from wieldy.core.block import Block, Progress, join_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked
@@ -59,6 +61,7 @@ class Wish:
     yes: bool = False
     as_json: bool = False
     traceback: bool = False
+    out: Path | None = None
 
 
 def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
@@ -156,6 +159,8 @@ def _finish(
     outcome: Outcome, outlet: Outlet, found: LoadedSources, wish: Wish, choice: StoreChoice
 ) -> int:
     code = outlet.finish(outcome)
+    if wish.out is not None:
+        _write_blocks(outcome, wish.out)
     if wish.traceback:
         say_traceback(outcome)
     if code != exits.WAITING:
@@ -176,3 +181,16 @@ def _finish(
         f"Approve it with {choice.approval(call_id)}."
     )
     return code
+
+
+def _write_blocks(outcome: Outcome, folder: Path) -> None:
+    """Write what a call has shown to files of our own naming, one for each block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, block in enumerate(outcome.content, start=1):
+        kind = getattr(block, "mime_type", None) or "text/plain"
+        # What a tool says about its kind is not a name for a file.
+        ending = mimetypes.guess_extension(kind.partition(";")[0].strip().lower()) or ".bin"
+        file = folder / f"{number:03d}{ending if kind != 'text/plain' else '.txt'}"
+        data, text = getattr(block, "data", None), join_text([block])
+        file.write_bytes(text.encode() if data is None else base64.b64decode(data))
+        screen.say(f"Wrote {file}.")
