@@ -84,6 +84,8 @@ def test_003_6_the_command_runs_before_the_judgement_has_ended(make_agent: MakeA
         '{"use_tool": "false", "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
         '{"tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}, "use_tool": false}',
         '{"tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
+        '{"use_tool": {"no": 1}, "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
+        '{"use_tool": [false], "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
         '{"use_tool": null, "tool_command": {"tool_name": "add", "tool_kwargs": {"a": 1}}}',
     ],
 )

@@ -202,6 +202,32 @@ async def test_cancelling_an_agent_leaves_every_call_paired(strategy: str) -> No
         await response.async_get_text()
 
 
+async def test_a_run_that_fails_leaves_no_call_running(make_agent: MakeAgent) -> None:
+    agent, _ = make_agent([Call("quick", {}), Call("slow", {})], tool_strategy="native")
+    ended = list[str]()
+    entered = asyncio.Event()
+
+    @agent.tool_func
+    async def quick() -> None:
+        await entered.wait()
+
+    @agent.tool_func
+    async def slow() -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("slow")
+
+    def fail(event: str, *_: Any) -> None:
+        raise RuntimeError(f"a handler fails on {event}")
+
+    agent.extension_handlers.append("broadcast_suffixes", fail, event="tool")
+    with pytest.raises(RuntimeError, match="a handler fails on tool"):
+        await agent.input("go").async_start()
+    assert ended == ["slow"]
+
+
 async def test_one_reader_that_is_cancelled_does_not_end_the_others(make_agent: MakeAgent) -> None:
     agent, model = make_agent(lambda request: asyncio.sleep(0.01, "Hello"))
     response = agent.input("hi").get_response()

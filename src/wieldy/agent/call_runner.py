@@ -1,7 +1,7 @@
 """Run the calls of one answer at the same time, and tell what happens to each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
@@ -53,7 +53,7 @@ class CallRunner:
             Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
         ]
         self.settled += denied
-        outcomes = [*await asyncio.gather(*map(perform, allowed)), *denied]
+        outcomes = [*await _run_together(map(perform, allowed)), *denied]
         waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
         self._run.state.pending = waiting
         return outcomes
@@ -126,6 +126,18 @@ class CallRunner:
             if outcome.status is not Status.PENDING:
                 await tell.decided(outcome.call, outcome.status is not Status.DENIED, None)
         return outcome
+
+
+async def _run_together(calls: Iterable[Coroutine[Any, Any, Outcome]]) -> list[Outcome]:
+    """The outcomes of all calls; where one raises, the others are cancelled and have ended."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 class _Teller:

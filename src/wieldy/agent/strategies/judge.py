@@ -140,7 +140,8 @@ class _Verdict:
 def _is_true(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "yes", "1")
-    return bool(value)
+    # A list or an object is no answer to the question.
+    return isinstance(value, int | float) and bool(value)
 
 
 def _safe_result(outcome: Outcome, told: Any) -> Any:
