@@ -479,7 +479,8 @@ class View(Shareable):
             raise ValueError(f"This view is for {own.agent!r}, and sets no mode for {agent!r}.")
         agent = own.agent if agent is None else agent
         session = own.session if session is None else session
-        if self._selection is not None and agent is None and session is None:
+        partial = self._selection is not None or own.caller is not None
+        if partial and agent is None and session is None:
             raise ValueError(
                 "This view has no agent: name an agent or a session, or use box.set_mode(…)."
             )

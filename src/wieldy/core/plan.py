@@ -190,7 +190,7 @@ class Planner:
             # A rule made while a call waits, in a queue or for an approver, applies to that call.
             stack.append(guard)
         if keeper is not None:
-            stack.append(keeper.start)
+            stack.append(lambda proceed: keeper.start(proceed, self.permits.forbids))
         return [*stack, *map(_layer, after)]
 
     def _checks(self, tool: Tool) -> bool:

@@ -203,6 +203,11 @@ class Run:
         return self.accepted
 
     @property
+    def was_answered(self) -> bool:
+        """Whether a person was asked about the call: who decided, or the approver."""
+        return self.agreed is not None or self.call.decision is not None
+
+    @property
     def tool_name(self) -> str:
         """The name under which the tool was called."""
         return self.tool.name

@@ -19,7 +19,7 @@ from wieldy.core.errors import (
     ToolFailed,
 )
 from wieldy.core.permission.modes import ModeChange
-from wieldy.core.run import Handler, Run
+from wieldy.core.run import Handler, Run, Veto
 
 from . import transitions
 from .databases.database import Operation
@@ -71,20 +71,24 @@ class LedgerRecorder:
             run.record.repeated = True
             return await self._first_outcome(run, repeated.first)
 
-    def start(self, proceed: Handler) -> Handler:
+    def start(self, proceed: Handler, forbids: Veto) -> Handler:
         """Record durably that the function is about to be entered."""
         store = self._store
+
+        async def judge_again(run: Run) -> Outcome:
+            why_not = await forbids(run)
+            return await (proceed(run) if why_not is None else why_not.outcome())
 
         def enter(run: Run) -> Awaitable[Outcome]:
             record: Record = run.record
             opened = store.in_use
             if opened is None or record.begun or record.over:
-                return self._start(run, record, proceed)
+                return self._start(run, record, judge_again)
             start = self._begin(run, record, opened.owner)
             if isinstance(start, Write) and opened.commit_here(start):
                 record.begun = True
                 return proceed(run)
-            return self._start(run, record, proceed, start)
+            return self._start(run, record, judge_again, start)
 
         return enter
 

@@ -1,7 +1,9 @@
 """Permission modes: what each lets run, for whom, and what happens to calls that wait."""
 
 import asyncio
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +23,7 @@ from wieldy import (
     Toolbox,
 )
 from wieldy.core.choices import PermissionMode
-from wieldy.core.permission.modes import MODES
+from wieldy.core.permission.modes import MODES, Modes
 
 RUN, ASK, DENY, DRY = "run", "ask", "deny", "dry-run"
 TRAITS: dict[str, dict[str, Any]] = {
@@ -192,8 +194,9 @@ async def test_a_view_sets_the_mode_of_its_agent() -> None:
 async def test_a_view_without_an_agent_sets_no_mode_for_calls_that_are_not_its_own() -> None:
     box = make_box("read-only")
     view = box.view(names="write")
-    with pytest.raises(ValueError, match="This view has no agent: name an agent or a session"):
-        view.set_mode("bypass")
+    for partial in (view, box.view(caller="ann")):
+        with pytest.raises(ValueError, match="This view has no agent: name an agent or a session"):
+            partial.set_mode("bypass")
     view.set_mode("bypass", session="s")
     assert await status(box) == "denied"
 
@@ -334,6 +337,48 @@ async def test_a_mode_set_while_an_approver_thinks_counts() -> None:
 
     box = make_box(approver=approver)
     assert await status(box) == "dry-run"
+
+
+async def test_what_an_approver_agreed_to_runs_in_a_mode_in_which_nobody_is_asked() -> None:
+    box: Toolbox
+
+    async def approver(parked: Parked) -> bool:
+        box.set_mode("dont-ask")
+        return parked.scope.session == "s"
+
+    box = make_box(approver=approver)
+    assert (await box.call("write", session="s")).value == "wrote a"
+    box.set_mode("ask")
+    assert await status(box) == "denied"
+
+
+async def test_a_call_that_waited_for_its_store_is_judged_again(tmp_path: Path) -> None:
+    ran: list[int] = []
+    judged = asyncio.Event()
+    async with Toolbox(store=f"sqlite:///{tmp_path}/s.db") as box:
+
+        @box.tool
+        async def write(n: int) -> int:
+            ran.append(n)
+            return n
+
+        def note(n: int) -> bool:
+            judged.set()
+            return False
+
+        await box.call("write", {"n": 1})
+        box.rules.ask("write", where={"n": note})
+        with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            second = asyncio.create_task(box.call("write", {"n": 2}))
+            await asyncio.wait_for(judged.wait(), 20)
+            box.rules.deny("write")
+            other.execute("ROLLBACK")
+
+        outcome = await second
+        assert (outcome.status, ran) == (Status.DENIED, [1])
+        entry = await box.ledger.get(outcome.call.id)
+        assert entry is not None and entry.state == "denied"
 
 
 async def test_a_read_only_tool_that_asks_parks_in_dry_run() -> None:
@@ -491,6 +536,29 @@ async def test_a_change_that_can_not_be_recorded_holds_back_and_lets_nothing_thr
         box.set_mode("bypass")
     assert box.permission_mode == "read-only"
     await box.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "agents", "tightens"),
+    [
+        # The mode of the box, that of one of its agents, and whether taking back the first
+        # holds back no less than before.
+        ("ask", None, True),
+        ("bypass", None, True),
+        ("read-only", None, False),
+        ("ask", "dont-ask", True),
+        ("ask", "bypass", False),
+        ("bypass", "bypass", True),
+        ("accept-edits", "bypass", False),
+    ],
+)
+def test_taking_a_mode_back_counts_before_its_record_only_if_nothing_laxer_is_set(
+    mode: PermissionMode, agents: PermissionMode | None, tightens: bool
+) -> None:
+    modes = Modes(mode, lambda: None)
+    if agents is not None:
+        modes.apply(modes.plan_change(agents, "mailer", None, None))
+    assert modes.plan_change(None, None, None, None).tightens is tightens
 
 
 async def test_whoever_watches_the_box_is_told_of_a_changed_mode() -> None:

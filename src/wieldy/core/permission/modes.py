@@ -28,11 +28,8 @@ class ModeChange(NamedTuple):
     session: str | None
     by: str | None
     at: float
-
-    @property
-    def tightens(self) -> bool:
-        """Whether calls are held back by it that were not before."""
-        return _strictness(self.mode) >= _strictness(self.before)
+    # Whether it lets no call through that was held back before.
+    tightens: bool
 
 
 class Modes:
@@ -58,7 +55,15 @@ class Modes:
         check_holders(agent, session, None)
         if mode is not None:
             check_mode(mode)
-        return ModeChange(mode, self.table.get((agent, session)), agent, session, by, time.time())
+        table, holder = self.table, (agent, session)
+        before = table.get(holder)
+        tightens = _strictness(mode) >= _strictness(before)
+        if mode is None and before is not None:
+            # Where a mode is taken back, the calls fall to any laxer one that is set beside it.
+            others = [other for whose, other in table.items() if whose != holder]
+            laxest = min(others, key=_strictness, default=DEFAULT)
+            tightens = tightens and _strictness(laxest) >= _strictness(before)
+        return ModeChange(mode, before, agent, session, by, time.time(), tightens)
 
     def apply(self, change: ModeChange) -> None:
         """Let a change count from now on, also for calls that wait."""

@@ -147,8 +147,7 @@ class Permits:
     def _objection(self, judge: Judge, run: Run) -> LateRefusal | None:
         """Why a call that has begun may not go on: it is now denied, or needs a person."""
         ruling = judge(run)
-        asked = run.agreed is not None or run.call.decision is not None
-        if ruling.decision == "run" or (ruling.asks and asked):
+        if ruling.decision == "run" or (ruling.asks and run.was_answered):
             return None
         if ruling.decision == "dry-run":
             return LateRefusal(ruling.because, partial(self._rehearse, run, ruling))
@@ -175,14 +174,15 @@ class Permits:
     async def withhold(self, run: Run, proceed: Handler, ruling: Ruling, edition: int) -> Outcome:
         """Let a call run only if it was approved and nothing else forbids it."""
         answered = run.call.decision is not None
-        if ruling.decision == "deny" and not (ruling.asks and answered):
+        if ruling.decision == "deny" and not (ruling.asks and run.was_answered):
             return _denied(run, ruling.because)
         why_not = _disagreement(run) if answered else None
         if why_not is not None:
             return _denied(run, why_not)
         if ruling.decision == "dry-run":
             return await self._rehearse(run, ruling)
-        if answered or run.agreed == edition:
+        # In a mode in which nobody is asked, an earlier yes of the approver stands.
+        if answered or run.agreed == edition or ruling.decision == "deny":
             return await proceed(run)
         return await self._ask(run, proceed, ruling.because, edition)
 

@@ -52,7 +52,7 @@ def judge_by_modes(
 
     def judge(run: Run) -> Ruling:
         # An answer that a person gave stands where nobody would be asked for one now.
-        answered = run.call.decision is not None
+        answered = run.was_answered
         heaviest = NOTHING_HOLDS
         for mode in applying_modes(table, run.call.scope):
             judge_one = judges[mode]
