@@ -85,6 +85,8 @@ class Toolbox(CallControl):
         check_output: Whether a result that does not fit its tool's output schema is an error.
         spill: A function that keeps the whole of a result that was cut, and returns a handle to
             it. With a store it becomes an artifact by default.
+        max_result: The number of characters after which a result is cut, for tools that have
+            no `max_result` of their own.
         capture_content: Whether traces contain arguments and results.
         threads: How many blocking functions may run at the same time.
         processes: How many tools with `isolation="process"` may run at the same time. The
@@ -113,6 +115,7 @@ class Toolbox(CallControl):
         validation: ValidationMode = "repair",
         check_output: bool = False,
         spill: Spill | None = None,
+        max_result: int | None = None,
         capture_content: bool = False,
         threads: int = 40,
         processes: int | None = None,
@@ -149,6 +152,7 @@ class Toolbox(CallControl):
             spill=spill,
             keeper=recorder,
             check_output=check_output,
+            max_result=Limits(max_result=max_result).max_result,
         )
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)

@@ -4,6 +4,7 @@
 mix in others, such as `ChatSessionExtension`.
 """
 
+from wieldy.core.limits.budget import Budget
 from wieldy.core.run_errors import (
     NotPending,
     RunBusy,
@@ -25,6 +26,7 @@ __all__ = [
     "Agent",
     "AutoFuncExtension",
     "BaseAgent",
+    "Budget",
     "ChatSessionExtension",
     "ConfigurePromptExtension",
     "KeyWaiterExtension",

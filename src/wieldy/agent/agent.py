@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from wieldy.core.limits.budget import Budget
 from wieldy.core.sync import blocking_border
 from wieldy.models.model import Model, ModelRequest
 from wieldy.toolbox import Toolbox
@@ -14,6 +15,7 @@ from wieldy.view import View
 
 from .extension_handlers import ExtensionHandlers
 from .model_choice import choose_model
+from .prices import Prices
 from .prompt import Prompt, RequestPrompt
 from .prompt_text import make_turns
 from .request import Decider, Request
@@ -52,6 +54,9 @@ class BaseAgent(Resuming):
         max_rounds: How many rounds with tools "native" and "xml" may take.
         store: Where calls and chat sessions are kept, such as "sqlite:///wieldy.db".
         settings: Settings that this agent's own are looked up in last.
+        budget: What each run may use up; see `Budget`.
+        prices: What tokens cost, by the model's name: `(per million in, per million out)`. Or a
+            function from the name and the tokens of a request to its cost.
 
     Raises:
         ValueError: An argument has a value that it can't have.
@@ -72,6 +77,8 @@ class BaseAgent(Resuming):
         store: str | None = None,
         *,
         settings: Settings | None = None,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
     ) -> None:
         if tool_strategy not in STRATEGIES:
             known = ", ".join(map(repr, STRATEGIES))
@@ -87,6 +94,8 @@ class BaseAgent(Resuming):
         self.prompt = self.request_prompt
         self.tool_strategy = tool_strategy
         self.max_rounds = max_rounds
+        self.budget = _check_budget(budget)
+        self.prices = prices
         self._owns_box = toolbox is None
         self.toolbox = _choose_box(toolbox, store)
         self._given_model = (model, base_url, api_key)
@@ -523,6 +532,8 @@ class BaseAgent(Resuming):
             session=self._session(),
             decide=decide,
             deps=deps,
+            budget=self.budget,
+            prices=self.prices,
         )
 
     def _make_strategy(self) -> Strategy:
@@ -561,6 +572,12 @@ def _choose_box(toolbox: Toolbox | None, store: str | None) -> Toolbox:
             "toolbox the store: Toolbox(store=…)."
         )
     return toolbox
+
+
+def _check_budget(budget: Budget | None) -> Budget | None:
+    if budget is not None and not isinstance(budget, Budget):
+        raise TypeError(f"budget takes a Budget(calls=…), not {budget!r:.200}")
+    return budget
 
 
 def _listed(messages: Any) -> list[Any]:

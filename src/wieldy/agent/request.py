@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wieldy.core.call import Outcome
+from wieldy.core.limits.budget import Budget
 from wieldy.models.model import Model
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -12,6 +13,7 @@ from wieldy.view import View
 from .extension_handlers import ExtensionHandlers
 from .nested_data import PathStyle
 from .output.output_form import OutputForm
+from .prices import Prices
 from .prompt import Prompt
 from .settings import Settings
 from .strategies.strategy import Strategy
@@ -40,6 +42,8 @@ class Request:
     session: str | None = None
     decide: Decider | None = None
     deps: Any = None
+    budget: Budget | None = None
+    prices: Prices | None = None
 
     @property
     def form(self) -> OutputForm:

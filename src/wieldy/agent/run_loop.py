@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
+from wieldy.core.limits.budget import Budget, Spending, current_spending
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
 from wieldy.wire.stream_events import TextDelta, ThinkingDelta
@@ -23,6 +24,7 @@ from .call_runner import CallRunner
 from .event_log import EventLog
 from .extension_handlers import run_handler
 from .nested_data import PathStyle, find_values
+from .prices import request_cost
 from .prompt_text import make_turns
 from .request import Request
 from .run_state import RunState, Step, new_result
@@ -33,10 +35,7 @@ from .strategies.strategy import TextReader
 from .tool_log import ToolLog
 
 SHOW_TOOL_LOGS = "runtime.show_tool_logs"
-_LIMIT_TOLD = (
-    "The limit of {rounds} rounds with tools is reached, and no more calls are run. "
-    "Answer now with what you know."
-)
+_LIMIT_TOLD = "{reason}, and no more calls are run.{left} Answer now with what you know."
 
 
 class RunLoop:
@@ -51,6 +50,7 @@ class RunLoop:
         self.run_id = uuid.uuid4().hex if resumption is None else resumption.run_id
         self.journal: Journal = _open_journal(request, self.run_id)
         self.again: ResumedCalls | None = None
+        self.spending: Spending | None = None
         # Whether the answer was recorded before, and only is given once more.
         self.given = False
         self.sent: list[ModelRequest] = []
@@ -70,9 +70,14 @@ class RunLoop:
             Step.CALL: self._call,
             Step.CHECK: self._check,
         }
-        while not self.state.ended:
-            self.state.step = await steps[self.state.step]()
-            await self.settle()
+        self.spending = self._open_spending()
+        token = current_spending.set(self.spending)
+        try:
+            while not self.state.ended:
+                self.state.step = await steps[self.state.step]()
+                await self.settle()
+        finally:
+            current_spending.reset(token)
 
     async def open(self) -> None:
         """Bring a run that goes on to where it stood."""
@@ -90,6 +95,8 @@ class RunLoop:
 
     async def settle(self) -> None:
         """Make where the run stands durable, where there is a store."""
+        if self.spending is not None:
+            self.state.spent = self.spending.to_dict()
         done = self.state.step is Step.DONE
         answer = {"text": self.state.text, "meta": self.result["meta"]} if done else None
         await self.journal.settle(self.request, self.state, answer)
@@ -112,8 +119,7 @@ class RunLoop:
             await self.tell_log(log)
         for handler in request.handlers.get("broadcast_prefixes"):
             await self._join(handler, self.result, request.settings)
-        if request.max_rounds == 0 and request.strategy.has_rounds:
-            self._tell_limit()
+        self._tell_limit()
         return Step.ASK
 
     async def _ask(self) -> Step:
@@ -130,7 +136,7 @@ class RunLoop:
         if not state.calls:
             return Step.CHECK
         await self.emit("tool_calls", [_call_facts(call) for call in state.calls])
-        if state.round >= self.request.max_rounds:
+        if state.limited:
             state.turns.append(strategy.answer_turn((), state.calls))
             state.calls = ()
             return Step.CHECK
@@ -169,13 +175,13 @@ class RunLoop:
         state.turns.append(strategy.answer_turn(settled, state.calls))
         state.calls, state.answered = (), []
         state.round += 1
-        if state.round >= self.request.max_rounds:
-            self._tell_limit()
+        self._spend(rounds=1, cost=sum(_tool_cost(outcome) for outcome in settled))
+        self._tell_limit([each.call.tool for each in settled if each.status is Status.DENIED])
         return Step.ASK
 
     async def _check(self) -> Step:
         missing = self.missing_keys()
-        if missing and self.ensured is not None and self.state.retries < self.ensured[2]:
+        if missing and self._may_retry():
             self.ask_again(missing)
             await self.emit("retry", {"missing": missing})
             return Step.ASK
@@ -258,15 +264,57 @@ class RunLoop:
         schema = None if strategy.has_rounds else self.request.form.schema
         return ModelRequest(self.state.turns, strategy.offered, self.options, schema)
 
-    def _tell_limit(self) -> None:
-        told = _LIMIT_TOLD.format(rounds=self.request.max_rounds)
+    def _tell_limit(self, refused: Sequence[str] = ()) -> None:
+        """Tell the model, once, that a limit is reached, and which of its calls were refused."""
+        reason = self._find_limit()
+        if reason is None or not self.request.strategy.has_rounds:
+            return
+        self.state.limited = True
+        left = f" These calls did not run: {', '.join(refused)}." if refused else ""
+        told = _LIMIT_TOLD.format(reason=reason[0].upper() + reason[1:], left=left)
         self.state.turns.append(Said("user", told))
+
+    def _find_limit(self) -> str | None:
+        """Which limit is reached, in words, or None."""
+        budget, most = self.request.budget, self.request.max_rounds
+        if (budget is None or budget.rounds is None) and self.state.round >= most:
+            return f"the limit of {most} rounds with tools is reached"
+        return None if self.spending is None else self.spending.used_up()
+
+    def _may_retry(self) -> bool:
+        if self.spending is not None and self.spending.used_up() is not None:
+            return False
+        return self.ensured is not None and self.state.retries < self.ensured[2]
+
+    def _open_spending(self) -> Spending | None:
+        """What the run counts its use on; a run in another counts for that one as well."""
+        above, budget = current_spending.get(), self.request.budget
+        if self.spending is not None:
+            return self.spending
+        if budget is None:
+            return above if above is None else Spending(Budget(repeats=None), above)
+        if budget.cost is not None:
+            request_cost(self.request.prices, self.request.model.name, None)
+        return Spending(budget, above, self.state.spent)
+
+    def _spend(self, **amounts: float) -> None:
+        if self.spending is not None:
+            self.spending.add(**amounts)
+
+    def _spend_tokens(self, reply: Reply) -> None:
+        usage, request = reply.usage, self.request
+        if self.spending is None or usage is None:
+            return
+        self._spend(tokens=(usage.input_tokens or 0) + (usage.output_tokens or 0))
+        if request.prices is not None or (request.budget and request.budget.cost is not None):
+            self._spend(cost=request_cost(request.prices, request.model.name, usage))
 
     async def _noted(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
         async with aclosing(answer) as events:
             async for event in events:
                 if isinstance(event, Reply):
                     add_usage(self.state.usage, event.usage)
+                    self._spend_tokens(event)
                 yield event
 
     async def _show(self, words: str, shown: list[str]) -> None:
@@ -294,6 +342,12 @@ class RunLoop:
 def _open_journal(request: Request, run_id: str) -> Journal:
     box = request.box
     return StoreJournal(box.store.runs, run_id) if box.recorded else MemoryJournal(run_id)
+
+
+def _tool_cost(outcome: Outcome) -> float:
+    """What a tool said that its call has cost."""
+    cost = outcome.metadata.get("cost")
+    return cost if isinstance(cost, int | float) else 0.0
 
 
 def _call_facts(call: Call) -> dict[str, Any]:

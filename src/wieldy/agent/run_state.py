@@ -37,6 +37,8 @@ class RunState:
         purpose: What the tool is used for, as that answer has it.
         requests: How many requests were sent.
         usage: The tokens of all requests, as far as the provider counted them.
+        limited: Whether the model was told that it has reached a limit.
+        spent: What of a budget was used up when the run was last written.
         logs: What programs are told of the calls.
     """
 
@@ -44,6 +46,7 @@ class RunState:
         "answered",
         "calls",
         "judged",
+        "limited",
         "logs",
         "partial",
         "pending",
@@ -52,6 +55,7 @@ class RunState:
         "requests",
         "retries",
         "round",
+        "spent",
         "step",
         "text",
         "turns",
@@ -72,6 +76,8 @@ class RunState:
         self.judged = False
         self.purpose = ""
         self.requests = 0
+        self.limited = False
+        self.spent: dict[str, Any] = {}
         self.usage: dict[str, int] = {}
         self.logs: list[dict[str, Any]] = []
 

@@ -25,6 +25,7 @@ from .errors import (
     ToolNotFound,
 )
 from .invoke import failure_outcome, outcome_of_exception, settle_value
+from .limits.budget import current_spending
 from .names import find_near_names
 from .permission.explanation import Explanation
 from .permission.modes import ModeChange
@@ -269,6 +270,9 @@ class Engine:
             if run.parent.secrets:
                 run.keep_secret(run.parent.secrets)
             run.call = _nested(run.call, run.parent.call)
+        spending = current_spending.get()
+        if spending is not None and (reason := spending.take_call(run.call)) is not None:
+            raise CallDenied(run.call.tool, reason)
         if is_tracing():
             return await self._traced(run, selection)
         return await self._paused(run, await self._enter(run, self._find(run, selection)))

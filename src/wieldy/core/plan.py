@@ -97,7 +97,9 @@ class Planner:
         spill: Spill | None = None,
         keeper: Keeper | None = None,
         check_output: bool = False,
+        max_result: int | None = None,
     ) -> None:
+        self._max_result = max_result
         self.plans: dict[str, Plan] = {}
         self._changes = 0
         self._lock = threading.Lock()
@@ -152,7 +154,7 @@ class Planner:
             return known
         executor, takes = self._executor(tool), tool.signature
         work = Work(tool.function, takes.context, takes.positional, self.permits.late_check(tool))
-        before, after = _limiters(tool, self._spill, self._gate, self.permits)
+        before, after = _limiters(tool, self._spill, self._gate, self.permits, self._max_result)
         if self._checks(tool):
             after = [check_results, *after]
         if isinstance(executor, RemoteExecutor):
@@ -248,11 +250,14 @@ async def _when_awaited(run: Run, proceed: Handler) -> Outcome:
     return await proceed(run)
 
 
-def _limiters(tool: Tool, spill: Spill | None, gate: Gate, permits: Permits) -> Limiters:
+def _limiters(
+    tool: Tool, spill: Spill | None, gate: Gate, permits: Permits, max_result: int | None
+) -> Limiters:
     limits = tool.limits
     before: list[Middleware] = []
-    if limits.max_result is not None:
-        before.append(limit_size(limits.max_result, spill))
+    most = limits.max_result or max_result
+    if most is not None:
+        before.append(limit_size(most, spill))
     if limits.cache is not None:
         before.append(keep_results(limits.cache))
     if limits.concurrency is not None:

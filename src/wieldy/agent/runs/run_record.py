@@ -27,7 +27,17 @@ from .run_values import (
 )
 
 VERSION = 1
-_SCALARS = ("round", "retries", "judged", "purpose", "requests", "usage", "pending")
+_SCALARS = (
+    "round",
+    "retries",
+    "judged",
+    "purpose",
+    "requests",
+    "usage",
+    "pending",
+    "limited",
+    "spent",
+)
 
 
 class StepWriter:
@@ -76,7 +86,8 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     last = steps[-1]
     state.step = Step(last["step"])
     for name in _SCALARS:
-        setattr(state, name, last[name])
+        # A run of an earlier version has not said all of it.
+        setattr(state, name, last.get(name, getattr(state, name)))
     state.calls = [read_call(call) for call in last["calls"]]
     state.partial = frozenset(last["partial"])
     known = {call.id: call for call in state.calls}
