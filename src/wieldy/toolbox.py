@@ -122,10 +122,8 @@ class Toolbox(CallControl):
     ) -> None:
         _check_settings(validation, approval_ttl, retention, threads, processes)
         registry = Registry(_review(lock, on_change))
-        self._holdings = Holdings(calling_place())
-        kept = None if store is None else _store(store, registry, durability, retention)
-        if kept is not None:
-            kept.held_by(self._holdings)
+        self._holdings = held = Holdings(calling_place())
+        kept = None if store is None else _store(store, registry, durability, retention, held)
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
@@ -588,8 +586,12 @@ def _review(lock: str | PathLike[str] | None, on_change: str) -> Review | None:
     return LockReview(lock, on_change)
 
 
-def _store(url: str, registry: Registry, durability: str, retention: Retention | None) -> "Store":
+def _store(
+    url: str, registry: Registry, durability: str, retention: Retention | None, held: Holdings
+) -> "Store":
     # SQLAlchemy is imported only when there is a store.
     from wieldy.store.store import Store  # noqa: PLC0415
 
-    return Store(url, registry, durability, retention or Retention())
+    store = Store(url, registry, durability, retention or Retention())
+    store.held_by(held)
+    return store
