@@ -48,8 +48,9 @@ from .commands.log import Filter, run_follow, run_log
 from .commands.manual import run_docs
 from .commands.pending import PersonVerdict, run_approve, run_deny, run_pending
 from .commands.recover import SettledEnd, run_recover, run_settle
-from .commands.run_agent import run_agent
+from .commands.run_agent import ApprovalChoice, AskedRun, run_agent
 from .commands.serve import ListenAddress, run_serve
+from .commands.show_runs import run_runs
 from .sources import Own
 from .store_choice import StoreChoice
 
@@ -196,19 +197,55 @@ def run(
         ),
     ],
     question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="The question to ask.", show_default=False)
-    ],
+        str | None,
+        typer.Argument(metavar="QUESTION", help="The question to ask.", show_default=False),
+    ] = None,
+    approve: Annotated[
+        ApprovalChoice,
+        typer.Option(help="Ask about calls that need approval, leave them pending, or deny them."),
+    ] = ApprovalChoice.ASK,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Continue this run. The beginning of its id is enough.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask an agent a question.
+    """Ask an agent a question, or continue a run.
 
     Prints the answer as it arrives, and a line for each tool call. If a call
     needs approval, asks you on a terminal.
 
-    Exits with 1 if the model gives no usable answer, and with 3 if a call waits
-    for approval and there is no terminal to ask on.
+    Exits with 1 if the model gives no usable answer, and with 3 if the run is
+    interrupted because a call waits for approval.
     """
-    raise typer.Exit(run_agent(source, question, as_json))
+    raise typer.Exit(run_agent(AskedRun(source, question, resume, approve), as_json))
+
+
+@app.command()
+def runs(
+    run_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="Show this run in full. The beginning of its id is enough.",
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="Show only runs in this state, such as interrupted.", show_default=False),
+    ] = None,
+    store: Store = None,
+    source: StoreSource = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the runs of agents, newest first, or one run with its rounds and calls."""
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_runs(choice, run_id, state, as_json))
 
 
 @app.command()

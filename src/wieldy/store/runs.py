@@ -153,6 +153,12 @@ class Runs:
         row = await self._store.read(lambda connection: _find(connection, run_id))
         return None if row is None else StoredRun(row)
 
+    async def beginning(self, text: str, limit: int = 2) -> "list[StoredRun]":
+        """The runs whose ids begin with this text, at most `limit` of them."""
+        query = select(runs).where(runs.c.id.startswith(text, autoescape=True)).limit(limit)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        return [StoredRun(row) for row in rows]
+
     async def steps(self, run_id: str) -> list[Any]:
         """What each step of a run has added, in order."""
         query = select(run_steps.c.body).where(run_steps.c.run == run_id)

@@ -2,15 +2,19 @@
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TextIO
 
 from wieldy.agent.agent import BaseAgent
+from wieldy.agent.request import Decider
 from wieldy.agent.response import Response
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.input_answers import asked_answers
 from wieldy.cli.live_output import Meter, own_stdout
-from wieldy.cli.module import load_named
+from wieldy.cli.module import SourceError, load_named
 from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edits
 from wieldy.core.block import Progress
 from wieldy.core.call import Outcome
@@ -19,27 +23,61 @@ from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunInterrupted
 from wieldy.wire.structured.structured_stream import StructuredError
 
+from .show_runs import find_run
 
-def run_agent(source: str, question: str, as_json: bool) -> int:
-    """Ask the agent in a file; returns the exit code."""
+
+class ApprovalChoice(StrEnum):
+    """What happens to calls that need approval."""
+
+    ASK = "ask"
+    PENDING = "pending"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRun:
+    """A question to an agent, or the run to continue."""
+
+    source: str
+    question: str | None
+    resume: str | None
+    approve: ApprovalChoice
+
+    def check(self) -> None:
+        """Raise `ValueError` unless there is one thing to do."""
+        if (self.question is None) == (self.resume is None):
+            raise ValueError("Give a QUESTION, or --resume RUN to continue a run.")
+
+
+def run_agent(asked: AskedRun, as_json: bool) -> int:
+    """Ask the agent in a file, or continue one of its runs; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        agent = load_named(source, "agent", BaseAgent, "Agent")
-        return runner.run(_ask(agent, question, as_json))
+        asked.check()
+        agent = load_named(asked.source, "agent", BaseAgent, "Agent")
+        return runner.run(_ask(agent, asked, as_json))
 
     return exits.guarded(work)
 
 
-async def _ask(agent: BaseAgent, question: str, as_json: bool) -> int:
-    desk = _Desk(agent)
+async def _respond(agent: BaseAgent, asked: AskedRun) -> Response:
+    decide = _Desk(agent).choose(asked.approve)
+    if asked.resume is None:
+        return agent.input(asked.question).get_response(decide=decide)
+    if not agent.toolbox.recorded:
+        raise SourceError(f"The agent of {asked.source} has no store, so it has no runs to resume.")
+    run = await find_run(agent.toolbox.store, asked.resume)
+    return agent.resume_response(run.id, decide=decide)
+
+
+async def _ask(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
     async with agent:
-        decide = desk.decide if screen.attended() else None
-        response = agent.input(question).get_response(decide=decide)
+        response = await _respond(agent, asked)
         try:
             with own_stdout() as out, contextlib.closing(Meter()) as meter:
                 await _Teller(out, meter, as_json).follow(response)
         except RunInterrupted as error:
-            return _tell_waiting(error, agent, as_json)
+            return _tell_waiting(error, agent, asked.source, as_json)
         except (ModelError, StructuredError) as error:
             screen.fail(error)
             return exits.FAILED
@@ -103,6 +141,16 @@ class _Desk:
         # Several calls may wait; the person is asked about one at a time.
         self._turn = asyncio.Lock()
 
+    def choose(self, approve: ApprovalChoice) -> Decider | None:
+        """The function that decides on calls that need approval; None leaves them waiting."""
+        if approve is ApprovalChoice.DENY:
+            return self.deny
+        return self.decide if approve is ApprovalChoice.ASK and screen.attended() else None
+
+    async def deny(self, receipt: Outcome) -> Outcome:
+        """Deny a call that waits."""
+        return await self._agent.toolbox.deny(receipt.call.id, self._by, "approvals are off")
+
     async def decide(self, receipt: Outcome) -> Outcome:
         """Ask about a waiting call, and return its outcome."""
         async with self._turn:
@@ -145,6 +193,7 @@ async def _facts(response: Response) -> dict[str, Any]:
     """A finished run as data for JSON output."""
     return {
         "status": "done",
+        "run_id": response.run_id,
         "answer": await response.async_get_data(),
         "text": await response.async_get_text(),
         "meta": await response.async_get_meta(),
@@ -152,14 +201,18 @@ async def _facts(response: Response) -> dict[str, Any]:
     }
 
 
-def _tell_waiting(error: RunInterrupted, agent: BaseAgent, as_json: bool) -> int:
+def _tell_waiting(error: RunInterrupted, agent: BaseAgent, source: str, as_json: bool) -> int:
     pending = [parked.to_dict() for parked in error.pending]
     if as_json:
-        screen.put({"status": "interrupted", "pending": pending})
+        facts = {"status": "interrupted", "run_id": error.run_id, "state": error.state}
+        screen.put({**facts, "pending": pending})
     elif agent.toolbox.recorded:
         for parked in error.pending:
             screen.show(parked.id)
     screen.say(str(error))
+    if agent.toolbox.recorded:
+        command = f"wieldy run {shlex.quote(source)} --resume {error.run_id}"
+        screen.say(f"`{command}` continues the run.")
     return exits.WAITING
 
 

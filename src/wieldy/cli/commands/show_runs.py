@@ -1,0 +1,143 @@
+"""`wieldy runs`: show the runs of agents, and one run as a tree of rounds and calls."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from wieldy.cli import exits, screen
+from wieldy.cli.json_views import entry_data
+from wieldy.cli.store_choice import StoreChoice
+from wieldy.core.errors import WieldyError
+from wieldy.store.ledger_entry import Entry
+
+if TYPE_CHECKING:
+    from wieldy.store.runs import StoredRun
+    from wieldy.store.store import Store
+
+_COLUMNS = ("time", "run", "agent", "state", "session", "input")
+_SHORT = 60
+# By place in the run, such as "0" for the first round or "judge": the calls made there.
+Rounds = dict[str, list[Entry]]
+
+
+class RunChoiceError(WieldyError):
+    """The requested run can't be shown."""
+
+
+def run_runs(choice: StoreChoice, run_id: str | None, state: str | None, as_json: bool) -> int:
+    """Print the runs, newest first, or one run in full; returns the exit code."""
+
+    async def read() -> int:
+        async with choice.open() as box:
+            if run_id is not None:
+                await _show_whole(box.store, await find_run(box.store, run_id), as_json)
+            else:
+                _show_some(await box.store.runs.list(state=state), box.store.address, as_json)
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(read()))
+
+
+async def find_run(store: "Store", beginning: str) -> "StoredRun":
+    """The run whose id begins so; `RunChoiceError` unless there is exactly one."""
+    found = await store.runs.beginning(beginning)
+    if len(found) != 1:
+        many = f"More than one run begins with {beginning!r}; give more of its id."
+        none = f"No run begins with {beginning!r}. `wieldy runs` lists them."
+        raise RunChoiceError(many if found else none)
+    return found[0]
+
+
+def _show_some(runs: "list[StoredRun]", address: str, as_json: bool) -> None:
+    if as_json:
+        screen.put([_run_data(run) for run in runs])
+        return
+    if not runs:
+        screen.say(f"No matching run is recorded in {address}.")
+        return
+    screen.table(_COLUMNS, [_row(run) for run in runs])
+
+
+def _row(run: "StoredRun") -> tuple[object, ...]:
+    asked = run.request["prompt"].get("input")
+    shown = asked if isinstance(asked, str) else screen.compact(asked)
+    return (
+        screen.local(run.created_at),
+        run.id,
+        run.agent,
+        run.state,
+        run.session or "",
+        screen.line(shown, _SHORT),
+    )
+
+
+async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
+    steps = await store.runs.steps(run.id)
+    rounds = await _read_rounds(store, steps)
+    last = steps[-1]
+    if as_json:
+        told = {place: [entry_data(entry) for entry in made] for place, made in rounds.items()}
+        used = {"usage": last["usage"], "spent": last.get("spent", {})}
+        screen.put({**_run_data(run), **used, "answer": run.answer, "rounds": told})
+        return
+    screen.facts(
+        (
+            ("run", run.id),
+            ("agent", run.agent),
+            ("state", run.state),
+            ("session", run.session),
+            ("began", screen.local(run.created_at)),
+            ("changed", screen.local(run.changed_at)),
+            ("requests", last["requests"]),
+            ("tokens", screen.compact(last["usage"]) if last["usage"] else None),
+            ("cost", last.get("spent", {}).get("cost") or None),
+            ("error", run.error),
+        )
+    )
+    for line in _tree(rounds):
+        screen.show(screen.line(line))
+    if run.answer is not None:
+        screen.show(screen.line(f"answer: {run.answer['text']}", 200))
+
+
+async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:
+    """The calls of a run by their rounds, as the ledger has them now."""
+    places = {call["id"]: call["key"] for body in steps for call in body["calls"]}
+    rounds: Rounds = {}
+    for call_id, key in places.items():
+        entry = await store.ledger.get(call_id)
+        if entry is not None:
+            rounds.setdefault(str(key).split(":")[1], []).append(entry)
+    return rounds
+
+
+def _tree(rounds: Rounds) -> Iterator[str]:
+    for place, entries in rounds.items():
+        yield f"round {int(place) + 1}" if place.isdecimal() else place
+        for number, entry in enumerate(entries, start=1):
+            mark = "└─" if number == len(entries) else "├─"
+            yield f"  {mark} {_call_line(entry)}"
+
+
+def _call_line(entry: Entry) -> str:
+    made, took = entry.call.decision, entry.seconds
+    facts = [f"{entry.call.tool} ({entry.call.id}): {entry.state}"]
+    if took is not None:
+        facts.append(f"{took * 1000:.0f} ms")
+    if made is not None:
+        by = f" by {made.by}" if made.by else ""
+        why = f": {made.reason}" if made.reason else ""
+        facts.append(f"{'approved' if made.approved else 'denied'}{by}{why}")
+    return ", ".join(facts)
+
+
+def _run_data(run: "StoredRun") -> dict[str, Any]:
+    return {
+        "run_id": run.id,
+        "agent": run.agent,
+        "state": run.state,
+        "session": run.session,
+        "created_at": screen.iso_time(run.created_at),
+        "changed_at": screen.iso_time(run.changed_at),
+        "input": run.request["prompt"].get("input"),
+        "error": run.error,
+    }
