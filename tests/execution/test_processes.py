@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from wieldy import (
+    Call,
     Context,
     DefinitionError,
     InputNeeded,
@@ -518,3 +520,38 @@ def test_memory_is_a_limit_of_processes() -> None:
 def test_a_size_that_is_none_is_refused(memory: Any) -> None:
     with pytest.raises(ValueError, match="memory must be bytes or text"):
         Limits(memory=memory, isolation="process")
+
+
+def hold_until_told(pipe: str) -> str:
+    """Return what is written into a pipe."""
+    with open(pipe) as told:
+        return told.read()
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("verdict", ["deny", "allow"])
+async def test_a_standing_rule_made_while_a_call_waits_for_its_process_is_read_before_it_runs(
+    verdict: str, tmp_path: Path
+) -> None:
+    pipes = [str(tmp_path / name) for name in "ab"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    async with Toolbox(processes=1, store=f"sqlite:///{tmp_path}/s.db") as box:
+        box.add(hold_until_told, limits=Limits(isolation="process"))
+        running = [asyncio.create_task(box.call("hold_until_told", {"pipe": pipes[0]}))]
+        # To open a pipe waits for whoever reads it.
+        first = await asyncio.to_thread(open, pipes[0], "w")
+        call = Call("hold_until_told", {"pipe": pipes[1]})
+        running.append(asyncio.create_task(box.call(call)))
+        async for entry in box.ledger.follow(status="started", last=5):
+            if entry.call.id == call.id:
+                break
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await getattr(box.standing, verdict)("hold_until_told", where={"pipe": pipes[1]})
+        first.close()
+        if verdict == "allow":
+            (await asyncio.to_thread(open, pipes[1], "w")).close()
+
+        _, outcome = await asyncio.gather(*running)
+        assert outcome.status is (Status.DENIED if verdict == "deny" else Status.OK)

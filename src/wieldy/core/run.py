@@ -1,7 +1,7 @@
 """One call under way: what the engine and its middleware know about it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -474,9 +474,10 @@ class LateRefusal:
         self.outcome = outcome
 
 
-# Whether a call that has waited is refused; `Objection` is the same without waiting.
+# Whether a call that has waited is refused. An `Objection` says so at once where it can, and
+# otherwise returns what has to be awaited on the call's loop.
 Veto = Callable[[Run], Awaitable[LateRefusal | None]]
-Objection = Callable[[Run], LateRefusal | None]
+Objection = Callable[[Run], LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None]
 
 
 class _EndedTask:

@@ -1,7 +1,16 @@
 """Call a tool's function where it runs, and drain the streams that it returns."""
 
+import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from types import GeneratorType
 from typing import Any
 
@@ -42,6 +51,8 @@ class Work:
         A coroutine or an async generator is returned as it is.
         """
         why_not = None if self.objection is None else self.objection(channel)
+        if isinstance(why_not, Coroutine):
+            why_not = asyncio.run_coroutine_threadsafe(why_not, channel.loop).result()
         if why_not is not None:
             return Forbidden(why_not)
         try:

@@ -8,6 +8,7 @@ import socket
 import threading
 import weakref
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any
 
 from wieldy.core.call import Outcome
@@ -74,6 +75,8 @@ class Processes:
         """Perform the work in the worker that the call holds."""
         lease: Lease = channel.lease
         why_not = None if work.objection is None else work.objection(channel)
+        if isinstance(why_not, Coroutine):
+            why_not = await why_not
         if why_not is not None:
             return Forbidden(why_not)
         return await lease.perform(work, values, channel)

@@ -1,12 +1,11 @@
 """Hold a call until it is allowed to run."""
 
-import asyncio
 import inspect
 import logging
 import time
 import traceback
 import weakref
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -133,10 +132,10 @@ class Permits:
         """
         known: tuple[int, Judge | None] = -1, None
 
-        def check(run: Run) -> LateRefusal | None:
+        def check(run: Run) -> LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None:
             nonlocal known
             if self._outdated():
-                return asyncio.run_coroutine_threadsafe(self.forbids(run), run.loop).result()
+                return self.forbids(run)
             edition, judge = known
             if edition != self.edition:
                 known = edition, judge = self.edition, self.judge(tool)
