@@ -342,3 +342,14 @@ async def test_an_import_says_what_is_wrong_and_keeps_nothing(
 async def test_without_a_store_there_are_no_sessions() -> None:
     with pytest.raises(Exception, match=r"Toolbox\(store="):
         await Toolbox().sessions.read("s")
+
+
+async def test_an_append_of_the_same_name_is_done_once(url: str) -> None:
+    async with Toolbox(store=url) as box:
+        assert await box.sessions.append("s", 1, 2, once="turn") == 2
+        await box.sessions.append("s", 3)
+        assert await box.sessions.append("s", 1, 2, once="turn") == 2
+        assert await box.sessions.append("t", 1, 2, once="turn") == 2
+        assert await box.sessions.read("s") == [1, 2, 3]
+        with pytest.raises(ValueError, match="once"):
+            await box.sessions.append("s", 4, once="x" * 33)

@@ -254,6 +254,7 @@ class Response:
             self._log.close()
             if not self._run.given:
                 await self._finish()
+                await self._run.settle()
         except asyncio.CancelledError:
             self._run.journal.leave_soon("cancelled")
             self._error = RunCancelled()
@@ -347,6 +348,7 @@ class Response:
         run.ask_again(missing)
         run.state.step = Step.ASK
         await run.run()
+        await run.settle()
 
 
 def _blocking(start: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -75,7 +75,9 @@ class RunLoop:
         try:
             while not self.state.ended:
                 self.state.step = await steps[self.state.step]()
-                await self.settle()
+                if self.state.step is not Step.DONE:
+                    # A run is done when all who take part in its end have heard of it.
+                    await self.settle()
         finally:
             current_spending.reset(token)
 

@@ -44,12 +44,14 @@ class Sessions:
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
 
-    async def append(self, session: str, *messages: Any) -> int:
+    async def append(self, session: str, *messages: Any, once: str | None = None) -> int:
         """Add messages at the end, all together and in order.
 
         Args:
             session: The session's id; a new one begins a session.
             *messages: The messages.
+            once: A name for this append, of up to 32 characters. If the session has messages that
+                were appended under the same name, nothing is added.
 
         Returns:
             The position after the last message.
@@ -62,7 +64,9 @@ class Sessions:
         """
         check_id("a session", session)
         texts = [_text(message, f"message {n}") for n, message in enumerate(messages)]
-        attempt = _Append(session, texts)
+        if once is not None and not 0 < len(once) <= 32:
+            raise ValueError(f"once is a name of 1 to 32 characters, not {once!r:.200}")
+        attempt = _Append(session, texts, once)
         return await self._store.write(attempt.run)
 
     async def read(
@@ -200,10 +204,11 @@ class Sessions:
 class _Append:
     """One append, which may be attempted several times but is done once."""
 
-    def __init__(self, session: str, texts: list[str]) -> None:
+    def __init__(self, session: str, texts: list[str], once: str | None) -> None:
         self._session = session
         self._texts = texts
-        self._mark = uuid.uuid4().hex
+        self._once = once
+        self._mark = once or uuid.uuid4().hex
         self._now = time.time()
         self._tried: int | None = None
 
@@ -211,6 +216,8 @@ class _Append:
         """Add the messages; returns the position after the last."""
         if self._tried is not None and self._got_through(connection):
             return self._tried + len(self._texts)
+        if self._once is not None and (there := self._find_first(connection)) is not None:
+            return there + len(self._texts)
         count = len(self._texts)
         row = {**_new_session(self._session, self._mark, self._now), "next": count}
         # The row is locked until the commit, so other appends to the session wait.
@@ -220,6 +227,13 @@ class _Append:
         self._tried = after - count
         _insert(connection, self._session, self._texts, self._tried, self._mark)
         return after
+
+    def _find_first(self, connection: Connection) -> int | None:
+        """The position of what was appended under the same name; others who append wait."""
+        own = select(sessions.c.id).where(sessions.c.id == self._session).with_for_update()
+        connection.execute(own).all()
+        same = (messages.c.session == self._session, messages.c.mark == self._mark)
+        return connection.scalar(select(messages.c.position).where(*same).limit(1))
 
     def _got_through(self, connection: Connection) -> bool:
         """Whether the last attempt was committed; waits if it is still running."""

@@ -173,3 +173,47 @@ async def test_a_sibling_that_ran_is_not_run_again_after_its_call_is_pruned(
 
     assert await shop.agent.async_resume(error.state, yes(error)) == "Paid."
     assert shop.ran == {"note hi": 1, "refund A-17 10": 1}
+
+
+async def test_a_run_that_dies_at_its_end_is_one_turn_of_its_conversation(
+    make_shop: MakeShop, url: str, execute: Execute
+) -> None:
+    class Talker(ChatSessionExtension, Agent):
+        """An agent that remembers."""
+
+    async with Talker(ScriptedModel(["Hello."]), name="talker", store=url) as talker:
+        await talker.async_activate_chat_session("ann")
+        response = talker.input("Hi.").get_response()
+        await response.async_get_data()
+        # As if the process had died after it wrote the turn, and before the run was done.
+        execute("DELETE FROM wieldy_run_steps WHERE number = 2")
+        execute("UPDATE wieldy_runs SET steps = 2, state = 'crashed', answer = NULL")
+
+        assert await talker.async_resume(response.run_id) == "Hello."
+        said = [turn["content"] for turn in await talker.toolbox.sessions.read("ann")]
+
+    assert said == ["Hi.", "Hello."]
+
+
+async def test_a_call_of_unknown_end_is_told_and_only_a_harmless_one_runs_again(
+    make_shop: MakeShop, url: str, execute: Execute
+) -> None:
+    shop = make_shop([NOTE, Call("look", {"item": "tea"})], RuntimeError("away"), store=url)
+    response = shop.agent.input("Go.").get_response()
+    with pytest.raises(RuntimeError, match="away"):
+        await response.async_get_data()
+    # As if the process had died in both calls.
+    execute("UPDATE wieldy_calls SET state = 'unknown', value = NULL, ended_at = NULL")
+    execute("DELETE FROM wieldy_run_steps WHERE number = 2")
+    execute("UPDATE wieldy_runs SET steps = 2, state = 'crashed'")
+    again = make_shop("I see.", store=url)
+
+    assert await again.agent.async_resume(response.run_id) == "I see."
+
+    assert again.ran == {"look tea": 1}
+    noted, looked = (message["content"] for message in again.model.requests[0].messages[-2:])
+    assert "not known how the call of note ended" in noted
+    assert looked == "12 of tea"
+    [entry] = await again.agent.toolbox.ledger.list(tool="look")
+    assert (entry.state, entry.metadata["recovered"]) == ("ok", True)
+    assert entry.call.idempotency_key == f"{response.run_id}:0:1"

@@ -159,7 +159,8 @@ class ChatSessionExtension(BaseAgent):
             {"role": "assistant", "content": _assistant_turn(response, settings)},
         ]
         if self.toolbox.recorded:
-            await self.toolbox.sessions.append(session, *turns)
+            # A run that a crash left is finished once more, and is one turn all the same.
+            await self.toolbox.sessions.append(session, *turns, once=response.run_id)
         else:
             self._kept_here.setdefault(session, []).extend(turns)
         if self._active_session == session:
