@@ -284,14 +284,14 @@ class Run:
         self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
     ) -> Outcome:
         """Run another call inside this one."""
-        made = call if isinstance(call, Call) else Call(call, arguments)
+        made = _undecided(call, arguments)
         return await self.late.run_call(made, Extras(deps))
 
     def call_nested_blocking(
         self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
     ) -> Outcome:
         """The same from blocking code."""
-        made = call if isinstance(call, Call) else Call(call, arguments)
+        made = _undecided(call, arguments)
         return self.late.run_blocking(made, deps)
 
     def begin_stream(self) -> None:
@@ -359,6 +359,11 @@ class Run:
             return None
         self.sink.push(item)
         return self.sink.room()
+
+
+def _undecided(call: str | Call, arguments: Mapping[str, Any] | str | None) -> Call:
+    """The call that a tool makes; a decision is valid only where it was made."""
+    return call.replace(decision=None) if isinstance(call, Call) else Call(call, arguments)
 
 
 async def stand_in_queue(turn: Awaitable[None]) -> None:

@@ -306,6 +306,26 @@ async def test_an_approval_waits_for_an_inactive_group(box: Toolbox) -> None:
     assert (await box.approve(parked.call.id)).value == "ran"
 
 
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_a_tool_can_not_use_the_decision_of_another_call(
+    box: Toolbox, wiper: Wiper, blocking: bool
+) -> None:
+    parked = await box.call("wipe", {"path": "a"})
+    approved = await box.approve(parked.call.id)
+    assert approved.call.decision is not None
+    again = approved.call.replace(id="another")
+
+    async def repeat(context: Context) -> str:
+        return (await context.call(again)).status.value
+
+    def repeat_blocking(context: Context) -> str:
+        return context.call_sync(again).status.value
+
+    box.add(repeat_blocking if blocking else repeat, name="repeat")
+    assert (await box.call("repeat")).value == "pending"
+    assert wiper.wiped == ["a"]
+
+
 @pytest.mark.parametrize(
     ("sent", "slipped_in"), [(1, True), (True, 1), (1, 1.0), (1, "1"), (None, 0), ([1], [True])]
 )
