@@ -314,7 +314,8 @@ class Engine:
     async def _paused(self, run: Run, outcome: Outcome) -> Outcome:
         """The receipt of a call whose tool asked for input; any other outcome unchanged."""
         needed = asked_for(outcome)
-        if needed is None or self._pause is None:
+        # A function that stands in for a tool in a dry run has begun nothing that could go on.
+        if needed is None or self._pause is None or run.noted("dry_run"):
             return outcome
         return await self._pause(run, needed)
 

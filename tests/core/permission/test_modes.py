@@ -12,6 +12,7 @@ import pytest
 from wieldy import (
     Call,
     Context,
+    InputNeeded,
     Limits,
     Parked,
     Permission,
@@ -379,6 +380,21 @@ async def test_a_call_that_waited_for_its_store_is_judged_again(tmp_path: Path) 
         assert (outcome.status, ran) == (Status.DENIED, [1])
         entry = await box.ledger.get(outcome.call.id)
         assert entry is not None and entry.state == "denied"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_simulation_that_asks_for_input_fails_and_leaves_nothing_waiting(
+    kept: bool, tmp_path: Path
+) -> None:
+    def ask() -> None:
+        raise InputNeeded({"name": {}})
+
+    options: dict[str, Any] = {"store": f"sqlite:///{tmp_path}/s.db"} if kept else {}
+    async with Toolbox(permission_mode="dry-run", **options) as box:
+        box.add(lambda: "wrote", name="write", simulate=ask)
+        outcome = await box.call("write")
+        assert (outcome.status, outcome.metadata["dry_run"]) == (Status.ERROR, True)
+        assert await box.pending() == []
 
 
 async def test_a_read_only_tool_that_asks_parks_in_dry_run() -> None:
