@@ -15,8 +15,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 from wieldy import Call
-from wieldy.agent import Agent, RunInterrupted
-from wieldy.core.run_errors import RunNotFound
+from wieldy.agent import Agent, NotPending, RunBusy, RunInterrupted, RunNotFound
 from wieldy.models.model import Answers, ModelRequest
 from wieldy.testing import ScriptedModel
 
@@ -112,6 +111,11 @@ async def carry_on(run: str, death: Death) -> None:
                     text = await response.async_get_data()
             except RunInterrupted as error:
                 decisions = {each.id: {"approved": True} for each in error.pending}
+                continue
+            except (RunBusy, NotPending):
+                # Another process is at it, or was faster.
+                decisions = {}
+                await asyncio.sleep(0.01)
                 continue
             (FOLDER / f"{run}.answer").write_text(text)
             return

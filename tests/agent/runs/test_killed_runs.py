@@ -1,5 +1,6 @@
 """A run whose process is killed goes on from its last settled step, with no effect twice."""
 
+import asyncio
 import json
 import os
 import random
@@ -17,7 +18,7 @@ import wieldy
 from wieldy import Toolbox
 
 PROGRAM = Path(__file__).with_name("crashing_program.py")
-RUNS = 15
+RUNS = 12
 MOST_KILLS = 4
 POINTS = {"commit": 40, "before": 8, "after": 8}
 CALLS = {"note 1", "look 2", "pay 3", "note 4", "pay 5", "look 6", "pay 7", "note 8"}
@@ -87,6 +88,23 @@ async def test_a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice
         assert crasher.read(run, "answer") == "All done."
         await check_effects(crasher, url, run)
     assert kills > RUNS
+
+
+async def test_processes_that_decide_and_resume_at_once_run_it_once(
+    crasher: Crasher, url: str, tmp_path: Path
+) -> None:
+    others = [Crasher(url, tmp_path) for _ in range(2)]
+    try:
+        for number in range(4):
+            run = f"shared{number}"
+            # It dies when the first call has parked, so that there is something to decide on.
+            crasher.carry_on(run, "commit", 12)
+            both = (asyncio.to_thread(each.carry_on, run) for each in others)
+            assert await asyncio.gather(*both) == [0, 0]
+            await check_effects(crasher, url, run)
+    finally:
+        for each in others:
+            each.close()
 
 
 async def check_effects(crasher: Crasher, url: str, run: str) -> None:
