@@ -34,3 +34,6 @@ CallState = Literal[
     "dry_run",
     "mode",
 ]
+
+# The states of calls that have ended, and will not change any more.
+ENDED_STATES = ("ok", "error", "timeout", "interrupted", "denied", "expired", "dry_run", "mode")

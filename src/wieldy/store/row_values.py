@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from wieldy.core.block import Block, Text, read_block
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
-from wieldy.core.choices import CallState
+from wieldy.core.choices import ENDED_STATES, CallState
 from wieldy.core.errors import (
     CallDenied,
     CallError,
@@ -30,9 +30,7 @@ from wieldy.core.errors import (
 from wieldy.core.permission.modes import ModeChange
 from wieldy.core.secrets.secret import is_secret, redact_data, redact_text, reveal_secret
 
-from .databases.tables import OVER
-
-ENDS = (*OVER, "unknown")
+ENDS = (*ENDED_STATES, "unknown")
 STATES: tuple[CallState, ...] = get_args(CallState)
 Written = tuple[str, str | None, str | None, str | None, str | None, float | None]
 OUTCOME = ("state", "value", "content", "error", "metadata", "seconds")

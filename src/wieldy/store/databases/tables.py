@@ -25,6 +25,8 @@ from sqlalchemy import (
 from sqlalchemy import Text as SqlText
 from sqlalchemy.types import TypeEngine
 
+from wieldy.core.choices import ENDED_STATES
+
 metadata = MetaData()
 _PACKED = "\x01\x02"
 
@@ -153,7 +155,7 @@ def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
 
 NEWEST_FIRST = (calls.c.proposed_at.desc(), calls.c.id.desc())
 OPEN = ("pending", "approved", "started", "unknown")
-OVER = ("ok", "error", "timeout", "interrupted", "denied", "expired", "dry_run", "mode")
+OVER = ENDED_STATES
 
 
 def _any_of(states: Iterable[str]) -> str:
