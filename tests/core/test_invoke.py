@@ -223,7 +223,7 @@ async def test_an_inline_function_runs_on_the_loop() -> None:
     assert (await call(where, isolation="inline")).value is True
 
 
-@pytest.mark.parametrize("isolation", ["process", "ray"])
+@pytest.mark.parametrize("isolation", ["ray"])
 def test_an_isolation_that_is_not_available_is_refused(isolation: Isolation) -> None:
     def never() -> None: ...
 

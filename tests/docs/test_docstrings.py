@@ -58,6 +58,7 @@ INTERNAL = {
     "Store.owe",
     "Store.read",
     "Store.recover",
+    "Store.rerun",
     "Store.save_state",
     "Store.until",
     "Store.write",

@@ -59,7 +59,7 @@ class Crasher:
         """End the program."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(120)
         self._process.stdout.close()
 
 

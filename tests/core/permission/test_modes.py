@@ -261,7 +261,7 @@ async def test_a_call_that_waited_in_a_queue_is_judged_again(mode: PermissionMod
         return n
 
     first = asyncio.create_task(box.call("write", {"n": 1}))
-    await asyncio.wait_for(entered.wait(), 20)
+    await asyncio.wait_for(entered.wait(), 120)
     second = asyncio.create_task(box.call("write", {"n": 2}))
     await asyncio.sleep(0)
     box.set_mode(mode)
@@ -286,11 +286,11 @@ async def test_a_call_that_waited_for_a_worker_is_judged_again(kept: bool, tmp_p
         def write(n: int) -> int:
             ran.append(n)
             entered.set()
-            go.wait(20)
+            go.wait(120)
             return n
 
         first = asyncio.create_task(box.call("write", {"n": 1}))
-        await asyncio.to_thread(entered.wait, 20)
+        await asyncio.to_thread(entered.wait, 120)
         call = Call("write", {"n": 2})
         second = asyncio.create_task(box.call(call))
         for _ in range(20):
@@ -372,7 +372,7 @@ async def test_a_call_that_waited_for_its_store_is_judged_again(tmp_path: Path) 
         with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             second = asyncio.create_task(box.call("write", {"n": 2}))
-            await asyncio.wait_for(judged.wait(), 20)
+            await asyncio.wait_for(judged.wait(), 120)
             box.rules.deny("write")
             other.execute("ROLLBACK")
 
