@@ -172,7 +172,7 @@ async def test_a_killed_call_is_tried_again_only_where_that_does_no_harm(
     log = tmp_path / "log"
 
     @box.tool(
-        isolation="process", retries=2, retry_unsafe=unsafe, idempotent=idempotent, timeout=0.3
+        isolation="process", retries=2, retry_unsafe=unsafe, idempotent=idempotent, timeout=0.5
     )
     def crash(log: str, hangs: bool) -> None:
         with open(log, "a") as file:
@@ -184,7 +184,10 @@ async def test_a_killed_call_is_tried_again_only_where_that_does_no_harm(
     outcome = await box.call("crash", {"log": str(log), "hangs": hangs})
 
     assert outcome.status is (Status.TIMEOUT if hangs else Status.ERROR)
-    assert log.read_text().count("entered") == entered
+    assert outcome.metadata.get("attempts", 1) == entered
+    # On a busy machine a hanging attempt may be over before its function has written.
+    written = log.read_text().count("entered") if log.exists() else 0
+    assert written <= entered if hangs else written == entered
 
 
 async def test_children_that_a_tool_leaves_behind_are_gone_when_it_returns(box: Toolbox) -> None:

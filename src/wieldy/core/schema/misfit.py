@@ -197,7 +197,8 @@ def _refusal(validator: Any, value: Any) -> str | None:
     try:
         validator.validate(value)
     except ValueError as error:
-        return str(getattr(error, "message", error))
+        # Only what the schema says has a message; otherwise the validator itself gave up.
+        return str(getattr(error, "message", "it is nested too deeply to be checked"))
     return None
 
 
