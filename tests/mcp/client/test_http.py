@@ -145,6 +145,23 @@ async def test_a_secret_in_a_long_message_is_covered_also_where_the_message_is_c
     assert KEY[:8] not in told
 
 
+async def test_a_server_that_reports_progress_without_end_is_heard_so_far(box: Toolbox) -> None:
+    shop = MCPServer("shop")
+
+    @shop.tool()
+    async def hurry(ctx: ServerContext) -> str:
+        """Report every step."""
+        for number in range(2100):
+            await ctx.report_progress(number)
+        return "done"
+
+    await box.add_mcp(shop)
+    items = [item async for item in box.stream("hurry", live=True)]
+
+    assert len([item for item in items if isinstance(item, Progress)]) == 2000
+    assert isinstance(items[-1], Outcome) and items[-1].text == "done"
+
+
 async def test_a_server_that_says_very_much_about_a_call_is_heard_so_far(box: Toolbox) -> None:
     shop = MCPServer("shop")
 

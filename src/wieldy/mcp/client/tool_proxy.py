@@ -32,6 +32,7 @@ _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # The log messages that a server may send for one call, so that observers are not flooded.
 _MOST_MESSAGES, _LONGEST_MESSAGE = 1000, 4000
+_MOST_PROGRESS = 2000
 _MESSAGES_WANTED: dict[str, Any] = {types.LOG_LEVEL_META_KEY: "info"}
 
 
@@ -164,11 +165,12 @@ class Proxy:
 
 
 def _shown_by(context: Context) -> ProgressFnT:
-    """Pass progress from the connection's loop to the call's loop."""
+    """Pass progress from the connection's loop to the call's loop, within the limit above."""
     home = asyncio.get_running_loop()
+    numbers = iter(range(_MOST_PROGRESS))
 
     async def show(progress: float, total: float | None, message: str | None) -> None:
-        if not home.is_closed():
+        if not home.is_closed() and next(numbers, None) is not None:
             home.call_soon_threadsafe(context.progress, progress, total, message)
 
     return show

@@ -15,6 +15,7 @@ _JSON = ("application/json", "text/json", "application/x-ndjson")
 # How much is looked at to tell what something without a content type is.
 _GLANCE = 1000
 _MOST_PAGES = 1000
+_MOST_HTML = 1_000_000
 _MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
 
 
@@ -81,7 +82,9 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
     except ImportError as error:
         raise ServiceError(_MISSING.format(kind="web pages")) from error
     # A charset that the server names counts; without one the page says it, or its bytes do.
-    source = content if charset is None else _decode(content, charset)
+    whole = content if charset is None else _decode(content, charset)
+    # Finding the main content of a large page takes minutes.
+    source = whole[:_MOST_HTML]
     about = trafilatura.extract_metadata(source, default_url=url)
     text = trafilatura.extract(
         source,
@@ -96,7 +99,7 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
     if not text or not text.strip():
         # Nothing on it looks like an article: all of its text is better than none.
         text = trafilatura.html2txt(source) or ""
-    return PageText((about and about.title) or "", text.strip(), "html")
+    return PageText((about and about.title) or "", text.strip(), "html", len(source) == len(whole))
 
 
 def _read_pdf(content: bytes, charset: str | None, url: str, most: int) -> PageText:
