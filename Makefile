@@ -43,6 +43,7 @@ demo: $(STAMP) ## a guided run in the terminal
 
 test: lint types ## lint, types and every test
 	@scripts/install-postgres
+	@scripts/install-program bwrap bubblewrap
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report= --cov-fail-under=$(COVERAGE)
 
