@@ -179,24 +179,26 @@ class View(Shareable):
         return outcome, extras.tool
 
     async def call_observed(
-        self, call: Call, *, session: str | None = None, deps: Any = None
+        self, call: Call, extras: Extras | None = None, *, session: str | None = None
     ) -> Outcome:
         """Run one call, and tell the observers with a method `shown(call, item)` what it shows.
 
         Args:
             call: The call to run.
+            extras: What the call gets beside its arguments. What it shows goes to the sink in
+                them, if there is one, and not to the observers.
             session: The session in which the call is made.
-            deps: What the tool gets through its `Context`, for this call alone.
 
         Returns:
             The outcome.
         """
         made = self._made(call, None, session)
-        if not self._engine.watchers:
-            extras = None if deps is None else Extras(deps)
+        if not self._engine.watchers or (extras is not None and extras.sink is not None):
             return await self._run(made, self._selection, extras)
         sink = TellingSink(lambda item: self._engine.tell_shown(made, item))
-        outcome = await self._run(made, self._selection, Extras(deps, sink))
+        extras = extras or Extras()
+        extras.sink = sink
+        outcome = await self._run(made, self._selection, extras)
         await sink
         return outcome
 

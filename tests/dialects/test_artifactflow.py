@@ -443,6 +443,37 @@ async def test_004_3_callbacks_may_be_async_and_calls_inside_calls_are_not_mixed
     assert heard == ["tool_start", "tool_complete"]
 
 
+async def test_004_3_the_start_is_told_when_the_function_is_entered_whoever_wrote_the_tool() -> (
+    None
+):
+    box = Toolbox()
+    heard_start = asyncio.Event()
+    entered: list[str] = []
+
+    async def note(text: str) -> str:
+        # The permission has been given, and the listener has heard that the tool starts.
+        assert heard_start.is_set()
+        entered.append(text)
+        return text
+
+    box.add(note, permission="confirm")
+    toolkit = ToolRegistry(box).create_agent_toolkit("lead", ["note"])
+    heard: list[str] = []
+
+    @toolkit.on_event
+    def hear(event: str, data: dict[str, Any]) -> None:
+        heard.append(event)
+        if event == "tool_start":
+            assert entered == []
+            heard_start.set()
+
+    paused = await toolkit.execute_tool("note", {"text": "hi"})
+    result = await toolkit.resume(paused.metadata["pending"], {"approved": True})
+
+    assert (result.success, entered) == (True, ["hi"])
+    assert heard == ["permission_request", "permission_result", "tool_start", "tool_complete"]
+
+
 async def test_004_3_a_permission_raised_later_holds() -> None:
     tool = WebSearchTool()
     toolkit, _ = toolkit_of(tool)

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallDenied, InvalidResult, ToolFailed
-from wieldy.core.run import Extras
+from wieldy.core.permission.decisions import awaited_entrance
+from wieldy.core.run import Entrance, Extras, Sink
 from wieldy.core.streaming import iterate_pushed
 
 from .request import Request
@@ -61,8 +62,10 @@ class CallRunner:
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
         async for item in self._items(call, tell):
+            tell.raise_failure()
             if isinstance(item, Outcome):
                 outcome = await self._decided(item, tell)
+                tell.raise_failure()
                 self.settled.append(outcome)
                 if outcome.status is not Status.PENDING:
                     await self._run.tell_log(
@@ -70,13 +73,14 @@ class CallRunner:
                     )
                     await tell.completed(outcome)
                 return outcome
-            await tell.started()
             await self._run.emit(*show_item(call, item))
         raise AssertionError("a stream ends with its outcome")
 
     async def _plain_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        outcome = await self._decided(await self._observed(call, tell), tell)
+        made = await self._outcome(call, tell, None, tell.entered_after_asking)
+        outcome = await self._decided(made, tell)
+        tell.raise_failure()
         # The log of a call that runs before the answer is the first event, unless a person was
         # asked about the call.
         if outcome.status is not Status.PENDING and tell.has_asked:
@@ -84,34 +88,24 @@ class CallRunner:
         return outcome
 
     def _items(self, call: Call, tell: "_Teller") -> AsyncIterator[Any]:
-        request, again = self._run.request, self._run.again
-        if again is not None and again.concerns(call):
-            return self._resumed_items(again, call, tell)
-        return request.view.stream(call, session=request.session, deps=request.deps, live=True)
+        """What a call shows, its outcome last."""
+        return iterate_pushed(lambda sink: self._outcome(call, tell, sink, tell.entered), live=True)
 
-    async def _resumed_items(
-        self, again: ResumedCalls, call: Call, tell: "_Teller"
-    ) -> AsyncIterator[Any]:
-        """What a call shows that may have been made before the run stopped, its outcome last."""
-        request = self._run.request
-        settled = iterate_pushed(
-            lambda sink: again.settle(call, Extras(request.deps, sink), tell.decided), live=True
-        )
-        async for item in settled:
-            if item is not None:
-                yield item
-                continue
-            made = request.view.stream(call, session=request.session, deps=request.deps, live=True)
-            async for shown in made:
-                yield shown
-
-    async def _observed(self, call: Call, tell: "_Teller") -> Outcome:
+    async def _outcome(
+        self,
+        call: Call,
+        tell: "_Teller",
+        sink: Sink | None = None,
+        entered: Entrance | None = None,
+    ) -> Outcome:
+        """How a call ends, which may have been made before the run stopped."""
         request, again = self._run.request, self._run.again
+        extras = Extras(request.deps, sink, entered=entered)
         if again is not None and again.concerns(call):
-            outcome = await again.settle(call, Extras(request.deps), tell.decided)
+            outcome = await again.settle(call, extras, tell.decided)
             if outcome is not None:
                 return outcome
-        return await request.view.call_observed(call, session=request.session, deps=request.deps)
+        return await request.view.call_observed(call, extras, session=request.session)
 
     async def _decided(self, outcome: Outcome, tell: "_Teller") -> Outcome:
         """The outcome; where the call waits and somebody is there to decide, its end."""
@@ -120,7 +114,11 @@ class CallRunner:
             await tell.asked(outcome)
             if decide is None:
                 break
-            receipt, outcome = outcome, await decide(outcome)
+            token = awaited_entrance.set((outcome.call.id, tell.entered))
+            try:
+                receipt, outcome = outcome, await decide(outcome)
+            finally:
+                awaited_entrance.reset(token)
             if outcome is receipt:
                 break
             if outcome.status is not Status.PENDING:
@@ -146,12 +144,16 @@ class _Teller:
     def __init__(self, run: CallHost, call: Call) -> None:
         self.has_asked = False
         self._run = run
+        self._call = call
+        # Whether a decision is awaited that was not told yet.
+        self._awaits = False
         self._named = {"tool_name": call.tool, "call_id": call.id}
         self._started = False
+        self._failure: Exception | None = None
 
     async def asked(self, receipt: Outcome) -> None:
         """A person has to decide on the call, or to answer what its tool asks."""
-        self.has_asked = True
+        self.has_asked = self._awaits = True
         call, agent = receipt.call, self._run.request.agent
         reason = receipt.metadata.get("reason")
         data: dict[str, Any] = {
@@ -167,26 +169,52 @@ class _Teller:
         await self._run.emit("permission_request", data)
 
     async def decided(self, call: Call, approved: bool, reason: str | None) -> None:
-        """Somebody has decided on the call."""
-        self.has_asked = True
+        """Somebody has decided on the call, which is told once."""
+        if self.has_asked and not self._awaits:
+            return
+        self.has_asked, self._awaits = True, False
         data = {**self._named, "approved": approved, "reason": reason}
         await self._run.emit("permission_result", data)
 
-    async def started(self) -> None:
-        """The tool has shown that it runs."""
+    async def entered(self) -> None:
+        """The function of the tool is entered now; a handler that fails does not stop it."""
+        try:
+            if self._awaits:
+                await self.decided(self._call, True, None)
+            await self._start()
+        except Exception as error:
+            self._failure = error
+
+    async def entered_after_asking(self) -> None:
+        """The same, told only of a call about which a person was asked."""
+        if self.has_asked:
+            await self.entered()
+
+    def raise_failure(self) -> None:
+        """Raise what went wrong when the start was told: it ends the run, not the call."""
+        if self._failure is not None:
+            raise self._failure
+
+    async def _start(self) -> None:
         if not self._started:
             self._started = True
             await self._run.emit("tool_start", self._named)
 
     async def completed(self, outcome: Outcome) -> None:
-        """The call has ended; one that was refused never began."""
-        failed = isinstance(outcome.error, ToolFailed | InvalidResult)
-        if not self._started and outcome.status not in _ENTERED and not failed:
+        """The call has ended; nothing is told of one whose function was never entered."""
+        if not self._started and not outcome.ok and not self._ran_elsewhere(outcome):
             return
-        await self.started()
+        await self._start()
         ended = {
             "success": outcome.ok,
             "duration_ms": (outcome.seconds or 0.0) * 1000,
             "error": None if outcome.ok else outcome.text,
         }
         await self._run.emit("tool_complete", {**self._named, **ended})
+
+    def _ran_elsewhere(self, outcome: Outcome) -> bool:
+        """Whether the function was entered by others: before the run stopped, or by who decided."""
+        again = self._run.again
+        if not self.has_asked and (again is None or not again.concerns(self._call)):
+            return False
+        return outcome.status in _ENTERED or isinstance(outcome.error, ToolFailed | InvalidResult)

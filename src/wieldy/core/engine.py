@@ -97,7 +97,7 @@ class Engine:
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
             if plan is None or parent or selection or traced:
                 outcome = await self._walk(run, selection)
-            elif plan.function is None or (extras is not None and extras.check_output):
+            elif plan.function is None or (extras is not None and extras.needs_handler):
                 outcome = await self._enter(run, plan)
                 if outcome.error is not None:
                     outcome = await self._paused(run, outcome)

@@ -44,6 +44,8 @@ def _on_loop(tool: Tool, work: Work, executor: Executor | None) -> Handler:
 
     async def invoke_here(run: Run) -> Outcome:
         try:
+            if run.entered is not None:
+                await run.tell_entered()
             value = function(**run.values) if plain else enter(run.values, run)
             if type(value) is CoroutineType:
                 value = await value

@@ -175,6 +175,8 @@ class Run:
     lease: Any = None
     # The recorder's own data about this call, between its start and its end.
     record: Any = None
+    # Told once, directly before the function is entered.
+    entered: "Entrance | None" = None
 
     def __init__(self, call: Call, parent: "Run | None") -> None:
         self.call = call
@@ -270,6 +272,16 @@ class Run:
     def noted(self, key: str, default: Any = None) -> Any:
         """A fact noted before."""
         return default if self.metadata is None else self.metadata.get(key, default)
+
+    async def tell_entered(self) -> None:
+        """Tell whoever wants to know it that the function is entered now."""
+        tell, self.entered = self.entered, None
+        if tell is not None:
+            await tell()
+
+    def tell_entered_blocking(self) -> None:
+        """The same from a worker's thread."""
+        asyncio.run_coroutine_threadsafe(self.tell_entered(), self.loop).result()
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Keep what the tool reports, unless the call has ended without it."""
@@ -420,9 +432,13 @@ class EngineLink(Protocol):
 
 
 class Extras:
-    """What few calls need: `deps`, a sink, a waiting thread, a check of the result."""
+    """What few calls need: `deps`, a sink, a waiting thread, a check of the result.
 
-    __slots__ = ("check_output", "deps", "home", "run", "sink")
+    `entered` is told, once, when the function is about to be entered: after the permission, and
+    before anything is shown.
+    """
+
+    __slots__ = ("check_output", "deps", "entered", "home", "run", "sink")
 
     def __init__(
         self,
@@ -430,11 +446,13 @@ class Extras:
         sink: Sink | None = None,
         home: Executor | None = None,
         check_output: bool = False,
+        entered: "Entrance | None" = None,
     ) -> None:
         self.deps = deps
         self.sink = sink
         self.home = home
         self.check_output = check_output
+        self.entered = entered
         self.run: Run | None = None
 
     @property
@@ -455,6 +473,13 @@ class Extras:
             run.send_to(self.sink)
         if self.check_output:
             run.checks_result = run.eventful = True
+        if self.entered is not None:
+            run.entered = self.entered
+
+    @property
+    def needs_handler(self) -> bool:
+        """Whether the call must go through its tool's handler, also where that does nothing."""
+        return self.check_output or self.entered is not None
 
 
 # `dict` comes first: most mappings are dicts, and that check is the quicker one.
@@ -465,6 +490,7 @@ Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
 # A middleware that is bound: it makes a handler from the handler inside it.
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
+Entrance = Callable[[], Awaitable[None]]
 # The method `shown` of an observer that has one.
 Watcher = Callable[[Call, Block | Progress], Any]
 

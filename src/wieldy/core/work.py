@@ -55,6 +55,8 @@ class Work:
             why_not = asyncio.run_coroutine_threadsafe(why_not, channel.loop).result()
         if why_not is not None:
             return Forbidden(why_not)
+        if channel.entered is not None:
+            channel.tell_entered_blocking()
         try:
             value = self.enter(values, channel)
             return drain_blocking(channel, value) if isinstance(value, GeneratorType) else value

@@ -79,6 +79,8 @@ class Processes:
             why_not = await why_not
         if why_not is not None:
             return Forbidden(why_not)
+        if channel.entered is not None:
+            await channel.tell_entered()
         return await lease.perform(work, values, channel)
 
     @property

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from wieldy.core.arguments.argument_repair import Receipt
@@ -20,12 +21,17 @@ from wieldy.core.errors import (
     StoreUnavailable,
 )
 from wieldy.core.registry import Registry
-from wieldy.core.run import Extras
+from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
 
 from .parked import Approvals, Edited, Parked
 from .parked import make_receipt as receipt_of
 from .permits import decision_on
+
+# Somebody awaits a decision on the call of this id, and wants to know when its function is entered.
+awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
+    "wieldy_awaited_entrance", default=None
+)
 
 
 class Desk:
@@ -202,6 +208,9 @@ class Desk:
             return await self._approvals.outcome(call.id)
         if extras.deps is None:
             extras.deps = parked.deps
+        awaited = awaited_entrance.get()
+        if extras.entered is None and awaited is not None and awaited[0] == call.id:
+            extras.entered = awaited[1]
         return await self._run(call, repairs, extras)
 
     async def _run(self, call: Call, repairs: Sequence[Receipt], extras: Extras) -> Outcome:

@@ -26,7 +26,6 @@ class SentCall:
     # Calls that the tool makes while it runs don't belong to this call.
     running = False
     result: "ToolResult | None" = None
-    _told = False
 
     def __init__(
         self,
@@ -44,9 +43,9 @@ class SentCall:
 
     async def start(self) -> None:
         """Report once that the tool runs now, and that it was approved if it had to be."""
-        if self._told:
+        if self.started:
             return
-        self.started = self._told = True
+        self.started = True
         if self._granted:
             await self.tell("permission_result", {"approved": True})
         params = dict(self._params) if isinstance(self._params, Mapping) else {}

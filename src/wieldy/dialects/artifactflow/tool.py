@@ -197,10 +197,8 @@ def engine_tool(tool: BaseTool) -> Tool:
         if errand is None or errand.running or errand.tool != name:
             result = as_result(await _awaited(registered.body(**params)))
         else:
-            errand.started = errand.running = True
+            errand.running = True
             try:
-                if errand.callbacks:
-                    await errand.start()
                 given = (errand.own or registered).body(**params)
                 # Almost always a plain coroutine, for which the fast check is enough.
                 given = await given if type(given) is CoroutineType else await _awaited(given)

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import InvalidArguments, ToolFailed
 from wieldy.core.permission.parked import Parked
+from wieldy.core.run import Extras
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box
 
@@ -75,7 +76,11 @@ class AgentToolkit:
         errand = SentCall(name, tool, self._callbacks, sent, False)
         before = current_errand.set(errand)
         try:
-            outcome = await self._view.call(name, sent)
+            if self._callbacks:
+                heard = Extras(entered=errand.start)
+                outcome = await self._view.call_observed(Call(name, sent), heard)
+            else:
+                outcome = await self._view.call(name, sent)
         finally:
             current_errand.reset(before)
         result = errand.result
@@ -100,6 +105,7 @@ class AgentToolkit:
         tool = self.tools.get(name)
         known = None if tool is None else self._register(tool)
         errand = SentCall(name, tool, self._callbacks, sent, True)
+        heard = Extras(entered=errand.start)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
@@ -108,7 +114,7 @@ class AgentToolkit:
             return await self._ask_again(parked)
         before = current_errand.set(errand)
         try:
-            outcome = await self.toolbox.approve(call_id, by=by)
+            outcome = await self.toolbox.desk.approve(call_id, by, None, heard)
         finally:
             current_errand.reset(before)
         if outcome.status is Status.PENDING:
