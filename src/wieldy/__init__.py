@@ -51,6 +51,7 @@ from wieldy.core.options import tool
 from wieldy.core.permission.explanation import Explanation
 from wieldy.core.permission.group_tool import add_group_tool
 from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.waiting_calls import CallsNeeded, WaitsForCalls
 from wieldy.core.run import Handler, Middleware, Observer, Run
 from wieldy.core.schema.derive import Argument
 from wieldy.core.secrets.secret import Secret
@@ -85,6 +86,7 @@ __all__ = [
     "CallPending",
     "CallTimeout",
     "CallUnknown",
+    "CallsNeeded",
     "Context",
     "ContextTooLong",
     "CorruptRow",
@@ -140,6 +142,7 @@ __all__ = [
     "UnknownModel",
     "VersionConflict",
     "View",
+    "WaitsForCalls",
     "WieldyError",
     "WorkerDied",
     "add_group_tool",

@@ -34,13 +34,15 @@ class CallControl(View):
         self._store = store
 
     async def pending(
-        self, *, agent: str | None = None, session: str | None = None
+        self, *, agent: str | None = None, session: str | None = None, below: str | None = None
     ) -> list[Parked]:
         """List the calls that wait for a decision, the oldest first.
 
         Args:
             agent: List only calls made for this agent.
             session: List only calls made in this session.
+            below: The id of a call. List only what it waits for: the call itself, or calls that
+                its tool made, however deep they are nested.
 
         Returns:
             The parked calls. `shown` has the arguments that a person may see.
@@ -48,7 +50,10 @@ class CallControl(View):
         Example:
             `for parked in await box.pending(): print(parked.id, parked.tool, parked.shown)`
         """
-        return await self._desk.pending(agent, session)
+        if below is None:
+            return await self._desk.pending(agent, session)
+        waiting = await self._desk.find_open(below)
+        return [parked for parked in waiting if parked.concerns(agent, session)]
 
     async def approve(
         self,
@@ -162,6 +167,26 @@ class CallControl(View):
             `await box.deny(receipt.call.id, by="reviewer", reason="not today")`
         """
         return await self._desk.deny(call_id, by, reason)
+
+    async def go_on(self, call_id: str, *, deps: Any = None) -> Outcome:
+        """Let a call go on that waits for other calls, if these have ended.
+
+        A call does that by itself where the last of them was decided, if its tool is there.
+
+        Args:
+            call_id: The id of the call whose tool raised `CallsNeeded`.
+            deps: What the tool gets as `Context.deps`; by default what the caller passed.
+
+        Returns:
+            The call's outcome, or its receipt if it still waits.
+
+        Raises:
+            CallNotFound: No parked call has this id.
+
+        Example:
+            `outcome = await box.go_on(receipt.call.id)`
+        """
+        return await self._desk.go_on(call_id, Extras(deps)) or await self.outcome(call_id)
 
     async def outcome(self, call_id: str) -> Outcome:
         """Read how a call stands, without deciding on it or running it.

@@ -154,7 +154,7 @@ class Toolbox(CallControl):
         )
         engine = Engine(registry, planner, observers, capture_content, recorder, permits.pause)
         desk = Desk(engine, registry, approvals)
-        permits.tell_overdue(desk.overdue)
+        permits.tell_of_parked(desk)
         self._servers: Servers | None = None
         # The engine may outlive this object: running calls and views refer to it alone.
         self._holdings.give_back_after(engine)

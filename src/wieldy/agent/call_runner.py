@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallDenied, InvalidResult, ToolFailed
 from wieldy.core.permission.decisions import awaited_entrance
+from wieldy.core.permission.parked import make_receipt
 from wieldy.core.run import Entrance, Extras, Sink
 from wieldy.core.streaming import iterate_pushed
 
@@ -109,20 +110,42 @@ class CallRunner:
 
     async def _decided(self, outcome: Outcome, tell: "_Teller") -> Outcome:
         """The outcome; where the call waits and somebody is there to decide, its end."""
-        decide = self._run.request.decide
         while outcome.status is Status.PENDING:
-            await tell.asked(outcome)
-            if decide is None:
-                break
-            token = awaited_entrance.set((outcome.call.id, tell.entered))
-            try:
-                receipt, outcome = outcome, await decide(outcome)
-            finally:
-                awaited_entrance.reset(token)
+            receipt, outcome = outcome, await self._decide_below(outcome, tell)
             if outcome is receipt:
                 break
-            if outcome.status is not Status.PENDING:
-                await tell.decided(outcome.call, outcome.status is not Status.DENIED, None)
+        return outcome
+
+    async def _decide_below(self, receipt: Outcome, tell: "_Teller") -> Outcome:
+        """Ask about a call that waits, or about those that it waits for; the receipt, if in vain.
+
+        Somebody who is there to decide gives the outcome of each.
+        """
+        request = self._run.request
+        if "waits_for" not in receipt.metadata:
+            return await self._decide_one(receipt, tell)
+        desk = request.box.desk
+        for parked in await desk.find_open(receipt.call.id):
+            tell_below, outcome = _Teller(self._run, parked.call), make_receipt(parked)
+            while outcome.status is Status.PENDING:
+                asked, outcome = outcome, await self._decide_one(outcome, tell_below)
+                if outcome is asked:
+                    break
+            tell.has_asked = True
+        return await desk.go_on(receipt.call.id, Extras(request.deps)) or receipt
+
+    async def _decide_one(self, receipt: Outcome, tell: "_Teller") -> Outcome:
+        await tell.asked(receipt)
+        decide = self._run.request.decide
+        if decide is None:
+            return receipt
+        token = awaited_entrance.set((receipt.call.id, tell.entered))
+        try:
+            outcome = await decide(receipt)
+        finally:
+            awaited_entrance.reset(token)
+        if outcome.status is not Status.PENDING:
+            await tell.decided(outcome.call, outcome.status is not Status.DENIED, None)
         return outcome
 
 
@@ -138,6 +161,10 @@ async def _run_together(calls: Iterable[Coroutine[Any, Any, Outcome]]) -> list[O
         raise
 
 
+def _name_call(call: Call) -> dict[str, Any]:
+    return {"tool_name": call.tool, "call_id": call.id}
+
+
 class _Teller:
     """Tells what happens to one call, each thing once and in order."""
 
@@ -145,19 +172,21 @@ class _Teller:
         self.has_asked = False
         self._run = run
         self._call = call
-        # Whether a decision is awaited that was not told yet.
+        # Whether a decision is awaited that was not told yet, and the calls of which one was.
         self._awaits = False
-        self._named = {"tool_name": call.tool, "call_id": call.id}
+        self._told: set[str] = set()
+        self._named = _name_call(call)
         self._started = False
         self._failure: Exception | None = None
 
     async def asked(self, receipt: Outcome) -> None:
         """A person has to decide on the call, or to answer what its tool asks."""
         self.has_asked = self._awaits = True
+        self._told.discard(receipt.call.id)
         call, agent = receipt.call, self._run.request.agent
         reason = receipt.metadata.get("reason")
         data: dict[str, Any] = {
-            **self._named,
+            **_name_call(call),
             "type": "tool_permission",
             "agent": agent,
             "permission_level": "confirm",
@@ -170,10 +199,11 @@ class _Teller:
 
     async def decided(self, call: Call, approved: bool, reason: str | None) -> None:
         """Somebody has decided on the call, which is told once."""
-        if self.has_asked and not self._awaits:
+        if call.id in self._told:
             return
+        self._told.add(call.id)
         self.has_asked, self._awaits = True, False
-        data = {**self._named, "approved": approved, "reason": reason}
+        data = {**_name_call(call), "approved": approved, "reason": reason}
         await self._run.emit("permission_result", data)
 
     async def entered(self) -> None:

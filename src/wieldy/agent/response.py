@@ -282,8 +282,8 @@ class Response:
 
     async def _interruption(self) -> RunInterrupted:
         run = self._run
-        waiting = {each.call.id: each for each in await self._request.box.pending()}
-        parked = [waiting[each] for each in run.state.pending if each in waiting]
+        desk = self._request.box.desk
+        parked = [each for called in run.state.pending for each in await desk.find_open(called)]
         return RunInterrupted(parked, run.run_id, run.journal.pointer(run.request, run.state))
 
     async def _wait_end(self) -> None:

@@ -7,6 +7,8 @@ WieldyError
 ├── AlreadyDecided       the call was decided otherwise before
 ├── AnswerNeeded         the call waits for answers, and approving it gives none
 ├── InputNeeded          raised by a tool that can't go on without answers
+│   └── CallsNeeded      or before other calls have ended (in permission.waiting_calls)
+├── WaitsForCalls        the call waits for other calls: decide on those
 ├── NotKept              the store has no session, state or rule of this name
 ├── SessionTaken         a session of this name exists already
 ├── StoreError           the store can't do what was asked
@@ -62,6 +64,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .canonical import plain_json
+
+# The method of a request that stands for a call that is waited for.
+CALL_METHOD = "wieldy/call"
 
 
 class WieldyError(Exception):
@@ -167,6 +172,7 @@ class InputNeeded(WieldyError):
         if not requests:
             raise ValueError("InputNeeded: name at least one request")
         self.requests: dict[str, Any] = plain_json(requests, "InputNeeded: requests")
+        self._check_methods()
         self.state = plain_json(state, "InputNeeded: state")
         self.message = " ".join(filter(None, map(_question, self.requests.values())))
         super().__init__(self.message or f"answers to {', '.join(self.requests)} are needed")
@@ -194,6 +200,12 @@ class InputNeeded(WieldyError):
         wanted = schema or {"type": "object", "properties": {}}
         params = {"mode": "form", "message": message, "requestedSchema": wanted}
         return cls({name: {"method": "elicitation/create", "params": params}}, state)
+
+    def _check_methods(self) -> None:
+        """Raise if a request would be taken for a call that is waited for."""
+        asked = (each for each in self.requests.values() if isinstance(each, dict))
+        if any(each.get("method") == CALL_METHOD for each in asked):
+            raise ValueError(f"InputNeeded: {CALL_METHOD!r} asks nobody; raise CallsNeeded")
 
 
 def _question(request: Any) -> str:

@@ -38,7 +38,14 @@ class CrashRecovery:
         await self.store.sweep()
         entries = _readable(await self.store.read(_left_open if unknown else _approved))
         chosen = [e for e in entries if _obstacle(e, self.desk, False) is None]
-        return list(await asyncio.gather(*map(self._run, chosen)))
+        outcomes = await asyncio.gather(*map(self._run, chosen))
+        return [*outcomes, *await self._wake_waiting()]
+
+    async def _wake_waiting(self) -> list[Outcome]:
+        """Let the calls go on that waited for calls which have ended."""
+        waiting = await self.store.read(_suspended)
+        woken = [await self.desk.wake(call_id) for call_id in waiting]
+        return [outcome for outcome in woken if outcome is not None]
 
     async def run_named(self, ids: Sequence[str]) -> list[Outcome]:
         """Run the calls that a person named; returns an outcome for each."""
@@ -105,6 +112,12 @@ def _left_open(connection: Connection) -> list[Row[Any]]:
 
 def _approved(connection: Connection) -> list[Row[Any]]:
     return _find_waiting(connection, _FREE)
+
+
+def _suspended(connection: Connection) -> list[str]:
+    asked = and_(IS_WAITING, calls.c.state == "pending", calls.c.requests.is_not(None))
+    query = select(calls.c.id).where(asked).order_by(calls.c.proposed_at)
+    return list(connection.scalars(query))
 
 
 def _find_waiting(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:

@@ -7,6 +7,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallUnknown, CorruptRow
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
+from wieldy.core.permission.waiting_calls import waiting_facts
 
 from .row_values import (
     ENDS,
@@ -62,7 +63,7 @@ class Entry(Outcome):
             if (kept := from_column(getattr(row, name))) is not None:
                 metadata.setdefault(name, kept)
         if row.state == "pending" and row.requests is not None:
-            metadata["input"] = from_column(row.requests)
+            metadata |= waiting_facts(from_column(row.requests))
         value = from_column(row.value)
         error, content = read_error(row, status), read_content(row)
         super().__init__(call, status, value, error, content, metadata, _seconds(row, metadata))

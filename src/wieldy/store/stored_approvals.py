@@ -182,6 +182,11 @@ class StoredApprovals:
         entry = await self._store.until(call_id, lambda entry: entry.ended or entry.free)
         return entry.outcome() if entry.ended else None
 
+    async def find_end(self, call_id: str) -> Outcome | None:
+        """How a call ended, or None while it is open; `CallNotFound` if nothing is known of it."""
+        entry = await self._store.entry(call_id)
+        return entry.outcome() if entry.ended else None
+
     async def _repeats(self, call: Call) -> bool:
         """Whether the call with this id also has the same key, because it was made again."""
         key = call.idempotency_key

@@ -20,7 +20,7 @@ from pydantic import FileUrl
 
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
-from wieldy import Context, InputNeeded, Outcome, Secret, Status, Toolbox
+from wieldy import CallsNeeded, Context, InputNeeded, Outcome, Secret, Status, Toolbox
 
 
 class Shop:
@@ -581,3 +581,40 @@ async def test_the_words_of_a_tools_question_hide_nothing(mode: Mode) -> None:
 
     assert text_of(result) == "booked"
     assert person.asked == ["Really?\nYes \\u202eno\\x1b[2K"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_user_is_asked_about_each_call_that_the_client_s_call_waits_for(
+    mode: Mode, shop: Shop
+) -> None:
+    @shop.box.tool
+    async def tidy(paths: list[str], context: Context) -> str:
+        """Wipe several."""
+        if context.answers is None:
+            raise CallsNeeded([await context.call("wipe", {"path": each}) for each in paths])
+        return ", ".join(context.answers.values())
+
+    person = Person()
+    async with (
+        shop.box,
+        Client(wieldy.mcp.server(shop.box), mode=mode, elicitation_callback=person) as client,
+    ):
+        result = await client.call_tool("tidy", {"paths": ["/tmp/a", "/tmp/b"]})
+
+    assert (text_of(result), result.is_error) == ("ok, ok", False)
+    assert shop.wiped == ["/tmp/a", "/tmp/b"]
+    assert ["/tmp/a" in person.asked[0], "/tmp/b" in person.asked[1]] == [True, True]
+
+
+async def test_a_client_that_can_t_ask_is_told_which_calls_are_waited_for(shop: Shop) -> None:
+    @shop.box.tool
+    async def tidy(context: Context) -> str:
+        """Wipe."""
+        raise CallsNeeded([await context.call("wipe", {"path": "/tmp/a"})])
+
+    async with shop.box, Client(wieldy.mcp.server(shop.box)) as client:
+        result = await client.call_tool("tidy", {})
+        (parked,) = await shop.box.pending()
+
+    assert result.is_error
+    assert f"wieldy approve ID`: {parked.id}" in text_of(result)

@@ -6,6 +6,7 @@ from typing import Any
 
 from wieldy.core.errors import AnswerNeeded
 from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.waiting_calls import WaitsForCalls
 
 _KEYS = ("approved", "arguments", "reason", "answers")
 
@@ -24,6 +25,8 @@ class GivenDecision:
         if not self.approved:
             return
         asked = parked.requests
+        if parked.waits_for:
+            raise WaitsForCalls(parked.id, parked.waits_for)
         if asked is None:
             if self.answers is not None:
                 raise ValueError(f"call {parked.id} asks for a decision, not for answers")

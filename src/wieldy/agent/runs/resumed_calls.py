@@ -1,5 +1,6 @@
 """The calls at which a run goes on: what became of each, decided now or before, run once."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from wieldy.agent.run_state import RunState
@@ -44,14 +45,25 @@ class ResumedCalls:
 
     async def check_decisions(self) -> None:
         """Raise unless every decision can be applied; none is yet."""
+        known = await self._known_ids() if self._decisions else set()
         for call_id, decision in self._decisions.items():
-            parked = await self._find(call_id) if call_id in self._ids else None
+            parked = await self._find(call_id) if call_id in known else None
             if parked is None:
                 raise NotPending(self._run_id, call_id)
             if await self._is_undecided(call_id):
                 decision.check_fits(parked)
                 if decision.approved and decision.arguments is not None:
                     await self._desk.check_arguments(parked, decision.arguments)
+
+    async def _known_ids(self) -> set[str]:
+        """The ids of the calls of this run, and of those that they wait for."""
+        known, below = set(self._ids), list(self._waited)
+        while below:
+            parked = await self._find(below.pop())
+            if parked is not None:
+                below += set(parked.waits_for) - known
+                known.update(parked.waits_for)
+        return known
 
     async def settle(self, call: Call, extras: Extras, hear: Hearing) -> Outcome | None:
         """What became of a call, after what was decided on it; None if it was never made."""
@@ -78,6 +90,8 @@ class ResumedCalls:
         if _is_approved(outcome):
             return await self._run_approved(call, parked, extras, hear)
         decision = self._decisions.get(call.id)
+        if parked.waits_for and decision is None:
+            return await self._settle_below(parked, outcome, extras, hear)
         if decision is None:
             return outcome
         try:
@@ -88,6 +102,19 @@ class ResumedCalls:
             if _is_approved(outcome):
                 return await self._run_approved(call, parked, extras, hear)
             return outcome
+
+    async def _settle_below(
+        self, parked: Parked, receipt: Outcome, extras: Extras, hear: Hearing
+    ) -> Outcome:
+        """Settle what a call waits for, and let it go on if nothing is open any more."""
+        below = [await self._find(each) for each in parked.waits_for]
+        settling = [
+            self._settle_parked(each.call, each, Extras(extras.deps), hear)
+            for each in below
+            if each is not None
+        ]
+        await asyncio.gather(*settling)
+        return await self._desk.go_on(parked.id, extras) or receipt
 
     async def _apply(
         self, decision: GivenDecision, call: Call, parked: Parked, extras: Extras, hear: Hearing
@@ -139,7 +166,8 @@ class ResumedCalls:
 def _is_approved(receipt: Outcome) -> bool:
     """Whether a call that waits is approved, and only nobody has run it."""
     decision = receipt.call.decision
-    return decision is not None and decision.approved and "input" not in receipt.metadata
+    asks = not receipt.metadata.keys().isdisjoint(("input", "waits_for"))
+    return decision is not None and decision.approved and not asks
 
 
 def _reason(outcome: Outcome) -> str | None:

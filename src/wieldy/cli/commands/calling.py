@@ -20,7 +20,7 @@ from wieldy.cli.terminal_questions import ApprovalAnswer, ask_approval, ask_edit
 from wieldy.core.block import Block, Progress, join_text
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import CallNotFound, CallTimeout, InvalidArguments, ToolFailed
-from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.parked import Parked, make_receipt
 from wieldy.toolbox import Toolbox
 
 from .listing import the_tool
@@ -78,8 +78,7 @@ def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
             items = found.box.stream(call, session=wish.session)
             outcome = _run(runner, items, outlet, call, wish)
             while outcome.status is Status.PENDING:
-                receipt, asks = outcome, "input" in outcome.metadata
-                outcome = (_answered if asks else _decide)(runner, found, receipt, outlet, wish)
+                receipt, outcome = outcome, _settle(runner, found, outcome, outlet, wish)
                 if outcome is receipt:
                     break
             choice = StoreChoice(own.store, tuple(environment.sources(sources)))
@@ -106,6 +105,22 @@ def _run(
     except TimeoutError:
         error = CallTimeout(call.tool, wish.timeout or 0)
         return Outcome(call, Status.TIMEOUT, error=error)
+
+
+def _settle(
+    runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
+) -> Outcome:
+    """Let a person decide on a call that waits, or on those that it waits for, one by one."""
+    if "input" in receipt.metadata:
+        return _answered(runner, found, receipt, outlet, wish)
+    if "waits_for" not in receipt.metadata:
+        return _decide(runner, found, receipt, outlet, wish)
+    box = found.toolbox
+    for parked in runner.run(box.pending(below=receipt.call.id)):
+        below = make_receipt(parked)
+        if _settle(runner, found, below, outlet, wish) is below:
+            return receipt
+    return runner.run(box.go_on(receipt.call.id))
 
 
 def _decide(

@@ -84,7 +84,8 @@ def run_approve(
                 arguments = _edited(box, parked, verdict) if verdict.edits else None
                 items = box.approve_stream(call_id, verdict.person, arguments)
                 outcome = runner.run(outlet.follow(items))
-            if outcome.status is Status.PENDING and "input" not in outcome.metadata:
+            asks = not outcome.metadata.keys().isdisjoint(("input", "waits_for"))
+            if outcome.status is Status.PENDING and not asks:
                 _say_who_runs(outcome, box, named=bool(choice.sources))
                 if as_json:
                     outlet.finish(outcome)

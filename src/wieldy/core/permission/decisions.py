@@ -1,10 +1,11 @@
 """Approve, answer, deny and expire parked calls."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any
 
 from wieldy.core.arguments.argument_repair import Receipt
@@ -19,6 +20,7 @@ from wieldy.core.errors import (
     CallInterrupted,
     CallNotFound,
     StoreUnavailable,
+    WieldyError,
 )
 from wieldy.core.registry import Registry
 from wieldy.core.run import Entrance, Extras
@@ -27,6 +29,9 @@ from wieldy.core.tool import Tool
 from .parked import Approvals, Edited, Parked
 from .parked import make_receipt as receipt_of
 from .permits import decision_on
+from .waiting_calls import WaitsForCalls
+
+_log = logging.getLogger("wieldy")
 
 # Somebody awaits a decision on the call of this id, and wants to know when its function is entered.
 awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
@@ -41,11 +46,13 @@ class Desk:
         self._engine = engine
         self._registry = registry
         self._approvals = approvals
-        self._expiring: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait for a decision, the oldest first."""
-        waiting = await self._approvals.pending(agent, session)
+        everything = await self._approvals.pending(agent, session)
+        # Nobody decides on a call that waits for others.
+        waiting = [parked for parked in everything if not parked.waits_for]
         for parked in waiting:
             if parked.expired():
                 # The call has expired, even if that can't be written now.
@@ -63,6 +70,8 @@ class Desk:
         """Run a parked call, as it is or with edited arguments, and return its outcome."""
         arguments = private_copy(arguments)
         parked = await self._current(call_id)
+        if parked.waits_for:
+            raise WaitsForCalls(call_id, parked.waits_for)
         if parked.requests is not None:
             raise AnswerNeeded(call_id, list(parked.requests))
         edited, agreed, repairs = None, parked.digest, parked.repairs
@@ -89,6 +98,8 @@ class Desk:
     ) -> Outcome:
         """Run a call again whose tool asked for input, with the answers, and return its outcome."""
         parked = await self._current(call_id)
+        if parked.waits_for:
+            raise WaitsForCalls(call_id, parked.waits_for)
         if parked.requests is None:
             raise ValueError(f"call {call_id} asks for a decision, not for answers")
         missing = [name for name in parked.requests if name not in answers]
@@ -100,9 +111,14 @@ class Desk:
         return await self._resume(call, parked, parked.repairs, extras or Extras())
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
-        """Refuse a parked call; it never runs."""
+        """Refuse a parked call, which never runs, and the calls that it waits for."""
         parked = await self._current(call_id)
-        return await self._refuse(parked, by, reason or "a person said no", {})
+        outcome = await self._refuse(parked, by, reason or "a person said no", {})
+        for child in parked.waits_for:
+            # Others may have decided on it, and that holds.
+            with suppress(AlreadyDecided, CallNotFound):
+                await self.deny(child, by, f"the call of {parked.tool} that needs it was denied")
+        return outcome
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a call that was parked stands; waits if the call is running."""
@@ -124,9 +140,9 @@ class Desk:
                 continue
             if ended is None:
                 ended = await self.run_approved(parked)
-            if "input" not in ended.metadata:
+            if ended.metadata.keys().isdisjoint(("input", "waits_for")):
                 return ended
-            # The call ran, and its tool asks for more input.
+            # The call ran, and its tool asks for more.
             receipt, parked = ended, await self._approvals.find(parked.id)
         return receipt
 
@@ -144,12 +160,21 @@ class Desk:
                 outcome = _refused(parked.call, "nobody ran it in time", {"expired": True})
                 if await self._approvals.abandon(outcome):
                     await self._engine.report(outcome)
+                    await self._wake_parent(outcome)
 
-    def overdue(self, parked: Parked) -> None:
+    def end_overdue(self, parked: Parked) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
-        task = asyncio.get_running_loop().create_task(self.expire(parked))
-        self._expiring.add(task)
-        task.add_done_callback(self._expiring.discard)
+        self._do_soon(self.expire(parked))
+
+    def wake_soon(self, call_id: str) -> None:
+        """Let a call go on that can."""
+        self._do_soon(self._wake_or_log(call_id))
+
+    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        # The task has a context of its own, because it belongs to no running call.
+        task = asyncio.get_running_loop().create_task(work, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _current(self, call_id: str) -> Parked:
         parked = await self._approvals.find(call_id)
@@ -178,7 +203,82 @@ class Desk:
         if not await self._approvals.abandon(outcome):
             return await self._approvals.outcome(parked.id)
         await self._engine.report(outcome)
+        return await self._wake_parent(outcome)
+
+    async def find_open(self, call_id: str) -> list[Parked]:
+        """The calls on which somebody has to decide before this one can go on.
+
+        That is the call itself, or the calls that it waits for, however deep they are nested.
+        """
+        parked = await self._current(call_id)
+        if await self._approvals.find_end(call_id) is not None:
+            return []
+        if not parked.waits_for:
+            return [parked]
+        return [each for child in parked.waits_for for each in await self.find_open(child)]
+
+    async def go_on(self, call_id: str, extras: Extras | None = None) -> Outcome | None:
+        """Run a call again if all calls that it waits for have ended, or can go on and end.
+
+        Returns:
+            Its outcome, or None if it waits for nothing, still waits, or can't run here.
+        """
+        try:
+            parked = await self._approvals.find(call_id)
+            for below in parked.waits_for:
+                await self.go_on(below, Extras(None if extras is None else extras.deps))
+            statuses = await self._find_statuses(parked)
+        except CallNotFound:
+            return None
+        if not statuses or not self._has_tool(parked):
+            return None
+        decision = decision_on(parked, True, parked.digest, None, answers=statuses)
+        try:
+            call = await self._approvals.approve(parked, decision, None, True)
+        except AlreadyDecided:
+            # It was denied, or somebody else was faster.
+            return None
+        return await self._resume(call, parked, parked.repairs, extras or Extras())
+
+    async def can_go_on(self, parked: Parked) -> bool:
+        """Whether all calls that this one waits for have ended."""
+        return bool(await self._find_statuses(parked))
+
+    async def _find_statuses(self, parked: Parked) -> dict[str, str]:
+        """How the calls ended that a call waits for, by their ids; empty while one is open."""
+        found = {}
+        for call_id in parked.waits_for:
+            end = await self._approvals.find_end(call_id)
+            if end is None:
+                return {}
+            found[call_id] = end.status.value
+        return found
+
+    async def _wake_parent(self, outcome: Outcome) -> Outcome:
+        """Let the call go on that waits for this one, which has ended; returns the outcome."""
+        above = outcome.call.scope.parent
+        if above is not None and outcome.status is not Status.PENDING:
+            await self._wake_or_log(above)
         return outcome
+
+    async def _wake_or_log(self, call_id: str) -> None:
+        try:
+            await self.wake(call_id)
+        except WieldyError:
+            # It still waits, and `recover` lets it go on.
+            _log.exception("Call %s could not go on", call_id)
+
+    async def wake(self, call_id: str) -> Outcome | None:
+        """Let a call go on by itself, as `go_on` does, unless that is for somebody else to do.
+
+        The calls of an agent's run go on with the run, which has their budget and their `deps`.
+        """
+        try:
+            parked = await self._approvals.find(call_id)
+        except CallNotFound:
+            return None
+        by_itself = parked.waits_for and parked.scope.run is None
+        return await self.go_on(call_id) if by_itself else None
 
     async def run_approved(self, parked: Parked, extras: Extras | None = None) -> Outcome:
         """Run an approved call, or return what became of it meanwhile.
@@ -222,7 +322,7 @@ class Desk:
                 outcome.metadata.setdefault("repairs", list(repairs))
             if outcome.status is not Status.PENDING:
                 await self._approvals.finish(call.id, outcome)
-        return outcome
+        return await self._wake_parent(outcome)
 
     async def _refuse(
         self, parked: Parked, by: str | None, reason: str, metadata: dict[str, Any]
@@ -232,7 +332,7 @@ class Desk:
         if not await self._approvals.refuse(parked, outcome):
             return await self._approvals.outcome(parked.id)
         await self._engine.report(outcome)
-        return outcome
+        return await self._wake_parent(outcome)
 
 
 def _refused(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:

@@ -19,6 +19,8 @@ from wieldy.core.errors import AlreadyDecided, CallNotFound
 from wieldy.core.limits.held_size import held_bytes
 from wieldy.core.run import Run
 
+from .waiting_calls import waited_calls, waiting_facts
+
 _REMEMBERED = 1000
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 
@@ -122,6 +124,11 @@ class Parked:
         return self.arguments if self.covered is None else self.covered
 
     @property
+    def waits_for(self) -> tuple[str, ...]:
+        """The ids of the calls that have to end before this one can go on."""
+        return waited_calls(self.requests)
+
+    @property
     def scope(self) -> Scope:
         """On whose behalf the call is made."""
         return self.call.scope
@@ -137,7 +144,8 @@ class Parked:
             "tool": self.tool,
             "arguments": _plain(self.shown),
             "reason": self.reason,
-            "requests": _plain(self.requests),
+            "requests": None if self.waits_for else _plain(self.requests),
+            **({"waits_for": list(self.waits_for)} if self.waits_for else {}),
             "repairs": _plain(self.repairs),
             **self.scope.to_dict(),
             "proposed_at": _moment(self.at),
@@ -210,6 +218,9 @@ class Approvals(Protocol):
 
     async def watch(self, call_id: str) -> Outcome | None:
         """Wait until the call has ended; None if it is approved and nobody runs it."""
+
+    async def find_end(self, call_id: str) -> Outcome | None:
+        """How a call ended, or None while it is open; `CallNotFound` if nothing is known of it."""
 
 
 class _Decided:
@@ -341,6 +352,14 @@ class MemoryApprovals:
             return None
         return await asyncio.wrap_future(known.ended)
 
+    async def find_end(self, call_id: str) -> Outcome | None:
+        """How a call ended, or None while it is open; `CallNotFound` if nothing is known of it."""
+        with self._lock:
+            if call_id in self._parked:
+                return None
+            ended = self._known(call_id).ended
+        return ended.result() if ended.done() else None
+
     def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
         """The call as decided, and whether this decision is the one that holds."""
         call_id = seen.id
@@ -406,8 +425,9 @@ def make_receipt(parked: Parked) -> Outcome:
     metadata: dict[str, Any] = {"reason": parked.reason}
     if parked.requests is None:
         return Outcome(parked.call, Status.PENDING, metadata=metadata)
-    metadata["input"] = parked.requests
-    said = f"{parked.tool} waits for answers as {parked.id}: {parked.reason}"
+    metadata |= waiting_facts(parked.requests)
+    needs = f"the calls {', '.join(parked.waits_for)}" if parked.waits_for else "answers"
+    said = f"{parked.tool} waits for {needs} as {parked.id}: {parked.reason}"
     return Outcome(parked.call, Status.PENDING, content=(Text(said),), metadata=metadata)
 
 

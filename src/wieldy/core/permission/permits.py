@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from wieldy.core.arguments.private_copy import private_arguments
 from wieldy.core.call import Decision, Outcome, Scope, Status
@@ -36,9 +36,23 @@ from .rulings import (
     matching_rules,
     never_runs,
 )
+from .waiting_calls import CallsNeeded
 
 Approver = Callable[[Parked], Awaitable[bool | None] | bool | None]
 _log = logging.getLogger("wieldy")
+
+
+class ParkedListener(Protocol):
+    """What sees to parked calls when there is something to do about them."""
+
+    def end_overdue(self, parked: Parked) -> None:
+        """End a parked call whose time is up; called by a timer on a running loop."""
+
+    async def can_go_on(self, parked: Parked) -> bool:
+        """Whether all calls that this one waits for have ended."""
+
+    def wake_soon(self, call_id: str) -> None:
+        """Let a call go on that can."""
 
 
 class Permits:
@@ -66,11 +80,11 @@ class Permits:
         self.approver = approver
         self.ttl = ttl
         self.stored = stored
-        self._overdue: weakref.WeakMethod[Callable[[Parked], None]] | None = None
+        self._desk: weakref.ref[ParkedListener] | None = None
 
-    def tell_overdue(self, told: Callable[[Parked], None]) -> None:
-        """Tell a method of each parked call whose time is up, as long as its object is there."""
-        self._overdue = weakref.WeakMethod(told)
+    def tell_of_parked(self, desk: "ParkedListener") -> None:
+        """Tell a desk of parked calls that have to be seen to, as long as the desk is there."""
+        self._desk = weakref.ref(desk)
 
     def guard(self, tool: Tool, always: bool = False) -> Layer | None:
         """The layer that guards this tool's calls, or None if they always run.
@@ -232,11 +246,16 @@ class Permits:
     async def pause(self, run: Run, needed: InputNeeded) -> Outcome:
         """Hand the call back as pending until somebody has answered its tool."""
         arguments, discreet = _discreetly(run)
+        ttl = self.ttl
+        if isinstance(needed, CallsNeeded):
+            # The calls that it waits for expire by themselves, and then it goes on.
+            ttl = None
+            await self._check_children(run, needed.calls)
         parked = Parked(
             run.call.replace(arguments=arguments, decision=None),
             run.tool.fingerprint,
             reason=redact_text(str(needed), run.secrets),
-            expires_at=None if self.ttl is None else time.time() + self.ttl,
+            expires_at=None if ttl is None else time.time() + ttl,
             deps=run.deps,
             requests=redact_data(needed.requests, run.secrets),
             state=needed.state,
@@ -245,18 +264,29 @@ class Permits:
         if not await self.approvals.suspend(parked, run):
             raise CallUnknown(run.tool.name, "another process took it over before it had answers")
         self._watch_over(run, parked)
+        desk = None if self._desk is None else self._desk()
+        if parked.waits_for and desk is not None and await desk.can_go_on(parked):
+            # Somebody decided before this call was known to wait.
+            desk.wake_soon(parked.id)
         return make_receipt(parked)
+
+    async def _check_children(self, run: Run, ids: Iterable[str]) -> None:
+        """Raise unless these calls wait and were made by this call, which they wake."""
+        for call_id in ids:
+            made_by = (await self.approvals.find(call_id)).scope.parent
+            if made_by != run.call.id:
+                raise ValueError(f"CallsNeeded: call {call_id} was not made by this call")
 
     def _watch_over(self, run: Run, parked: Parked) -> None:
         """Start a timer that ends the call when it is overdue, in case nobody looks at it."""
-        if self.ttl is not None and self._overdue is not None:
-            run.loop.call_later(self.ttl, _tell_of, self._overdue, parked)
+        if self.ttl is not None and parked.expires_at is not None and self._desk is not None:
+            run.loop.call_later(self.ttl, _tell_overdue, self._desk, parked)
 
 
-def _tell_of(method: "weakref.WeakMethod[Callable[[Parked], None]]", parked: Parked) -> None:
-    told = method()
-    if told is not None:
-        told(parked)
+def _tell_overdue(desk: "weakref.ref[ParkedListener]", parked: Parked) -> None:
+    there = desk()
+    if there is not None:
+        there.end_overdue(parked)
 
 
 class _Guard:

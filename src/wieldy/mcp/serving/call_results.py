@@ -46,6 +46,13 @@ def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
             f"{outcome.text}{f' ({why})' if why else ''} It has not ended. "
             "The program that serves the tool can answer with `box.answer`."
         )
+    if "waits_for" in outcome.metadata:
+        called = ", ".join(outcome.metadata["waits_for"])
+        return failure_answer(
+            f"{outcome.text}{f' ({why})' if why else ''} It goes on when these calls have ended. "
+            f"A person can see them with `wieldy pending` and decide with `wieldy approve ID`: "
+            f"{called}."
+        )
     reason = why or outcome.metadata.get("reason")
     said = f"{CallPending(outcome.call.tool, call_id)}{f' ({reason})' if reason else ''}"
     return failure_answer(

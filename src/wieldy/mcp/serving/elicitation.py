@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from mcp.server.context import ServerRequestContext
@@ -66,7 +67,7 @@ class Elicitation:
         Nobody approves a call before it has been asked about.
         """
         while outcome.status is Status.PENDING:
-            question = self._question(outcome, tool)
+            question = await self._question(outcome, tool)
             if question is None or not _can_ask(ctx, question):
                 break
             if not question.requests:
@@ -77,7 +78,7 @@ class Elicitation:
                     return _input_required(question)
                 found = await self._asked_or_decided(ctx, question)
                 if isinstance(found, Outcome):
-                    outcome = found
+                    outcome = await self._follow(question, found)
                     continue
                 answers = found
             if answers is None:
@@ -85,7 +86,7 @@ class Elicitation:
             ended = await self._decide(question, answers, by)
             if not isinstance(ended, Outcome):
                 return ended
-            outcome = ended
+            outcome = await self._follow(question, ended)
         return call_answer(outcome, tool, self._check)
 
     async def resume(
@@ -99,6 +100,7 @@ class Elicitation:
         ended = await self._decide(question, answers, by)
         if not isinstance(ended, Outcome):
             return ended
+        ended = await self._follow(question, ended)
         return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
     async def _later(self, question: Question) -> Question | None:
@@ -115,11 +117,26 @@ class Elicitation:
                     return asked
         return None
 
-    def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
+    async def _follow(self, question: Question, decided: Outcome) -> Outcome:
+        """How the client's own call stands after a question about it was decided."""
+        if question.around is None:
+            return decided
+        return await cast(Decider, self._box).go_on(question.around)
+
+    async def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
         """What to ask, or None where this client's user can't help."""
         if not hasattr(self._box, "approve"):
             # A view takes no decisions.
             return None
+        if "waits_for" not in outcome.metadata:
+            return self._ask_about(outcome, tool)
+        around = outcome.call.id
+        for parked in await cast(Decider, self._box).pending(below=around):
+            asked = self._ask_about(make_receipt(parked), self._box.get(parked.tool))
+            return None if asked is None else replace(asked, around=around)
+        return None
+
+    def _ask_about(self, outcome: Outcome, tool: Tool | None) -> Question | None:
         asked = input_question(outcome)
         if asked is not None:
             return asked

@@ -70,5 +70,8 @@ class Decider(Protocol):
     def wait(self, call_id: str, /) -> Coroutine[Any, Any, Outcome]:
         """Wait for the end of a parked call, wherever it is decided."""
 
-    async def pending(self) -> list[Parked]:
-        """The calls that wait."""
+    async def pending(self, *, below: str | None = None) -> list[Parked]:
+        """The calls that wait, or those that one call waits for."""
+
+    async def go_on(self, call_id: str) -> Outcome:
+        """Let a call go on whose calls have ended; its outcome or its receipt."""

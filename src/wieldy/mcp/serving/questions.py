@@ -24,16 +24,21 @@ _WORDS = ("message", "title", "description", "enumNames")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One round: the call, what is asked about it, and which requests ask it, if any can."""
+    """One round: the call, what is asked about it, and which requests ask it, if any can.
+
+    `around` is the client's own call where the question is about a call that it waits for.
+    """
 
     kind: Literal["approve", "input"]
     call_id: str
     tool: str
     requests: Requests
+    around: str | None = None
 
     def to_state(self) -> str:
         """The question as text that travels with the client, sealed, and comes back."""
-        return json.dumps([self.kind, self.call_id, self.tool, dict(self.requests)])
+        asked = dict(self.requests)
+        return json.dumps([self.kind, self.call_id, self.tool, asked, self.around])
 
     @classmethod
     def from_state(cls, state: str) -> "Question":
