@@ -8,10 +8,11 @@ import pytest
 
 from tests.agent.conftest import MakeAgent
 from wieldy.agent import Agent, answer_watch
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelUnavailable
+from wieldy.core.call import Call
+from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
 from wieldy.testing import Answer, ScriptedModel
-from wieldy.wire.stream_events import CallStarted, TextDelta
+from wieldy.wire.stream_events import CallCompleted, CallStarted, TextDelta
 from wieldy.wire.structured import StructuredError
 
 STRUCTURE = {"n": (int, "a number")}
@@ -198,3 +199,22 @@ def test_a_tool_that_asks_the_same_agent_works() -> None:
 
     assert agent.input("hi").start() == "outer"
     assert '"p": "inner"' in model.requests[3].last
+
+
+@pytest.mark.parametrize("strategy", ["native", "xml", "judge"])
+@pytest.mark.parametrize("tool", [None, 7, b"note", ["note"]])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_call_that_names_no_tool_is_a_clear_error(strategy: str, tool: Any, last: bool) -> None:
+    call = Call(tool, {})
+    event: Any = Reply("own", None, "", [call]) if last else CallCompleted(0, call)
+    agent = Agent(OwnModel(event), tool_strategy=strategy)
+
+    with pytest.raises(ModelError, match=r"own:model: it gave a call whose tool is .*Call\("):
+        agent.input("q").start()
+
+
+def test_something_else_than_a_call_is_a_clear_error() -> None:
+    agent = Agent(OwnModel(Reply("own", None, "", [{"name": "note"}])), tool_strategy="native")  # type: ignore[list-item]
+
+    with pytest.raises(ModelError, match="which is no `Call`"):
+        agent.input("q").start()

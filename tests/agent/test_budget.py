@@ -137,7 +137,7 @@ def test_a_call_between_two_equal_ones_makes_them_two(make_agent: MakeAgent) -> 
     assert len(ran) == 5
 
 
-def test_seconds_are_looked_at_between_steps(make_agent: MakeAgent) -> None:
+def test_seconds_that_are_used_up_at_the_start_leave_one_answer(make_agent: MakeAgent) -> None:
     late = Answer("Out of time.", [STEP])
     agent, model, ran = stepping(make_agent, late, budget=Budget(seconds=0))
 

@@ -5,49 +5,94 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from wieldy.core.model_errors import ModelAnswerTooLarge, ModelUnavailable
+from wieldy.core.call import Call
+from wieldy.core.model_errors import ModelAnswerTooLarge, ModelError, ModelUnavailable
 from wieldy.models.model import Model, ModelEvent, ModelRequest, Reply
 from wieldy.models.token_estimate import check_length
 from wieldy.wire.stream_events import ArgumentsDelta, CallCompleted, TextDelta, ThinkingDelta
 
 MAX_ANSWER = 4_000_000
 MAX_SILENCE = 120.0
+# Why an answer ended that was cut off because the run has no more time.
+OUT_OF_TIME = "out_of_time"
+_MAKE = 'A model makes calls such as Call("weather", {"city": "Oslo"}).'
 
 
-async def watch_answer(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+async def watch_answer(
+    model: Model, request: ModelRequest, seconds: float | None = None
+) -> AsyncGenerator[ModelEvent]:
     """The events of an answer; the last is its `Reply`, also where the model gave none.
 
     Nothing is sent if the request outgrows the model's context. A model that keeps such
-    limits itself says so with `keeps_limits`: it knows what it waits for.
+    limits itself says so with `keeps_limits`: it knows what it waits for. After so many
+    `seconds` the request is ended, and the reply is what was heard until then.
     """
     guarded = not getattr(model, "keeps_limits", False)
     if guarded and model.context_window is not None:
         check_length(model.name, model.render(request), model.context_window)
     heard = _Heard()
-    silence = MAX_SILENCE if guarded else None
+    patience = _Patience(model, MAX_SILENCE if guarded else None, seconds)
     async with aclosing(_closable(model.stream(request))) as events:
-        while (event := await _next_event(model, events, silence)) is not None:
+        while (event := await patience.next_event(events)) is not None:
+            check_event(model.name, event)
             heard.take(event)
             if guarded and heard.size > MAX_ANSWER:
                 raise ModelAnswerTooLarge(model.name, MAX_ANSWER)
             yield event
             if isinstance(event, Reply):
                 return
-    yield heard.reply()
+    yield heard.reply(OUT_OF_TIME if patience.is_over else "")
 
 
-async def _next_event(model: Model, events: Any, silence: float | None) -> ModelEvent | None:
-    try:
-        async with asyncio.timeout(silence) as patience:
-            event: ModelEvent = await anext(events)
-            return event
-    except StopAsyncIteration:
-        return None
-    except TimeoutError:
-        if not patience.expired():
-            raise
-        reason = f"it has said nothing for {silence:g} seconds. Ask again, or use another model."
-        raise ModelUnavailable(model.name, reason, began=True) from None
+class _Patience:
+    """How long an answer is waited for: from event to event, and in all."""
+
+    def __init__(self, model: Model, silence: float | None, seconds: float | None) -> None:
+        self.is_over = False
+        self._model = model
+        self._silence = silence
+        self._end = None if seconds is None else asyncio.get_running_loop().time() + seconds
+
+    async def next_event(self, events: Any) -> ModelEvent | None:
+        """The next event; None if there is none, or none is waited for any more."""
+        now = asyncio.get_running_loop().time()
+        if self._end is not None and now >= self._end:
+            # A model that never waits gives a timeout no chance.
+            self.is_over = True
+            return None
+        silent = None if self._silence is None else now + self._silence
+        ends = [each for each in (silent, self._end) if each is not None]
+        try:
+            async with asyncio.timeout_at(min(ends, default=None)) as patience:
+                event: ModelEvent = await anext(events)
+                return event
+        except StopAsyncIteration:
+            return None
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            self.is_over = self._end is not None and patience.when() == self._end
+            if self.is_over:
+                return None
+            silence = f"{self._silence:g} seconds. Ask again, or use another model."
+            reason = f"it has said nothing for {silence}"
+            raise ModelUnavailable(self._model.name, reason, began=True) from None
+
+
+def check_event(model: str, event: ModelEvent) -> None:
+    """Raise if a call in what a model gave names no tool: models are other people's code."""
+    if isinstance(event, CallCompleted):
+        _check_call(model, event.call)
+    elif isinstance(event, Reply):
+        for call in event.calls:
+            _check_call(model, call)
+
+
+def _check_call(model: str, call: Any) -> None:
+    if not isinstance(call, Call):
+        raise ModelError(model, f"it gave {call!r:.200} as a call, which is no `Call`. {_MAKE}")
+    if not isinstance(call.tool, str):
+        raise ModelError(model, f"it gave a call whose tool is {call.tool!r:.200}. {_MAKE}")
 
 
 class _Heard:
@@ -73,10 +118,10 @@ class _Heard:
         elif isinstance(event, CallCompleted):
             self._calls.append(event.call)
 
-    def reply(self) -> Reply:
-        """What the events amount to."""
-        text = "".join(self._texts)
-        return Reply("", None, text, self._calls, thinking="".join(self._thoughts))
+    def reply(self, reason: str = "") -> Reply:
+        """What the events amount to, and why no more came."""
+        text, thinking = "".join(self._texts), "".join(self._thoughts)
+        return Reply("", None, text, self._calls, thinking=thinking, finish_reason=reason)
 
 
 def _byte_count(text: str) -> int:

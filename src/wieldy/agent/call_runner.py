@@ -1,17 +1,19 @@
 """Run the calls of one answer at the same time, and tell what happens to each."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
-from wieldy.core.errors import CallDenied, InvalidResult, ToolFailed
+from wieldy.core.errors import CallDenied, CallInterrupted, InvalidResult, ToolFailed
 from wieldy.core.permission.decisions import awaited_entrance
 from wieldy.core.permission.parked import make_receipt
 from wieldy.core.run import Entrance, Extras, Sink
 from wieldy.core.streaming import iterate_pushed
 
-from .request import Request
+from .request import Decider, Request
+from .run_clock import RunClock
 from .run_state import RunState
 from .runs.resumed_calls import ResumedCalls
 from .tool_log import ToolLog, make_log, show_arguments, show_item
@@ -27,6 +29,7 @@ class CallHost(Protocol):
     request: Request
     state: RunState
     again: ResumedCalls | None
+    clock: RunClock
 
     async def emit(self, event: str, data: Any) -> None:
         """Write an event."""
@@ -45,6 +48,9 @@ class CallRunner:
     def __init__(self, run: CallHost) -> None:
         self._run = run
         self.settled: list[Outcome] = []
+        # The ids of the calls that are no longer waited for.
+        self._cut: set[str] = set()
+        self._stopping: asyncio.Future[None] | None = None
 
     async def run_calls(self, calls: Sequence[Call], streams: bool) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
@@ -55,10 +61,34 @@ class CallRunner:
             Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
         ]
         self.settled += denied
-        outcomes = [*await _run_together(map(perform, allowed)), *denied]
+        tasks = [asyncio.ensure_future(self._cut_off(perform(call), call)) for call in allowed]
+        with self._run.clock.ringing(lambda: self._stop_soon(allowed, tasks)):
+            outcomes = [*await _run_together(tasks), *denied]
         waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
         self._run.state.pending = waiting
         return outcomes
+
+    def _stop_soon(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
+        self._stopping = asyncio.ensure_future(self._stop(calls, tasks))
+
+    async def _stop(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
+        """End the calls that still run, because the run has no more time."""
+        for call, task in zip(calls, tasks, strict=True):
+            if not task.done() and not await self._run.request.box.interrupt(call.id):
+                # The call is not running here, but is waited for.
+                self._cut.add(call.id)
+                task.cancel()
+
+    async def _cut_off(self, performed: Coroutine[Any, Any, Outcome], call: Call) -> Outcome:
+        """The outcome of a call; one that was no longer waited for is interrupted."""
+        try:
+            return await performed
+        except asyncio.CancelledError:
+            if call.id not in self._cut:
+                raise
+            outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
+            self.settled.append(outcome)
+            return outcome
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
@@ -139,19 +169,29 @@ class CallRunner:
         decide = self._run.request.decide
         if decide is None:
             return receipt
-        token = awaited_entrance.set((receipt.call.id, tell.entered))
-        try:
-            outcome = await decide(receipt)
-        finally:
-            awaited_entrance.reset(token)
+        outcome = await self._ask_now(receipt, decide, tell)
         if outcome.status is not Status.PENDING:
             await tell.decided(outcome.call, outcome.status is not Status.DENIED, None)
         return outcome
 
+    async def _ask_now(self, receipt: Outcome, decide: Decider, tell: "_Teller") -> Outcome:
+        """What becomes of a call after somebody is asked; meanwhile no time of the run passes."""
+        with ExitStack() as waiting:
+            waiting.enter_context(self._run.clock.asking())
 
-async def _run_together(calls: Iterable[Coroutine[Any, Any, Outcome]]) -> list[Outcome]:
+            async def entered() -> None:
+                waiting.close()
+                await tell.entered()
+
+            token = awaited_entrance.set((receipt.call.id, entered))
+            try:
+                return await decide(receipt)
+            finally:
+                awaited_entrance.reset(token)
+
+
+async def _run_together(tasks: Sequence[asyncio.Task[Outcome]]) -> list[Outcome]:
     """The outcomes of all calls; where one raises, the others are cancelled and have ended."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

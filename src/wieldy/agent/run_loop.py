@@ -19,7 +19,7 @@ from wieldy.wire.stream_events import TextDelta, ThinkingDelta
 from wieldy.wire.structured.json_document import StructuredError
 
 from .answer_meta import add_usage, make_meta
-from .answer_watch import watch_answer
+from .answer_watch import OUT_OF_TIME, watch_answer
 from .call_runner import CallRunner
 from .event_log import EventLog
 from .extension_handlers import run_handler
@@ -27,6 +27,7 @@ from .nested_data import PathStyle, find_values
 from .prices import request_cost
 from .prompt_text import make_turns
 from .request import Request
+from .run_clock import RunClock
 from .run_state import RunState, Step, new_result
 from .runs.resumed_calls import ResumedCalls
 from .runs.resumption import Resumption
@@ -51,6 +52,7 @@ class RunLoop:
         self.journal: Journal = _open_journal(request, self.run_id)
         self.again: ResumedCalls | None = None
         self.spending: Spending | None = None
+        self.clock = RunClock()
         # Whether the answer was recorded before, and only is given once more.
         self.given = False
         self.sent: list[ModelRequest] = []
@@ -71,6 +73,7 @@ class RunLoop:
             Step.CHECK: self._check,
         }
         self.spending = self._open_spending()
+        self.clock = RunClock(self.spending)
         token = current_spending.set(self.spending)
         try:
             while not self.state.ended:
@@ -138,7 +141,7 @@ class RunLoop:
         if not state.calls:
             return Step.CHECK
         await self.emit("tool_calls", [_call_facts(call) for call in state.calls])
-        if state.limited:
+        if state.limited or state.reply.finish_reason == OUT_OF_TIME:
             state.turns.append(strategy.answer_turn((), state.calls))
             state.calls = ()
             return Step.CHECK
@@ -198,7 +201,8 @@ class RunLoop:
         """Send a request and give what happens, within limits."""
         self.sent.append(request)
         self.state.requests += 1
-        return self._noted(watch_answer(self.request.model, request))
+        seconds = self.clock.request_seconds()
+        return self._noted(watch_answer(self.request.model, request, seconds))
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with ids that stay, and keys by which they are known when the run goes on."""
@@ -268,7 +272,7 @@ class RunLoop:
 
     def _tell_limit(self, refused: Sequence[str] = ()) -> None:
         """Tell the model, once, that a limit is reached, and which of its calls were refused."""
-        reason = self._find_limit()
+        reason = self.find_limit()
         if reason is None or not self.request.strategy.has_rounds:
             return
         self.state.limited = True
@@ -276,7 +280,7 @@ class RunLoop:
         told = _LIMIT_TOLD.format(reason=reason[0].upper() + reason[1:], left=left)
         self.state.turns.append(Said("user", told))
 
-    def _find_limit(self) -> str | None:
+    def find_limit(self) -> str | None:
         """Which limit is reached, in words, or None."""
         budget, most = self.request.budget, self.request.max_rounds
         if (budget is None or budget.rounds is None) and self.state.round >= most:

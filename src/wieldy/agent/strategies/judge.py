@@ -57,6 +57,8 @@ class Judge(Strategy):
         if not len(self._view):
             return
         prompt, state = run.request.prompt, run.state
+        if not state.judged and run.find_limit() is not None:
+            return
         if not state.judged:
             await run.settle()
             await self._decide(run)

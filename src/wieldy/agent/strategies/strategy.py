@@ -32,6 +32,9 @@ class PlanningRun(Protocol):
     async def settle(self) -> None:
         """Make where the run stands durable."""
 
+    def find_limit(self) -> str | None:
+        """Which limit is reached, so that no more calls are made, or None."""
+
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send a request, and give what happens."""
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
@@ -21,8 +22,8 @@ class Budget:
         calls: How many calls, those that tools make included.
         tokens: How many tokens, those of requests and of answers together.
         cost: How much money, in the currency of the prices.
-        seconds: How long the run may work. It is looked at between steps, and the time in which
-            a run waits for a person does not count.
+        seconds: How long the run may work. When it is over, running calls are interrupted, and
+            a request to the model is ended. Time in which a run waits for a person does not count.
         repeats: How many times the same call may be made with the same arguments in a row.
 
     Raises:
@@ -67,6 +68,10 @@ class Spending:
         self._began = time.monotonic()
         self._last: tuple[str, int] = ("", 0)
         self._repeated = False
+        # How many of its calls wait for a person, since when, and how long that has taken so far.
+        self._asking = 0
+        self._asked_at = 0.0
+        self._asked_for = 0.0
 
     def add(self, **amounts: float) -> None:
         """Count what was used up: rounds, tokens, cost."""
@@ -86,6 +91,26 @@ class Spending:
     def used_up(self) -> str | None:
         """Which bound is reached, in words, or None."""
         return next(filter(None, (each._own_used_up() for each in self._all())), None)
+
+    def seconds_left(self) -> float | None:
+        """How long the run may still work; None if there is no bound."""
+        bounds = [(each._budget.seconds, each._seconds()) for each in self._all()]
+        left = [most - worked for most, worked in bounds if most is not None]
+        return min(left, default=None)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Let no time pass while a person is asked."""
+        for each in self._all():
+            each._asked_at = each._asked_at if each._asking else time.monotonic()
+            each._asking += 1
+        try:
+            yield
+        finally:
+            for each in self._all():
+                each._asking -= 1
+                if not each._asking:
+                    each._asked_for += time.monotonic() - each._asked_at
 
     def to_dict(self) -> dict[str, Any]:
         """What was used up, as JSON that a run goes on with."""
@@ -123,7 +148,8 @@ class Spending:
         return None
 
     def _seconds(self) -> float:
-        worked: float = self._spent["seconds"] + time.monotonic() - self._began
+        now = self._asked_at if self._asking else time.monotonic()
+        worked: float = self._spent["seconds"] + now - self._began - self._asked_for
         return worked
 
 

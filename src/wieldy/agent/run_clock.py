@@ -1,0 +1,64 @@
+"""The time that a run has left, and what is ended when it is used up."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from wieldy.core.limits.budget import Spending
+
+# The model is told when time is up, and has this many seconds for its last answer.
+LAST_ANSWER = 30.0
+
+
+class RunClock:
+    """The clock of a run; without a budget of seconds it never rings."""
+
+    def __init__(self, spending: Spending | None = None) -> None:
+        self._spending = spending
+
+    def request_seconds(self) -> float | None:
+        """How long a request may take now; None if there is no bound."""
+        left = None if self._spending is None else self._spending.seconds_left()
+        return LAST_ANSWER if left is not None and left <= 0 else left
+
+    def asking(self) -> AbstractContextManager[None]:
+        """Let no time pass while a person is asked."""
+        return nullcontext() if self._spending is None else self._spending.asking()
+
+    @contextmanager
+    def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
+        """Call a function when time is up, unless the block has ended before."""
+        left = None if self._spending is None else self._spending.seconds_left()
+        if left is None or left <= 0:
+            # Time that is up already is told to each call before it begins.
+            yield
+            return
+        timer = _Timer(self._spending, ring)
+        timer.set(left)
+        try:
+            yield
+        finally:
+            timer.stop()
+
+
+class _Timer:
+    """Rings when time is up. The time in which a person is asked comes on top."""
+
+    def __init__(self, spending: Spending | None, ring: Callable[[], None]) -> None:
+        self._spending = spending
+        self._ring = ring
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, seconds: float) -> None:
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _look(self) -> None:
+        left = None if self._spending is None else self._spending.seconds_left()
+        if left is not None and left > 0:
+            self.set(left)
+        else:
+            self._ring()
