@@ -31,6 +31,7 @@ ORDER = (
     "lock",
     "mcp",
     "openapi",
+    "visible_tools",
     "view",
     "call_control",
     "toolbox",

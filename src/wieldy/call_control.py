@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
+from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked
 from wieldy.core.registry import Registry
 from wieldy.core.run import Extras
-from wieldy.core.search import Index
 from wieldy.core.streaming import iterate_pushed
 from wieldy.view import Arguments, View
 

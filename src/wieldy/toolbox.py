@@ -17,6 +17,7 @@ from wieldy.core.choices import (
     ServerConflictPolicy,
     ValidationMode,
 )
+from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import DefinitionError, WieldyError
 from wieldy.core.holdings import Holding, Holdings, calling_place
@@ -38,7 +39,6 @@ from wieldy.core.permission.rules import Rules
 from wieldy.core.plan import Planner
 from wieldy.core.registry import Groups, Registry
 from wieldy.core.run import Executor, Middleware, Observer
-from wieldy.core.search import Index
 from wieldy.core.tool import VALIDATIONS, Permission, Review, Tool
 from wieldy.core.toolbox_state import export_state, restore_state
 from wieldy.execution.threads import Threads

@@ -8,36 +8,30 @@ from collections.abc import (
     Coroutine,
     Hashable,
     Iterable,
-    Iterator,
     Mapping,
 )
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import NO_SCOPE, Call, Outcome, Scope, Status, check_id
-from wieldy.core.choices import PermissionMode, ProviderFormat
+from wieldy.core.choices import PermissionMode
+from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.explanation import Explanation
 from wieldy.core.registry import Predicate, Registry, Selection
-from wieldy.core.run import Extras
-from wieldy.core.schema.signature import is_same_function
-from wieldy.core.search import Index
+from wieldy.core.run import Extras, current_run
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
-from wieldy.core.visible_text import html_table
 from wieldy.execution.remote_box import Shareable
-
-if TYPE_CHECKING:
-    from wieldy.wire.cost import Cost, Counter
+from wieldy.visible_tools import VisibleTools
 
 Arguments = Mapping[str, Any] | str | None
 _NOTHING = (None, None, None, None)
 
 
-class View(Shareable):
+class View(VisibleTools, Shareable):
     """The tools that one agent may see and call.
 
     A view is live: it follows every change of the toolbox. It can be narrowed further with `view`.
@@ -55,13 +49,10 @@ class View(Shareable):
         selection: Selection | None = None,
         scope: Scope = NO_SCOPE,
     ) -> None:
-        self._registry = registry
+        super().__init__(registry, index, selection, scope)
         self._engine = engine
         self._run = engine.run
         self._desk = desk
-        self._index = index
-        self._selection = selection
-        self._scope = scope
 
     def call(
         self,
@@ -273,6 +264,7 @@ class View(Shareable):
         agent: str | None = None,
         caller: str | None = None,
         *,
+        session: str | None = None,
         where: Predicate | None = None,
     ) -> "View":
         """Make a view of fewer tools.
@@ -286,6 +278,8 @@ class View(Shareable):
             groups: Names of groups.
             agent: The agent for whom the view makes its calls.
             caller: The name of the person or token for whom the view makes its calls.
+            session: The session in which the view makes its calls. Where search tools were added,
+                the view lists the tools that this session is shown.
             where: A function of a tool and of the scope of whoever looks or calls. It says whether
                 the tool is there for them. A tool on which it fails is hidden.
 
@@ -298,115 +292,14 @@ class View(Shareable):
         narrows = any(each is not None for each in (names, tags, groups, where))
         above = self._selection
         selection = Selection(names, tags, groups, where, above) if narrows else above
-        scope = Scope(agent, caller=caller).within(self._scope)
+        if session is not None:
+            check_id("a session", session)
+        scope = Scope(agent, session, caller=caller).within(self._scope)
         return View(self._registry, self._engine, self._desk, self._index, selection, scope)
 
-    def schemas(
-        self, provider: ProviderFormat = "openai", strict: bool = False
-    ) -> list[dict[str, Any]]:
-        """Describe the visible tools in a provider's format.
-
-        `wieldy check` reports what a format loses or changes.
-
-        Args:
-            provider: The provider's format.
-            strict: Whether the provider is asked to hold the model to each schema, where it can.
-
-        Returns:
-            The definitions, ready for the provider's request.
-
-        Example:
-            `client.chat.completions.create(..., tools=box.schemas("openai"))`
-        """
-        # Loaded when tools are first described, to keep `import wieldy` light.
-        from wieldy.wire.definitions import tool_definitions  # noqa: PLC0415
-
-        return tool_definitions(self, provider, strict)
-
-    def cost(
-        self,
-        provider: ProviderFormat = "openai",
-        strict: bool = False,
-        count: "Counter | None" = None,
-    ) -> "Cost":
-        """Estimate how many tokens the visible tools take in each request.
-
-        Args:
-            provider: The provider's format.
-            strict: Whether the definitions are the strict ones.
-            count: A function that counts the tokens of a text, such as the provider's tokenizer.
-
-        Returns:
-            The tokens per tool, per group and in total.
-
-        Example:
-            `box.cost("anthropic").total`
-        """
-        # Loaded when first asked for, to keep `import wieldy` light.
-        from wieldy.wire.cost import tool_cost  # noqa: PLC0415
-
-        return tool_cost(self, provider, strict, count)
-
-    def search(self, query: str, limit: int = 8) -> list[Tool]:
-        """Find the visible tools that fit some words best.
-
-        Args:
-            query: The words.
-            limit: The most tools to return.
-
-        Returns:
-            The tools, the best first.
-
-        Example:
-            `box.search("send a mail")`
-        """
-        found = (self.get(name) for name in self._index.search(query))
-        return list(islice((tool for tool in found if tool is not None), limit))
-
-    def all_tools(self) -> list[Tool]:
-        """List every tool of this view, including those of inactive groups and those held back.
-
-        Returns:
-            The tools, in order.
-        """
-        return [each for each in self._registry.tools() if self._selects(each)]
-
-    def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
-        """Find the tools of this view that run a function, active or not.
-
-        Args:
-            function: The function.
-
-        Returns:
-            The tools, in order.
-        """
-        return [tool for tool in self.all_tools() if is_same_function(tool.function, function)]
-
-    def get(self, name: str) -> Tool | None:
-        """Find a visible tool.
-
-        Args:
-            name: The tool's name, here or as a provider sees it.
-
-        Returns:
-            The tool, or None if no visible tool has this name.
-        """
-        tool = self._registry.find(name)
-        return tool if tool is not None and self._shows(tool) else None
-
-    def find_tool(self, name: str) -> Tool | None:
-        """Find a tool of this view, in an active group or not.
-
-        Args:
-            name: The tool's name, here or as a provider sees it.
-
-        Returns:
-            The tool, or None if no tool of this view has this name.
-        """
-        tool = self._registry.find(name)
-        return tool if tool is not None and self._selects(tool) else None
-
-    async def callable_tools(self, scope: Scope = NO_SCOPE) -> list[Tool]:
+    async def callable_tools(
+        self, scope: Scope = NO_SCOPE, *, listing: str | None = None
+    ) -> list[Tool]:
         """List the visible tools that a client may call with some arguments, to offer them to it.
 
         A tool is left out if it is switched off, or if the permission mode or a rule denies it
@@ -414,13 +307,38 @@ class View(Shareable):
 
         Args:
             scope: The agent and the session that would call, unless the view has its own.
+            listing: Whose loaded tools to list, if that is not the session.
 
         Returns:
             The tools, in order.
         """
         whose = self._scope.within(scope)
-        shown = [tool for tool in self._registry.tools() if self._shows(tool, whose)]
+        listed = await self._registry.refresh_list(listing or whose.session)
+        shown = [tool for tool in listed if self._shows(tool, whose)]
         return await self._engine.permits.callable_tools(shown, whose)
+
+    async def permitted_tools(self, tools: Iterable[Tool]) -> list[Tool]:
+        """Leave out the tools that no call of this view may run, whatever its arguments are.
+
+        Args:
+            tools: Tools of this view.
+
+        Returns:
+            The others, in order.
+        """
+        return await self._engine.permits.callable_tools(tools, self._scope)
+
+    def calling_view(self) -> "View":
+        """Find what the running tool was called through: what its caller may see and call.
+
+        Returns:
+            A view with the caller's selection and scope; this view if no tool runs.
+        """
+        run = current_run.get()
+        if run is None:
+            return self
+        parts = (self._registry, self._engine, self._desk, self._index)
+        return View(*parts, run.selection, run.call.scope)
 
     async def explain_permission(
         self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE
@@ -502,53 +420,10 @@ class View(Shareable):
         """
         return await self._engine.permits.rules_in_force()
 
-    def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Have a function called after each change of the tools, groups and rules.
-
-        Args:
-            told: A function that gets the name of the tool that changed, or None for a change of
-                several tools, of groups or of rules. It runs on the thread that makes the change.
-
-        Returns:
-            A function that ends the watch.
-        """
-        return self._registry.watch(told)
-
     @property
     def recorded(self) -> bool:
         """Whether calls are recorded in a store."""
         return self._engine.records
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the visible tools, in order."""
-        return [tool.name for tool in self]
-
-    def __iter__(self) -> Iterator[Tool]:
-        return (tool for tool in self._registry.tools() if self._shows(tool))
-
-    def _repr_html_(self) -> str:
-        rows = [(t.name, t.description.partition("\n")[0], t.permission.value) for t in self]
-        return html_table(("tool", "description", "permission"), rows)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __bool__(self) -> bool:
-        # A box without tools is still a box: `box or default` must not replace it.
-        return True
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self.get(name) is not None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self)} tools)"
-
-    def _shows(self, tool: Tool, scope: Scope | None = None) -> bool:
-        return self._registry.active(tool) and self._selects(tool, scope)
-
-    def _selects(self, tool: Tool, scope: Scope | None = None) -> bool:
-        return self._selection is None or self._selection.shows(tool, scope or self._scope)
 
     async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
         outcome = await self._run(call, self._selection, extras)

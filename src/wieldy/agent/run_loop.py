@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
+from wieldy.core.discovery.session_listing import listing_of
 from wieldy.core.limits.budget import Budget, Spending, current_spending
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
@@ -110,6 +111,7 @@ class RunLoop:
 
     async def _plan(self) -> Step:
         request = self.request
+        await self._refresh_tools()
         await request.strategy.plan(self)
         if self.state.pending:
             return Step.INTERRUPTED
@@ -129,6 +131,7 @@ class RunLoop:
 
     async def _ask(self) -> Step:
         state, strategy = self.state, self.request.strategy
+        await self._refresh_tools()
         reader = strategy.open_reader()
         shown: list[str] = []
         async with aclosing(self.watch(self._make_request())) as events:
@@ -263,6 +266,12 @@ class RunLoop:
             return
         for handler in self.request.handlers.get("broadcast_suffixes", event):
             await self._join(handler, event, data, self.result, self.request.settings)
+
+    async def _refresh_tools(self) -> None:
+        """Offer what is loaded by now, where the toolbox has search tools."""
+        if self.request.box.has_session_lists:
+            whose = Scope(session=self.request.session, run=self.run_id)
+            await self.request.strategy.refresh_tools(listing_of(whose) or self.run_id)
 
     def _make_request(self) -> ModelRequest:
         strategy = self.request.strategy

@@ -299,6 +299,8 @@ class Engine:
         name = run.call.tool
         if run.depth > _DEEPEST:
             raise ToolFailed(RecursionError(f"calls are nested more than {_DEEPEST} deep"))
+        if selection is not None:
+            run.selection = selection
         tool = self._registry.find(name) if isinstance(name, str) else None
         if tool is None or not _is_shown(tool, run, selection):
             tools = filter(self._registry.active, self._registry.tools())

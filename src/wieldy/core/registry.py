@@ -3,9 +3,9 @@
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Protocol, get_args
 
 from .call import Scope
 from .choices import ConflictPolicy
@@ -18,6 +18,19 @@ CONFLICTS = get_args(ConflictPolicy)
 # Whether a tool is shown to whoever has a scope.
 Predicate = Callable[[Tool, Scope], bool]
 _log = logging.getLogger("wieldy")
+
+
+class SessionList(Protocol):
+    """Which tools a session is shown, where it is not all of them."""
+
+    def arrange(self, tools: Mapping[str, Tool], session: str) -> list[Tool]:
+        """Those of the tools that the session is shown, in its order."""
+
+    async def refresh(self, session: str) -> None:
+        """Read what other processes have loaded for the session."""
+
+    def watch(self, told: Callable[[str], None]) -> Callable[[], None]:
+        """Have a function called with each session whose list changes; ends with what it gives."""
 
 
 @dataclass(repr=False)
@@ -71,6 +84,7 @@ class Registry:
         self._groups[BASIC].keep(self._tell_many)
         self._lock = threading.RLock()
         self._watchers: list[Callable[[str | None], None]] = []
+        self.session_list: SessionList | None = None
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
         """Have a function called after each change, with the tool's name or, for more, with None.
@@ -162,6 +176,18 @@ class Registry:
     def tools(self) -> list[Tool]:
         """All tools, in order, active or not."""
         return list(self._tools.values())
+
+    def list_for(self, session: str | None) -> list[Tool]:
+        """The tools that a session is shown, in its order; without a session all tools."""
+        if self.session_list is None or session is None:
+            return self.tools()
+        return self.session_list.arrange(self._tools.copy(), session)
+
+    async def refresh_list(self, session: str | None) -> list[Tool]:
+        """The same, with what other processes have loaded for the session."""
+        if self.session_list is not None and session is not None:
+            await self.session_list.refresh(session)
+        return self.list_for(session)
 
     def group(self, name: str) -> Group | None:
         """The group of this name."""

@@ -16,6 +16,7 @@ from .task import Cancellation, current_task, running_tasks
 from .tool import Tool
 
 if TYPE_CHECKING:
+    from .registry import Selection
     from .work import Work
 
 
@@ -154,6 +155,8 @@ class Run:
     agreed: int | None = None
     # The edition of the rules when the values were judged.
     judged: int | None = None
+    # What the view leaves through which the call was made, where it is not the whole box.
+    selection: "Selection | None" = None
     deps: Any = None
     sink: Sink | None = None
     # The text that is held back from the sink's reader.

@@ -267,6 +267,11 @@ class Tool:
         return schema
 
     @property
+    def given_schema(self) -> GivenSchema | None:
+        """The input schema as it was given, or the function that computes it, if there is one."""
+        return self._given[1]
+
+    @property
     def own_names(self) -> dict[str, str]:
         """The function's own name of each argument that is shown under another name."""
         names: dict[str, str] = self.once("own_names", _read_own_names)

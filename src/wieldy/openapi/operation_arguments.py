@@ -105,6 +105,19 @@ class Layout:
         return {self.body.argument: described}, [self.body.argument] * self.body.required
 
 
+def named_arguments(operation: Operation) -> list[str]:
+    """The names of parameters and of the body's fields, read from the document as they stand."""
+    names = [node.get("name") for node in operation.parameters if _can_be_sent(node)]
+    body = operation.body
+    content = None if body is None else body.get("content")
+    media = choose_media(content) if isinstance(content, Mapping) else None
+    if body is None or media is None:
+        return names
+    schema = operation.document.follow(body.child("content").child(media).child("schema"))
+    fields = None if schema is None else schema.get("properties")
+    return [*names, *(fields if isinstance(fields, Mapping) else ())]
+
+
 def choose_media(content: Mapping[str, Any]) -> str | None:
     """The most expressive media type of a body: JSON first, then forms, then text."""
     by_plain = {plain_media(media): media for media in reversed([*content])}

@@ -11,7 +11,7 @@ from wieldy.core.secrets.secret import Secret
 from .body import write_body
 from .http_response import accepted_types, read_response
 from .operation import TEMPLATE, Operation
-from .operation_arguments import Layout
+from .operation_arguments import Layout, named_arguments
 from .security import Credentials
 from .server_urls import ServerUrls
 from .style import header_text, in_cookie, in_header, in_path, in_query
@@ -45,9 +45,10 @@ class ServiceEndpoint:
             self._layout = Layout(self.operation)
         return self._layout
 
-    def input_schema(self) -> dict[str, Any]:
-        """What the operation takes."""
-        return self.layout.schema
+    @property
+    def input_schema(self) -> "EndpointSchema":
+        """What the operation takes, computed when it is called."""
+        return EndpointSchema(self)
 
     def request(self, values: Mapping[str, Any]) -> HttpRequest:
         """The request for these arguments; `ValueError` if they can't be sent."""
@@ -111,6 +112,22 @@ class ServiceEndpoint:
         if any(step in (".", "..") for step in path.split("/")):
             raise ValueError("the path would have a step . or ..")
         return path if path[:1] == "/" else f"/{path}"
+
+
+class EndpointSchema:
+    """The input schema of an operation, and before it is computed, the names in it."""
+
+    __slots__ = ("_endpoint",)
+
+    def __init__(self, endpoint: ServiceEndpoint) -> None:
+        self._endpoint = endpoint
+
+    def __call__(self) -> dict[str, Any]:
+        return self._endpoint.layout.schema
+
+    def parameter_names(self) -> list[str]:
+        """The names of parameters and of fields of the body, as the document writes them."""
+        return named_arguments(self._endpoint.operation)
 
 
 async def call_operation(

@@ -12,6 +12,7 @@ from .databases.tables import (
     OPEN,
     calls,
     chores,
+    loaded_tools,
     messages,
     metadata,
     rules,
@@ -59,6 +60,7 @@ class Pruning:
             found.append(("calls", lambda c: _old_calls(c, seconds)))
             found.append(("sessions", lambda c: _idle_sessions(c, seconds)))
             found.append(("runs", lambda c: _old_runs(c, seconds)))
+            found.append(("loaded_tools", lambda c: _old_lists(c, seconds)))
         if kept.calls is not None:
             found.append(("calls", _surplus_calls(kept.calls)))
         if kept.messages is not None:
@@ -115,6 +117,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
         (messages, messages.c.session == session),
         (sessions, sessions.c.id == session),
         (rules, rules.c.session == session),
+        (loaded_tools, loaded_tools.c.session == session),
     ]
     kept = _artifacts()
     if kept is not None:
@@ -181,6 +184,12 @@ def _old_runs(connection: Connection, seconds: float) -> int:
         _removed(connection, run_steps, run_steps.c.run.in_(found))
         _removed(connection, runs, runs.c.id.in_(found))
     return len(found)
+
+
+def _old_lists(connection: Connection, seconds: float) -> int:
+    old = loaded_tools.c.changed_at < shared_clock(connection) - seconds
+    some = select(loaded_tools.c.session).where(old).limit(_MOST_ROWS)
+    return _removed(connection, loaded_tools, loaded_tools.c.session.in_(some))
 
 
 def _surplus_messages(connection: Connection, most: int) -> int:

@@ -13,6 +13,7 @@ from . import toolbox_states as states
 from .artifacts.artifacts import Artifacts
 from .crash_recovery import CrashRecovery
 from .ledger import Ledger
+from .loaded_tools import LoadedTools
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .retention import Retention
@@ -39,6 +40,7 @@ class Store(StoreAccess):
         self.artifacts = Artifacts(self)
         self.sessions = Sessions(self)
         self.runs = Runs(self)
+        self.loaded_tools = LoadedTools(self)
         self.standing = Standing(self, registry)
 
     async def recover(

@@ -63,6 +63,9 @@ class Strategy:
 
     name = "none"
 
+    async def refresh_tools(self, session: str) -> None:
+        """Before the model is asked: offer what the session, or the run, is shown by now."""
+
     @property
     def offered(self) -> View | None:
         """The tools that are offered to the model in the request itself."""

@@ -10,6 +10,7 @@ from wieldy.wire.answer_content import in_order
 from wieldy.wire.prompt import format_result, tool_instructions
 from wieldy.wire.text.call_parser import TextCallParser, TextEvent
 
+from .session_view import session_view
 from .strategy import Strategy, TextReader
 
 
@@ -38,12 +39,18 @@ class Xml(Strategy):
 
     def __init__(self, view: View) -> None:
         self._view = view
+        # The tools that the model has been told of.
+        self._described: set[str] = set()
+
+    async def refresh_tools(self, session: str) -> None:
+        self._view = await session_view(self._view, session)
 
     @property
     def has_rounds(self) -> bool:
         return len(self._view) > 0
 
     def system_text(self) -> str:
+        self._described = set(self._view.names)
         return tool_instructions(self._view) if len(self._view) else ""
 
     def open_reader(self) -> TextReader:
@@ -57,4 +64,9 @@ class Xml(Strategy):
             format_result(each.call.tool, tell_model(each, self._view.get(each.call.tool)))
             for each in in_order(outcomes, calls)
         ]
+        new = [tool for tool in self._view if tool.name not in self._described]
+        if new:
+            # The system message stays as it is, for the provider's cache.
+            self._described.update(tool.name for tool in new)
+            told.append(tool_instructions(new))
         return Said("user", "\n".join(told))

@@ -71,6 +71,10 @@ def _runs(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.runs, tables.run_steps])
 
 
+def _loaded_tools(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.loaded_tools])
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the table of calls all indexes of today, whichever it had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -94,6 +98,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _index_calls,
     _callers,
     _runs,
+    _loaded_tools,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

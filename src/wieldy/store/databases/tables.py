@@ -322,6 +322,16 @@ run_steps = Table(
     Column("body", SqlText, nullable=False),
 )
 
+# The names of the tools that a session was shown, in order, as JSON. A list may also belong to a
+# run of an agent without a session.
+loaded_tools = Table(
+    "wieldy_loaded_tools",
+    metadata,
+    Column("session", Free, primary_key=True),
+    Column("names", SqlText, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+
 states = Table(
     "wieldy_states",
     metadata,

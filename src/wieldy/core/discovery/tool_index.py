@@ -1,28 +1,39 @@
 """Find tools by what they do."""
 
 import math
-import re
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop
 
-from .registry import Registry
-from .tool import Tool
+from wieldy.core.registry import Registry
+from wieldy.core.tool import Tool
 
-_WORD = re.compile(r"[a-z0-9]+|[^\W\x00-\x7f]", re.IGNORECASE)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NAME_WEIGHT = 3.0
+from .parameter_names import parameter_names
+from .search_words import similar_words, split_words
+
+# How much a word counts in each part of a tool, and how many words such a part usually has: in a
+# longer one each word counts less.
+_NAME = (3.0, 4)
+_TAGS = (1.0, 2)
+_FIRST_LINE = (2.0, 8)
+_DESCRIPTION = (1.0, 40)
+_PARAMETERS = (0.5, 6)
+_EVENED = 0.75
+_SATURATION = 2.0
+# What a word counts that means the same as one of the question.
+_SIMILAR = 0.4
 # A word that is in more tools than this, and in a fifth of all tools, distinguishes few of them.
 _COMMON = 500
-_SMALL = frozenset(
-    {"a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "is", "it", "of", "on"}
-    | {"or", "that", "the", "to", "with"}
-)
+# A question has a few words; the rest of a long text is not looked at.
+_MOST_WORDS = 64
 
 
 class Index:
-    """Maps words to tools. It follows the registry one tool at a time and is never rebuilt."""
+    """Maps words to tools. It follows the registry one tool at a time and is never rebuilt.
+
+    Tools are ranked as BM25 does it: a rare word counts more than a common one, the tenth use of
+    a word adds less than the second, and a word in a name counts more than one in a description.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -50,8 +61,8 @@ class Index:
         total = len(self._known) + 1
         common = max(_COMMON, total / 5)
         scores: dict[str, float] = {}
-        for found in sorted((self._weights.get(word, {}) for word in set(_words(query))), key=len):
-            rarity = math.log(1 + total / (1 + len(found)))
+        for found, share in sorted(self._wanted(query), key=lambda pair: len(pair[0])):
+            rarity = share * math.log(1 + total / (1 + len(found)))
             if scores and len(found) > common:
                 # A word that is nearly everywhere only ranks the tools that rarer words have found.
                 for name in scores:
@@ -60,6 +71,16 @@ class Index:
                 for name, weight in found.items():
                     scores[name] = scores.get(name, 0.0) + weight * rarity
         return scores
+
+    def _wanted(self, query: str) -> Iterator[tuple[dict[str, float], float]]:
+        """The tools of each word of a query and of words like it, and how much that counts."""
+        words = dict.fromkeys(split_words(query)[:_MOST_WORDS], 1.0)
+        for word in list(words):
+            for other in similar_words(word):
+                words.setdefault(other, _SIMILAR)
+        for word, share in words.items():
+            if word in self._weights:
+                yield self._weights[word], share
 
     def _changed(self, name: str | None) -> None:
         with self._lock:
@@ -83,13 +104,19 @@ class Index:
                 self._take(tool)
 
     def _take(self, tool: Tool) -> None:
-        counts = Counter(_words(tool.description))
-        weights = {word: 1 + math.log(count) for word, count in counts.items()}
-        for word in [*_words(tool.name), *(word for tag in tool.tags for word in _words(tag))]:
-            weights[word] = weights.get(word, 0.0) + _NAME_WEIGHT
-        for word, weight in weights.items():
-            self._weights.setdefault(word, {})[tool.name] = weight
-        self._known[tool.name] = (tool, list(weights))
+        first, _, rest = tool.description.partition("\n")
+        uses: dict[str, float] = {}
+        for (weight, usual), texts in (
+            (_NAME, (tool.name,)),
+            (_TAGS, tool.tags),
+            (_FIRST_LINE, (first,)),
+            (_DESCRIPTION, (rest,)),
+            (_PARAMETERS, parameter_names(tool)),
+        ):
+            _count_uses(uses, texts, weight, usual)
+        for word, used in uses.items():
+            self._weights.setdefault(word, {})[tool.name] = used / (used + _SATURATION)
+        self._known[tool.name] = (tool, list(uses))
 
     def _drop(self, name: str) -> None:
         _, words = self._known.pop(name, (None, []))
@@ -100,16 +127,8 @@ class Index:
                 del self._weights[word]
 
 
-def _words(text: str) -> list[str]:
-    """Lower-case words without small ones and common endings; each CJK character is a word."""
-    words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text)))
-    return [_stem(word) for word in words if word not in _SMALL]
-
-
-def _stem(word: str) -> str:
-    for endings in (("s",), ("ing", "ed"), ("e",)):
-        for ending in endings:
-            if word.endswith(ending) and len(word) - len(ending) >= 3:
-                word = word.removesuffix(ending)
-                break
-    return word
+def _count_uses(uses: dict[str, float], texts: Iterable[str], weight: float, usual: int) -> None:
+    words = [word for text in texts for word in split_words(text)]
+    each = weight / (1 - _EVENED + _EVENED * len(words) / usual)
+    for word in words:
+        uses[word] = uses.get(word, 0.0) + each

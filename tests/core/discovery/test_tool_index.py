@@ -1,9 +1,10 @@
 """Finding tools by what they do."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wieldy import Toolbox
+from wieldy import Tool, Toolbox
 
 
 def nothing() -> None: ...
@@ -93,3 +94,57 @@ def test_following_changes_gives_what_starting_anew_gives(
     for name, description in now.items():
         fresh.add(nothing, name=name, description=description)
     assert found(followed, query) == found(fresh, query)
+
+
+def test_words_in_names_of_parameters_are_found_without_building_a_schema() -> None:
+    box = Toolbox()
+
+    def ship(parcel_weight: float, carrier: "NoSuchType") -> None:  # type: ignore[name-defined]  # noqa: F821
+        """Send it off."""
+
+    def schema() -> dict[str, object]:
+        raise AssertionError("the schema was built")
+
+    box.add(ship)
+    box.add(Tool(lambda: None, name="later", description="Wait.", input_schema=schema))
+    outside = {"type": "object", "properties": {"latitude": {"type": "number"}}}
+    box.add(lambda **given: None, name="place", description="Where.", input_schema=outside)
+
+    assert found(box, "weight of a parcel") == ["ship"]
+    assert found(box, "which carrier?") == ["ship"]
+    assert found(box, "latitude") == ["place"]
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("erase a file", "delete_file"),
+        ("modify a file", "update_file"),
+        ("which directories are there", "list_folders"),
+        ("run the runner", "runners"),
+    ],
+)
+def test_words_that_mean_the_same_and_other_forms_are_found(question: str, name: str) -> None:
+    box = Toolbox()
+    for each in ("delete_file", "update_file", "list_folders", "runners"):
+        box.add(lambda: None, name=each, description=".")
+
+    assert found(box, question)[0] == name
+
+
+def test_a_word_of_a_short_description_counts_more_than_one_of_a_long_one() -> None:
+    box = Toolbox()
+    box.add(lambda: None, name="a", description="Words. " * 60 + "Invoice.")
+    box.add(lambda: None, name="b", description="Invoice.")
+
+    assert found(box, "invoice") == ["b", "a"]
+
+
+@pytest.mark.parametrize("query", ["", " \n", "?!…", "\ud800", "the of to", "\x00"])
+def test_a_search_for_nothing_finds_nothing(query: str) -> None:
+    assert found(filled(), query) == []
+
+
+def test_of_a_very_long_question_only_the_beginning_is_looked_at() -> None:
+    assert found(filled(), "calendar " + "email " * 2_000_000)[:1] != []
+    assert found(filled(), "x " * 100_000 + "calendar") == []
