@@ -21,6 +21,7 @@ from .extensions.chat_session import ChatSessionExtension
 from .extensions.configure_prompt import ConfigurePromptExtension
 from .extensions.key_waiter import KeyWaiterExtension
 from .extensions.tools import ToolExtension
+from .runs.run_keeper import RunKeeper
 
 __all__ = [
     "Agent",
@@ -33,6 +34,7 @@ __all__ = [
     "NotPending",
     "RunBusy",
     "RunInterrupted",
+    "RunKeeper",
     "RunNotFound",
     "RunTaken",
     "StateRefused",

@@ -51,6 +51,8 @@ class Response:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
+        # What the run is when it is cancelled.
+        self._left_as = "cancelled"
         self._lock = threading.Lock()
 
     @property
@@ -236,6 +238,11 @@ class Response:
             return
         self._loop.call_soon_threadsafe(self._task.cancel)
 
+    def hand_over(self) -> None:
+        """Stop here, and leave the run for another process to take up, as after a crash."""
+        self._left_as = "crashed"
+        self.cancel()
+
     # How it is run
 
     def _start(self) -> None:
@@ -256,7 +263,7 @@ class Response:
                 await self._finish()
                 await self._run.settle()
         except asyncio.CancelledError:
-            self._run.journal.leave_soon("cancelled")
+            self._run.journal.leave_soon(self._left_as)
             self._error = RunCancelled()
             raise
         except Exception as error:

@@ -15,7 +15,7 @@ from wieldy.core.errors import CorruptRow
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.run import Extras
 
-from .databases.tables import IS_WAITING, calls
+from .databases.tables import IS_WAITING, calls, runs
 from .ledger_entry import Entry, read_entry
 from .recorder import LedgerRecorder
 from .store_access import StoreAccess
@@ -104,6 +104,9 @@ def _obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
 
 
 _FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))
+# The calls of an agent's run go on with the run, which has their budget and their `deps`.
+_UNFINISHED = select(runs.c.id).where(runs.c.state != "done")
+_OF_NO_RUN = or_(calls.c.run.is_(None), calls.c.run.not_in(_UNFINISHED))
 
 
 def _left_open(connection: Connection) -> list[Row[Any]]:
@@ -121,8 +124,8 @@ def _suspended(connection: Connection) -> list[str]:
 
 
 def _find_waiting(connection: Connection, condition: ColumnElement[bool]) -> list[Row[Any]]:
-    query = select(calls).where(IS_WAITING, condition).order_by(calls.c.proposed_at)
-    return list(connection.execute(query).all())
+    query = select(calls).where(IS_WAITING, condition, _OF_NO_RUN)
+    return list(connection.execute(query.order_by(calls.c.proposed_at)).all())
 
 
 def _readable(rows: list[Row[Any]]) -> list[Entry]:

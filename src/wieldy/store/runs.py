@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ from sqlalchemy import Connection, Row, insert, select, update
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
 from .databases.prepared_statements import insert_new
-from .databases.tables import RUN_STATES, run_steps, runs
+from .databases.tables import RUN_STATES, calls, run_steps, runs
 from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
+# A run in one of these states goes on by itself when that is possible.
+_LEFT = ("interrupted", "crashed")
+_AT_ONCE = 500
 
 
 class StoredRun:
@@ -166,6 +169,40 @@ class Runs:
         found = await self._store.read(lambda connection: connection.scalars(query).all())
         return [json.loads(body) for body in found]
 
+    async def sweep(self) -> None:
+        """Find out which processes have died; the runs that they carried on have crashed."""
+        await self._store.sweep()
+
+    async def find_left(self, agent: str, limit: int = 10_000) -> list[StoredRun]:
+        """Runs of an agent that nobody carries on and that are part of no other, the oldest first.
+
+        They wait for people, or have crashed.
+        """
+        left = (runs.c.agent == agent, runs.c.state.in_(_LEFT), runs.c.parent.is_(None))
+        query = select(runs).where(*left).order_by(runs.c.created_at, runs.c.id).limit(limit)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        return [StoredRun(row) for row in rows]
+
+    async def last_step(self, run_id: str) -> Any:
+        """What the last step of a run has added; None if there is no such run."""
+        query = select(run_steps.c.body).where(run_steps.c.run == run_id)
+        last = query.order_by(run_steps.c.number.desc()).limit(1)
+        body = await self._store.read(lambda connection: connection.scalars(last).first())
+        return None if body is None else json.loads(body)
+
+    async def find_undecided(self, call_ids: Sequence[str]) -> dict[str, bool]:
+        """Those of these calls on which nobody has decided, and whether they asked for something.
+
+        A call that asked may wait for other calls.
+        """
+        found: dict[str, bool] = {}
+        for start in range(0, len(call_ids), _AT_ONCE):
+            named = calls.c.id.in_(call_ids[start : start + _AT_ONCE])
+            query = select(calls.c.id, calls.c.requests.is_not(None)).where(named)
+            waiting = query.where(calls.c.state == "pending")
+            found |= dict(await self._store.read(_pairs(waiting)))
+        return found
+
     async def list(
         self,
         state: str | None = None,
@@ -195,6 +232,10 @@ class Runs:
                 if run.state == "running" and await self._store.sweep():
                     continue
                 await listener.wait()
+
+
+def _pairs(query: Any) -> Callable[[Connection], list[tuple[str, bool]]]:
+    return lambda connection: [(row[0], bool(row[1])) for row in connection.execute(query)]
 
 
 def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:

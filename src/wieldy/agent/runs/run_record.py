@@ -109,6 +109,7 @@ def write_request(request: Request) -> dict[str, Any]:
         "strategy": request.strategy.name,
         "max_rounds": request.max_rounds,
         "session": request.session,
+        "deps": request.deps is not None,
     }
 
 
