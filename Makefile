@@ -45,7 +45,7 @@ test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@scripts/install-program bwrap bubblewrap
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report= --cov-fail-under=$(COVERAGE)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report= --cov-fail-under=$(COVERAGE)
 
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import FrameType
@@ -32,11 +33,34 @@ if _LOOPS:
         return {name: import_module(name).new_event_loop for name in _LOOPS.split(",")}
 
 
+# Following a test line by line makes it more than twice as slow, and more cases of a test run the
+# same lines. So only the first cases of each test are followed, and no property test.
+_FOLLOWED_CASES = 2
+# These files take longest. They start first, so that none of them runs alone at the end.
+_LONGEST = (
+    "tests/agent/runs/test_killed_runs.py",
+    "tests/docs/test_code_blocks.py",
+    "tests/examples/test_examples.py",
+    "tests/cli/commands/test_lock.py",
+    "tests/execution/test_process_kills.py",
+    "tests/store/test_crash.py",
+    "tests/cli/commands/test_log.py",
+    "tests/cli/test_hostile.py",
+    "tests/bench/test_rows.py",
+    "tests/docs/test_site.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Follow no property test line by line: it is a hundred examples of the same lines."""
+    """Choose which tests are followed by the coverage, and put the longest first."""
+    cases: Counter[str] = Counter()
     for item in items:
-        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        cases[name := item.nodeid.partition("[")[0]] += 1
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_property or cases[name] > _FOLLOWED_CASES:
             item.add_marker("no_cover")
+    places = {name: place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(_LONGEST)))
 
 
 @pytest.fixture(scope="session", autouse=True)
