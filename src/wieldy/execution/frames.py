@@ -1,7 +1,8 @@
-"""Messages between a process and its workers: how they are cut, written and read.
+"""Write and read the messages between a process and its workers.
 
-A frame is a kind, a length and a pickle. A small one is read and written on the spot. A
-large one is read and written on a thread, in pieces between which other threads run.
+A frame consists of a kind, a length and a pickle. The event loop reads and writes small frames
+itself. Large frames are read and written by a thread, in pieces, so that other threads can run
+in between.
 """
 
 import pickle
@@ -13,13 +14,13 @@ from enum import IntEnum
 from typing import Any
 
 _HEADER = struct.Struct("<BQ")
-# The largest that an event loop may handle itself: one piece of a pickle.
+# The largest frame that an event loop handles itself: one piece of a pickle.
 SMALL = 64 * 1024
 _CHUNK = 256 * 1024
 
 
 class Frame(IntEnum):
-    """What a message is about."""
+    """The kind of a message."""
 
     LOAD = 1
     CALL = 2
@@ -37,11 +38,11 @@ class Frame(IntEnum):
 
 
 class TooLarge(Exception):
-    """A message is for a thread."""
+    """A message is too large for the event loop; a thread has to handle it."""
 
 
 class _Pieces:
-    """A file for a pickler: it keeps the pieces, up to a bound."""
+    """A file for a pickler that keeps the written pieces, up to a limit."""
 
     def __init__(self, most: int | None) -> None:
         self.pieces: list[Any] = []
@@ -49,7 +50,7 @@ class _Pieces:
         self._most = most
 
     def write(self, piece: Any) -> None:
-        # A method in Python on purpose: other threads get their turn when it is called.
+        # This method is written in Python on purpose: calling it lets other threads run.
         self.pieces.append(piece)
         self.size += len(piece)
         if self._most is not None and self.size > self._most:
@@ -60,21 +61,21 @@ MakePickler = Callable[[Any], Any]
 
 
 def encode_small(kind: Frame, content: Any, pickler: MakePickler) -> bytes:
-    """A frame in one piece; `TooLarge` if it is more than an event loop should handle."""
+    """A frame as one piece; `TooLarge` if it is larger than an event loop should handle."""
     file = _Pieces(SMALL)
     pickler(file).dump(content)
     return b"".join((_HEADER.pack(kind, file.size), *file.pieces))
 
 
 def encode_large(kind: Frame, content: Any, pickler: MakePickler) -> list[Any]:
-    """A frame of any size, as pieces; large bytes in it are not copied."""
+    """A frame of any size as a list of pieces; large bytes in it are not copied."""
     file = _Pieces(None)
     pickler(file).dump(content)
     return [_HEADER.pack(kind, file.size), *file.pieces]
 
 
 def send_whole(connection: socket.socket, piece: Any) -> None:
-    """Send a piece to its end, on a thread that may block."""
+    """Send a whole piece, on a thread that may block."""
     view = memoryview(piece).cast("B")
     while view:
         try:
@@ -84,20 +85,20 @@ def send_whole(connection: socket.socket, piece: Any) -> None:
 
 
 def _await_ready(connection: socket.socket, event: int) -> None:
-    # An event loop such as uvloop makes whatever it watches non-blocking, for every thread.
+    # An event loop such as uvloop makes the sockets it watches non-blocking for every thread.
     poll = select.poll()
     poll.register(connection, event)
     poll.poll()
 
 
 class Inbox:
-    """Bytes as they come, cut into frames."""
+    """Splits received bytes into frames."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[Frame, bytes]]:
-        """The small frames that are complete now; a large one that begins raises `TooLarge`."""
+        """The small frames that are complete now; the beginning of a large one is `TooLarge`."""
         held = self._held
         held += data
         while len(held) >= _HEADER.size:
@@ -112,7 +113,7 @@ class Inbox:
             yield Frame(kind), payload
 
     def take_large(self, connection: socket.socket) -> "tuple[Frame, LargeFrame]":
-        """The large frame that has begun, to be read from here and from the connection."""
+        """The large frame that has begun, whose rest is read from the connection."""
         kind, size = _HEADER.unpack_from(self._held)
         begun = bytes(self._held[_HEADER.size : _HEADER.size + size])
         del self._held[: _HEADER.size + size]
@@ -128,7 +129,7 @@ class LargeFrame:
         self._left = size
 
     def load(self) -> Any:
-        """What was sent. The frame is read to its end, also where it can't be understood."""
+        """The value that was sent. The frame is read to its end even if it can't be unpickled."""
         try:
             return pickle.Unpickler(self).load()
         finally:
@@ -136,7 +137,7 @@ class LargeFrame:
                 self.read(min(self._left, _CHUNK))
 
     def read(self, size: int) -> bytes:
-        """So many bytes."""
+        """Read this many bytes."""
         piece = bytearray(size)
         self.readinto(piece)
         return bytes(piece)
@@ -165,5 +166,5 @@ class LargeFrame:
         return wanted
 
     def readline(self) -> bytes:
-        """Pickles of today's protocols have no lines."""
+        """Raise, because the pickles of current protocols contain no lines."""
         raise EOFError("the message is damaged")

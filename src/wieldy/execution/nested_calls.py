@@ -1,4 +1,4 @@
-"""Answer what a function in a worker asks of its toolbox: calls, streams and descriptions."""
+"""Answer a worker's requests to its toolbox: calls, streams and descriptions."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Send = Callable[[Frame, tuple[Any, ...], Callable[[Exception], Any]], None]
 
 
 async def answer_request(channel: Run, number: int, request: list[Any], send: Send) -> None:
-    """Do what was asked, in the call's own context, and send the answer."""
+    """Carry out a request in the context of the call that made it, and send the answer."""
     target, method, arguments, options = request
 
     def fail(error: BaseException) -> None:
@@ -66,4 +66,4 @@ def _box(target: Any) -> Any:
 
 
 def _nothing(error: Exception) -> None:
-    """A part that can't be sent is left out."""
+    """Do nothing: a part that can't be sent is left out."""

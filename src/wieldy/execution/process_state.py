@@ -1,4 +1,4 @@
-"""What a worker must have in common with the process that wants it, beside the call itself."""
+"""The state of this process that its workers share: folder, environment, path, log levels."""
 
 import logging
 import os
@@ -9,7 +9,8 @@ from typing import Any
 from .shipping import name_variable, pack
 
 _MARK = "wieldy_"
-# A level that nobody logs at: whether it was asked for shows whether levels have changed since.
+# A level at which nothing is logged. If it is in the cache of a logger, no level has changed
+# since it was put there.
 _PROBE = -7_016
 
 
@@ -21,7 +22,7 @@ class ProcessState:
         self._facts: dict[str, Any] = {}
 
     def current(self) -> int:
-        """The edition of what holds now."""
+        """The edition of the current state, which counts up with every change."""
         known = self._facts
         try:
             folder = os.getcwd()
@@ -45,18 +46,18 @@ class ProcessState:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the current edition says."""
+        """The state of the current edition."""
         return self._facts
 
 
 def raw_environment() -> dict[bytes, bytes]:
-    """The environment as the system has it, which is compared far quicker than `os.environ`."""
+    """The environment as raw bytes, which are compared much faster than `os.environ`."""
     raw: dict[bytes, bytes] = vars(os.environ)["_data"]
     return raw
 
 
 def carried_variables() -> list[tuple[tuple[str, str, str], bytes]]:
-    """The context variables that are set here and can be sent, under their names elsewhere."""
+    """The context variables that are set and can be sent, by the names that workers know."""
     carried = []
     for variable, value in copy_context().items():
         if variable.name.startswith(_MARK):
@@ -64,13 +65,13 @@ def carried_variables() -> list[tuple[tuple[str, str, str], bytes]]:
         try:
             carried.append((name_variable(variable), pack(value)))
         except Exception:
-            # Connections, requests and spans belong to this process.
+            # Values such as connections, requests and spans can't leave this process.
             continue
     return carried
 
 
 def _levels_changed() -> bool:
-    # Every change of a level empties these caches, and asking fills them.
+    # Every change of a level empties the loggers' caches, and `isEnabledFor` fills them.
     return _PROBE not in getattr(logging.root, "_cache", ())
 
 

@@ -1,7 +1,6 @@
-"""Find, measure and end a process with all that it has started, through /proc.
+"""Find, measure and kill a process with all processes that it has started, through /proc.
 
-Nothing but the standard library is imported: a supervisor that starts programs of its own
-can use this as it is.
+This module imports only the standard library, so that any supervisor of programs can use it.
 """
 
 import os
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-# A tree that still grows after so many looks is one that can't be stopped.
+# A tree that still grows after this many looks can't be stopped.
 _MOST_LOOKS = 1000
 
 
@@ -28,7 +27,7 @@ def read_process(pid: int) -> ProcessFacts | None:
     """The facts of a process; None if there is none, or no /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            # The name is in parentheses, and may hold any of these itself.
+            # The name is in parentheses, and may itself contain spaces and parentheses.
             words = stat.read().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -37,7 +36,7 @@ def read_process(pid: int) -> ProcessFacts | None:
 
 
 def find_descendants(roots: Iterable[int]) -> dict[int, ProcessFacts]:
-    """Every living process below these, at whatever depth, with its facts."""
+    """Every living descendant of these processes, at any depth, with its facts."""
     children: dict[int, list[tuple[int, ProcessFacts]]] = {}
     for entry in _processes():
         facts = read_process(entry)
@@ -54,7 +53,7 @@ def find_descendants(roots: Iterable[int]) -> dict[int, ProcessFacts]:
 
 
 def measure_tree(root: int) -> ProcessFacts | None:
-    """What a process and all below it take together; pages that they share count in each."""
+    """The usage of a process and its descendants together; shared pages count in each of them."""
     own = read_process(root)
     if own is None:
         return None
@@ -64,10 +63,10 @@ def measure_tree(root: int) -> ProcessFacts | None:
 
 
 def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
-    """End all that is below a process, but not the spared; whether there was anything.
+    """Kill all descendants of a process except the spared; returns whether there were any.
 
-    Each is stopped before any is killed: a process that is stopped starts no other, so
-    the looking ends even where they multiply.
+    Every process is stopped before any is killed. A stopped process can't start another, so
+    the search ends even if the processes multiply.
     """
     kept = frozenset(spared)
     stopped: set[int] = set()
@@ -85,7 +84,7 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
 
 
 def kill_marked(mark: bytes) -> None:
-    """End every process whose environment has this mark: the rest of a tree without a root."""
+    """Kill every process with this mark in its environment, to clean up a tree without a root."""
     for _ in range(_MOST_LOOKS):
         marked = [pid for pid in _processes() if mark in _environment(pid)]
         if not marked:
@@ -103,7 +102,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def send_signal(pid: int, number: int) -> None:
-    """Send a signal to a process that may have gone, or may not be ours."""
+    """Send a signal to a process, which may have ended or belong to somebody else."""
     try:  # noqa: SIM105 - contextlib is not worth its start in a program as small as this
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):

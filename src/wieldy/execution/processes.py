@@ -1,4 +1,4 @@
-"""Run functions in worker processes, which are killed when their call ends without them."""
+"""Run functions in worker processes, which are killed if their call is cancelled or times out."""
 
 import asyncio
 import contextlib
@@ -25,14 +25,14 @@ from .supervisor_link import SupervisorLink, WorkerEnd
 from .worker_errors import MemoryExceeded, WorkerDied
 from .worker_link import WorkerLink, WorkerLost
 
-# How long a call waits for the word that its worker is gone. It takes milliseconds.
+# How long a call waits for the report that its worker is gone, which takes milliseconds.
 _KILL_SECONDS = 2.0
 
 
 class Processes:
-    """Worker processes, as many as are asked for at once, up to `most`.
+    """Worker processes, as many as are needed at the same time, up to `most`.
 
-    A call nested in one that holds a worker never waits for another.
+    A call nested in one that holds a worker never waits for a free place.
     """
 
     kind = "worker processes"
@@ -44,7 +44,7 @@ class Processes:
         _pools.add(self)
 
     def forget(self) -> None:
-        """Start anew without the workers; in a forked child they are the parent's."""
+        """Start again without the workers, which in a forked child belong to the parent."""
         self._lock = threading.Lock()
         self._names = itertools.count(1)
         self._supervisor: SupervisorLink | None = None
@@ -54,7 +54,7 @@ class Processes:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def hold_worker(self, work: Work) -> Middleware:
-        """A middleware that holds a worker which has the function, before the call's time runs."""
+        """A middleware that gets a worker with the function before the call's timeout starts."""
 
         async def with_worker(run: Run, proceed: Handler) -> Outcome:
             lease = Lease(self)
@@ -72,7 +72,7 @@ class Processes:
         return with_worker
 
     async def execute(self, work: Work, values: dict[str, Any], channel: Run) -> Any:
-        """Perform the work in the worker that the call holds."""
+        """Run the function in the worker that the call holds."""
         lease: Lease = channel.lease
         why_not = None if work.objection is None else work.objection(channel)
         if isinstance(why_not, Coroutine):
@@ -85,11 +85,11 @@ class Processes:
 
     @property
     def held(self) -> bool:
-        """Whether there are processes."""
+        """Whether any processes have been started."""
         return self._supervisor is not None
 
     async def close(self) -> None:
-        """End every worker, and what watches them."""
+        """End every worker and the supervisor."""
         with self._lock:
             supervisor, self._supervisor = self._supervisor, None
             links, self._links = self._links, {}
@@ -119,7 +119,7 @@ class Processes:
             raise
 
     def give_place(self) -> None:
-        """Let the next call have a worker."""
+        """Free a place, so that the next waiting call can have a worker."""
         with self._lock:
             self._busy -= 1
             while self._waiting and self._busy < self._most:
@@ -127,16 +127,16 @@ class Processes:
                 try:
                     turn.get_loop().call_soon_threadsafe(_give_turn, turn)
                 except RuntimeError:
-                    continue  # Its loop was closed under it.
+                    continue  # The loop of the waiting call has been closed.
                 self._busy += 1
 
     def go_on(self) -> None:
-        """Hold a place again that was lent; for a while there may be more than `most`."""
+        """Take back a lent place, even if that makes more than `most` for a while."""
         with self._lock:
             self._busy += 1
 
     def find_link(self, key: int) -> WorkerLink:
-        """An idle worker, best one that has the function, or a new one."""
+        """An idle worker, preferably one that has loaded the function, or else a new one."""
         with self._lock:
             idle = [link for link in self._idle if link.usable]
             chosen = next((link for link in reversed(idle) if key in link.works), None)
@@ -151,13 +151,13 @@ class Processes:
                 self._idle.append(link)
 
     def tell(self, link: WorkerLink, do: str, memory: int | None = None) -> None:
-        """Say something about a worker to whoever watches it."""
+        """Send a command about a worker to the supervisor."""
         supervisor = self._supervisor
         if supervisor is not None:
             supervisor.tell(link.name, do, memory)
 
     def state_for(self, link: WorkerLink) -> dict[str, Any] | None:
-        """What the worker does not know yet about this process."""
+        """The state of this process, or None if the worker already has it."""
         edition = self._state.current()
         if link.edition == edition:
             return None
@@ -178,7 +178,7 @@ class Processes:
         return link
 
     def _ended(self, name: int, ending: WorkerEnd) -> None:
-        """A worker is gone. Called on the supervisor's thread."""
+        """Handle the end of a worker. Called on the supervisor's thread."""
         with self._lock:
             link = self._links.pop(name, None)
             idle = link in self._idle
@@ -189,7 +189,7 @@ class Processes:
                 link.close()
 
     def _lost(self, supervisor: SupervisorLink) -> None:
-        """The supervisor is gone, and every worker with it."""
+        """Handle the end of the supervisor, which has ended every worker too."""
         with self._lock:
             if self._supervisor is not supervisor:
                 return
@@ -201,7 +201,7 @@ class Processes:
 
 
 class Lease:
-    """A worker that one call holds; a place that can be lent while the call waits in a queue."""
+    """A worker that one call holds. Its place can be lent while the call waits in a queue."""
 
     def __init__(self, pool: Processes) -> None:
         self._pool = pool
@@ -213,34 +213,35 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether the call still works there."""
+        """Whether the call still holds a worker."""
         return self._link is not None
 
     def lend(self) -> None:
-        """Let another work while this call waits."""
+        """Give the place to another call while this one waits."""
         self._lent += 1
         if self._lent == 1 and self._counts:
             self._pool.give_place()
 
     def take_back(self) -> None:
-        """Go on."""
+        """Take the place back after waiting."""
         self._lent -= 1
         if self._lent == 0 and self._counts:
             self._pool.go_on()
 
     async def begin(self, work: Work, run: Run) -> None:
-        """Wait for a worker that has the function."""
+        """Wait for a worker, and load the function there."""
         nested = any(isinstance(place, Lease) and place.held for place in self._outer)
         if not nested:
             await self._pool.take_place()
             self._counts = True
         if work.shipped is None:
             made = await asyncio.to_thread(Shipment, work)
-            # Two first calls at once are of one function.
+            # Two first calls at the same time must share one shipment.
             work.shipped = work.shipped or made
         shipment: Shipment = work.shipped
         for _ in range(3):
-            # An idle worker may have ended in this very moment; a function is only loaded here.
+            # An idle worker may have ended a moment ago. Trying another one is safe, because the
+            # function has only been loaded and not called.
             link = self._link = self._pool.find_link(shipment.key)
             try:
                 await self._load(link, shipment, run)
@@ -252,7 +253,7 @@ class Lease:
         raise await self._death(link, run)
 
     def end(self) -> None:
-        """Give the worker back, or have it killed if its call left it."""
+        """Give the worker back, or have it killed if the call left it while it was busy."""
         link, self._link = self._link, None
         if self._counts:
             self._counts = False
@@ -267,7 +268,7 @@ class Lease:
             link.close()
 
     async def perform(self, work: Work, values: dict[str, Any], run: Run) -> Any:
-        """Run the function there; whatever keeps it from answering ends the worker."""
+        """Run the function in the worker. A worker that does not answer is killed."""
         link = self._link
         assert link is not None
         run.note("isolation", "process")
@@ -320,14 +321,14 @@ class Lease:
         link.works.add(shipment.key)
 
     async def _kill(self, link: WorkerLink, run: Run) -> None:
-        """End the worker and all that it has started, and wait until that is done."""
+        """Kill the worker and all processes that it has started, and wait until they are gone."""
         self._pool.tell(link, "kill")
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
             ending = await _gone(link)
             _note_usage(run, ending)
 
     async def _death(self, link: WorkerLink, run: Run) -> WorkerDied:
-        """What happened to a worker that did not answer."""
+        """The error for a worker that ended before it answered."""
         try:
             ending = await _gone(link)
         except TimeoutError:
@@ -352,7 +353,7 @@ def _note_usage(run: Run, ending: WorkerEnd) -> None:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    """What a function that asks for its context is told about the call."""
+    """The facts about a call for a function that asks for its context."""
     deps: tuple[bytes | None, str | None] = (None, None)
     if run.deps is not None:
         try:
@@ -368,7 +369,7 @@ def _give_turn(turn: "asyncio.Future[None]") -> None:
 
 
 def _weakly(pool: Processes) -> Any:
-    """What a supervisor's thread tells a pool, as long as there is one."""
+    """Callbacks for a supervisor's thread, which don't keep the pool alive."""
     found = weakref.ref(pool)
 
     def ended(name: int, ending: WorkerEnd) -> None:

@@ -1,4 +1,4 @@
-"""A toolbox as a function in a worker has it: each call goes back to the engine."""
+"""The stand-in for a toolbox in a worker, which sends every call back to the engine."""
 
 import asyncio
 import itertools
@@ -16,19 +16,20 @@ Narrowing = tuple[dict[str, Any], ...]
 
 
 class Shareable:
-    """A toolbox or a view of one: a worker has a stand-in for it, which sends its calls back."""
+    """A toolbox or a view, for which a worker gets a stand-in that sends its calls back."""
 
 
-# What was shared with workers. Whoever sent it there has it, and so it is not kept here.
+# The boxes that were shared with workers. These references are weak: the program that shared a
+# box also keeps it.
 _shared: "weakref.WeakValueDictionary[int, Shareable]" = weakref.WeakValueDictionary()
 _tokens: "weakref.WeakKeyDictionary[Shareable, int]" = weakref.WeakKeyDictionary()
 _counter = itertools.count(1)
-# Where the engine is, in a worker; empty elsewhere.
+# In a worker, the connection to the engine. In other processes the list is empty.
 _links: "list[WorkerConnection]" = []
 
 
 def share_box(box: Shareable) -> tuple[Any, tuple[Any, ...]]:
-    """How a pickler sends a box: as a stand-in that knows its number."""
+    """The pickled form of a box: a stand-in with the number of the box."""
     token = _tokens.get(box)
     if token is None:
         token = _tokens[box] = next(_counter)
@@ -37,7 +38,7 @@ def share_box(box: Shareable) -> tuple[Any, tuple[Any, ...]]:
 
 
 def find_box(token: int) -> Any:
-    """The box that a stand-in stands for."""
+    """The box with this number."""
     box = _shared.get(token)
     if box is None:
         raise LookupError("the toolbox that this call is meant for is gone")
@@ -45,7 +46,7 @@ def find_box(token: int) -> Any:
 
 
 def link_to(connection: "WorkerConnection") -> None:
-    """Say where the engine is. A worker does this once."""
+    """Set the connection to the engine. A worker does this once."""
     _links.append(connection)
 
 
@@ -59,7 +60,7 @@ class RemoteBox:
         return RemoteBox, self._target
 
     async def call(self, call: str | Call, arguments: Arguments = None, **options: Any) -> Outcome:
-        """Run one call where the engine is, nested in the one that runs here."""
+        """Run one call in the engine's process, nested in the call that runs here."""
         outcome: Outcome = await ask(self._target, "call", call, arguments, **options)
         return outcome
 
@@ -77,7 +78,7 @@ class RemoteBox:
     async def stream(
         self, call: str | Call, arguments: Arguments = None, **options: Any
     ) -> AsyncIterator[Any]:
-        """Run one call and give what it shows as it comes, the outcome last."""
+        """Run one call and yield its events while they arrive; the outcome is the last item."""
         parts: asyncio.Queue[Any] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -93,12 +94,12 @@ class RemoteBox:
         yield await ending
 
     def view(self, names: Any = None, tags: Any = None, groups: Any = None) -> "RemoteBox":
-        """Fewer tools."""
+        """A stand-in for a view with fewer tools."""
         token, narrowing = self._target
         return RemoteBox(token, (*narrowing, {"names": names, "tags": tags, "groups": groups}))
 
     def schemas(self, provider: str = "openai", strict: bool = False) -> list[dict[str, Any]]:
-        """The visible tools as a provider wants them described."""
+        """The descriptions of the visible tools in a provider's format."""
         schemas: list[dict[str, Any]] = ask_blocking(self._target, "schemas", provider, strict)
         return schemas
 
@@ -130,14 +131,14 @@ _END = object()
 
 
 async def ask(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
-    """Ask the engine for something, and wait for it on this loop."""
+    """Send a request to the engine, and wait for the answer on this loop."""
     connection = _link()
     answer = connection.request(target, method, arguments, options)
     return await connection.await_for(answer)
 
 
 def ask_blocking(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
-    """Ask the engine for something, and block until it is there."""
+    """Send a request to the engine, and block until the answer is there."""
     connection = _link()
     return connection.wait_for(connection.request(target, method, arguments, options))
 

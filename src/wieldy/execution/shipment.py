@@ -1,4 +1,4 @@
-"""A tool's function, packed for workers, and the words for what can't be packed."""
+"""Pack a tool's function for workers, and explain what can't be packed."""
 
 import inspect
 import itertools
@@ -17,7 +17,7 @@ _keys = itertools.count(1)
 
 
 class Shipment:
-    """A function as bytes, as it is when its tool is first called."""
+    """A function as bytes, in its state when the tool is first called."""
 
     def __init__(self, work: Work) -> None:
         self.key = next(_keys)
@@ -25,15 +25,15 @@ class Shipment:
 
 
 def _module_boxes() -> dict[str, dict[str, Shareable]]:
-    """The boxes that modules have as globals, by module and name.
+    """The boxes that are global variables of modules, by module and name.
 
-    A worker that imports such a module makes a box of its own there, without the rules and
-    the ledger of this one; the stand-in takes its place.
+    A worker that imports such a module creates a new box there, without the rules and the
+    ledger of this one. The stand-in replaces that box.
     """
     found: dict[str, dict[str, Shareable]] = {}
     for place, module in list(sys.modules.items()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
-            # Not `isinstance`: it asks the value itself, and a proxy may answer anything.
+            # `isinstance` would ask the value for its class, and a proxy may answer anything.
             if issubclass(type(value), Shareable) and place != "__main__":
                 found.setdefault(place, {})[name] = value
     return found
@@ -63,7 +63,7 @@ def check_shippable(tool: Tool) -> None:
 
 
 def explain_values(values: dict[str, Any], error: Exception) -> Exception:
-    """The error of values that can't be sent, with the name of the one that can't."""
+    """The error with the name of the argument that can't be sent."""
     for name, value in values.items():
         reason = _obstacle(value)
         if reason is not None:
@@ -72,7 +72,7 @@ def explain_values(values: dict[str, Any], error: Exception) -> Exception:
 
 
 def _attributes(owner: object) -> list[str]:
-    """The attributes that an instance has of its own."""
+    """The names of the attributes of an instance itself."""
     slots = [
         name
         for kind in type(owner).__mro__
@@ -87,7 +87,7 @@ def _names(slots: Any) -> list[str]:
 
 
 def _culprit(tool: Tool, function: Any) -> str:
-    """The name of what can't be sent, as the function knows it."""
+    """The name of the preset or variable that can't be sent."""
     for name, value in tool.presets.items():
         if _obstacle(value) is not None:
             return f"the preset {name!r}: "

@@ -1,4 +1,4 @@
-"""Pickle what crosses to a worker or back: functions, values, errors, variables and boxes."""
+"""Pickle what is sent to a worker or back: functions, values, errors, variables and boxes."""
 
 import builtins
 import pickle
@@ -23,7 +23,7 @@ except ImportError as error:
     ) from error
 
 
-# The ids of classes that were first sent from here.
+# The ids of the classes that this process was the first to send.
 _own_classes: set[str] = set()
 
 
@@ -31,7 +31,7 @@ class Shipper(cloudpickle.Pickler):  # type: ignore[misc] # it comes without typ
     """A pickler for functions and classes that can't be imported elsewhere, and for variables."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """How an object is sent, where it is not sent as usual."""
+        """The special form in which an object is sent, if there is one."""
         if isinstance(obj, BaseException):
             return _reduce_error(obj)
         if isinstance(obj, Shareable):
@@ -43,7 +43,7 @@ class Shipper(cloudpickle.Pickler):  # type: ignore[misc] # it comes without typ
         return super().reducer_override(obj)
 
     def _reduce_class(self, kind: type) -> Any:
-        """A class that has come from elsewhere goes back there as what it is there."""
+        """Send a class by its id if it came from the other process, which has the original."""
         known = tracked._DYNAMIC_CLASS_TRACKER_BY_CLASS.get(kind)
         if known is not None and known not in _own_classes:
             return find_class, (known,)
@@ -60,7 +60,7 @@ def make_pickler(file: Any) -> Shipper:
 
 
 def pack(content: Any) -> bytes:
-    """Content as bytes, for a message in a message."""
+    """Content as bytes, for a value that is part of a message."""
     pieces: list[Any] = []
     make_pickler(_Appending(pieces)).dump(content)
     return b"".join(pieces)
@@ -78,7 +78,7 @@ def find_class(tracker: str) -> type:
 
 
 def _reduce_error(error: BaseException) -> Any:
-    """An exception without its constructor, whose parameters nobody knows, where it has its own."""
+    """The pickled form of an exception, which avoids a constructor with unknown parameters."""
     chain = (error.__cause__, error.__context__, error.__suppress_context__)
     reduced = error.__reduce_ex__(5)
     own = type(error).__init__ not in _PLAIN_INITS
@@ -117,30 +117,30 @@ def _restored(made: BaseException, state: dict[str, Any], chain: _Chain) -> Base
 
 
 class UnknownError(Exception):
-    """Something was raised in a worker that can't be sent; these are its words."""
+    """Stands for an exception in a worker that can't be sent, with its message."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def pack_error(error: BaseException) -> tuple[bytes | None, str]:
-    """An exception as bytes, where it can be sent, and what it says in any case."""
+    """An exception as bytes, or None if it can't be sent, and its message."""
     said = describe_exception(error)
     where = "".join(traceback.format_exception(error)).rstrip()
     try:
         error.add_note(f"In the worker:\n{where}")
         packed = pack(error)
-        # What can't be made again here can't be made there either.
+        # An exception that can't be restored in this process can't be restored in the other.
         if describe_exception(pickle.loads(packed)) == said:
             return packed, said
     except Exception:
-        # Other people's exceptions, which may raise anything when they are looked at.
+        # Exceptions are other people's code, and may raise anything when they are read.
         pass
     return None, said
 
 
 def unpack_error(packed: bytes | None, said: str) -> BaseException:
-    """What a worker's function raised, or its words."""
+    """The exception that a worker's function raised, or one with its message."""
     if packed is not None:
         try:
             found = pickle.loads(packed)
@@ -152,15 +152,15 @@ def unpack_error(packed: bytes | None, said: str) -> BaseException:
     return UnknownError(said)
 
 
-# A context variable can't be pickled. One that a module has is found there by name; one of a
-# script or a function is known by a number of the process that made it.
+# A context variable can't be pickled. A variable of a module is found there by its name. A
+# variable of a script or a function has a number, which the process that made it chose.
 _numbers: dict[str, ContextVar[Any]] = {}
 _names: "dict[ContextVar[Any], tuple[str, str, str]]" = {}
 _lock = threading.Lock()
 
 
 def name_variable(variable: ContextVar[Any]) -> tuple[str, str, str]:
-    """What a variable is called elsewhere."""
+    """The name by which other processes find a variable."""
     with _lock:
         if variable not in _names:
             number = uuid.uuid4().hex
@@ -185,7 +185,7 @@ def find_variable(module: str, name: str, number: str) -> ContextVar[Any]:
 
 
 def _module_of(variable: ContextVar[Any]) -> str:
-    """The module that has a variable, and its name there; empty for one that nothing imports."""
+    """The module of a variable and its name there; empty if no imported module has it."""
     for place, module in list(sys.modules.items()):
         if place == "__main__":
             continue

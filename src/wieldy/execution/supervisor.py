@@ -1,10 +1,11 @@
-"""The process that starts workers, watches them, and ends them with all that they started.
+"""The process that starts workers, watches them, and kills them with all that they started.
 
 It is a fresh interpreter that never has a second thread, so that a worker can be forked from
-it at any time. It holds one end of a socket whose other end only the process that wants the
-workers holds: when that is gone, for whatever reason, it ends them all and itself.
+it at any time. It holds one end of a socket, and only the process that uses the workers holds
+the other end. When that process is gone, for whatever reason, the supervisor kills all workers
+and exits.
 
-Commands and reports are JSON, one to a line. A `start` comes with the worker's connection.
+Commands and reports are JSON, one per line. A `start` comes with the worker's connection.
 """
 
 import contextlib
@@ -29,17 +30,17 @@ from .process_tree import (
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# How often a tree with a memory limit is measured, and how often one looks for the parent.
+# How often a tree with a memory limit is measured, and how often the parent is checked.
 _MEMORY_SECONDS = 0.03
 _PARENT_SECONDS = 1.0
-# How long a killed worker may take to be gone before others are served again.
+# How long the supervisor waits for a killed worker to be gone before it serves others again.
 _DYING_SECONDS = 1.0
 _HAS_PROC = os.path.isdir("/proc/self")
 
 
 def main(control: int, parent: int) -> None:
     """Serve until the process that started this one is gone."""
-    # Loaded before the first fork, so that a worker starts with everything in memory.
+    # This import comes before the first fork, so that a worker starts with everything in memory.
     from .worker import serve_calls  # noqa: PLC0415
 
     set_subreaper()
@@ -49,12 +50,12 @@ def main(control: int, parent: int) -> None:
 
 
 def set_subreaper() -> None:
-    """Make this process the parent of whatever below it loses its own; on Linux only."""
+    """Make this process the parent of descendants that lose their own parent; on Linux only."""
     _control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent() -> None:
-    """Have this process killed when its parent is; on Linux only."""
+    """Have this process killed when its parent dies; on Linux only."""
     _control_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -64,7 +65,7 @@ def _control_process(option: int, value: int) -> None:
 
 
 class _Worker:
-    """What the supervisor knows about one worker."""
+    """The supervisor's record of one worker."""
 
     def __init__(self, name: int, pid: int) -> None:
         self.name = name
@@ -76,7 +77,7 @@ class _Worker:
 
 
 class Supervisor:
-    """The workers, by process id, and the one who wants them."""
+    """Starts, watches and kills workers for the process at the other end of a socket."""
 
     def __init__(self, control: socket.socket, parent: int, serve: Any) -> None:
         self._control = control
@@ -92,11 +93,11 @@ class Supervisor:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Whoever wants this to end closes the connection.
+            # The supervisor ends when its connection is closed, and not by a signal.
             signal.signal(number, signal.SIG_IGN)
 
     def serve(self) -> None:
-        """Do what is asked, until nobody is there to ask."""
+        """Carry out commands until the other process is gone."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -113,7 +114,7 @@ class Supervisor:
         self._end_all()
 
     def _obey(self) -> bool:
-        """Read commands and follow them; False when the connection has ended."""
+        """Read and carry out commands; returns False when the connection has ended."""
         try:
             data, connections, _, _ = socket.recv_fds(self._control, 65536, 16)
         except ConnectionError:
@@ -133,7 +134,7 @@ class Supervisor:
             return
         worker = next((each for each in self._workers.values() if each.name == name), None)
         if worker is None:
-            return  # It has ended, and that was reported.
+            return  # The worker has ended, which was reported.
         if command["do"] == "watch":
             worker.memory, worker.peak = command["memory"], 0
         elif command["do"] == "lost":
@@ -162,7 +163,7 @@ class Supervisor:
         try:
             end_with_parent()
             if os.getppid() != supervisor:
-                os._exit(1)  # It was killed in this very moment.
+                os._exit(1)  # The supervisor was killed a moment ago.
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
@@ -171,7 +172,8 @@ class Supervisor:
             os.close(self._woken)
             os.close(self._wake)
             os.setsid()
-            # What a tool starts and forgets then stays below its worker, where it is found.
+            # Processes that a tool starts and leaves stay descendants of the worker this way,
+            # so that they can be found.
             set_subreaper()
             self._serve(connection)
             status = 0
@@ -179,7 +181,7 @@ class Supervisor:
             os._exit(status)
 
     def _kill(self, worker: _Worker, reason: str) -> None:
-        """End a worker and all below it, and report what it had used."""
+        """Kill a worker and all its descendants, and report what they used."""
         worker.reason = worker.reason or reason
         send_signal(worker.pid, signal.SIGSTOP)
         facts = measure_tree(worker.pid)
@@ -190,7 +192,8 @@ class Supervisor:
         _kill_group(worker.pid)
         send_signal(worker.pid, signal.SIGKILL)
         worker.memory = None
-        # One that is deep in the system dies when it comes out, and is buried then.
+        # A worker inside a system call that can't be interrupted dies when the call returns, and
+        # is reported then.
         self._await_end(worker)
 
     def _await_end(self, worker: _Worker) -> None:
@@ -200,7 +203,7 @@ class Supervisor:
             time.sleep(0.0005)
 
     def _reap(self) -> None:
-        """Take note of the workers that have ended by themselves."""
+        """Report the workers that have ended by themselves."""
         while True:
             try:
                 if not os.read(self._woken, 512):
@@ -212,7 +215,7 @@ class Supervisor:
         self._sweep()
 
     def _bury_dead(self, worker: _Worker) -> bool:
-        """Report a worker that has ended, when nothing is left of it; whether it has."""
+        """Report a worker if it has ended and nothing is left of it; returns whether it has."""
         ended, status = os.waitpid(worker.pid, os.WNOHANG)
         if not ended:
             return False
@@ -230,14 +233,14 @@ class Supervisor:
         return True
 
     def _sweep(self) -> None:
-        """End what has lost its worker: nothing else has this process as its parent."""
+        """Kill the processes that have lost their worker: all children that are not workers."""
         own = os.getpid()
         while kill_descendants(own, spared=self._workers):
             pass
         self._take_dead()
 
     def _take_dead(self) -> None:
-        """Let go of the dead that are not workers."""
+        """Reap the dead children that are not workers."""
         for entry in os.listdir("/proc") if _HAS_PROC else ():
             pid = int(entry) if entry.isdigit() else 0
             facts = read_process(pid) if pid and pid not in self._workers else None
@@ -246,7 +249,7 @@ class Supervisor:
                     os.waitpid(pid, 0)
 
     def _measure(self) -> None:
-        """End the workers whose trees hold more memory than they may."""
+        """Kill the workers whose process trees use more memory than their limit."""
         for worker in list(self._workers.values()):
             if worker.memory is None:
                 continue
@@ -269,7 +272,7 @@ class Supervisor:
             time.sleep(0.01)
 
     def _any_left(self) -> bool:
-        """Whether a child is alive; the dead are let go of."""
+        """Whether a child is still alive. Dead children are reaped."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 ended, _ = os.waitpid(-1, os.WNOHANG)
@@ -278,13 +281,13 @@ class Supervisor:
         return bool(find_descendants([os.getpid()]))
 
     def _report(self, **facts: Any) -> None:
-        # Nobody is there to hear it if this fails, which the next look will show.
+        # If this fails, the other process is gone, which the next check will find.
         with contextlib.suppress(OSError):
             self._control.sendall(json.dumps(facts).encode() + b"\n")
 
 
 def _peak_of(pid: int) -> int:
-    """The most memory that a process has held."""
+    """The largest amount of memory that a process has used."""
     try:
         with open(f"/proc/{pid}/status", "rb") as status:
             lines = [line for line in status if line.startswith(b"VmHWM:")]
@@ -294,7 +297,7 @@ def _peak_of(pid: int) -> int:
 
 
 def _kill_group(pid: int) -> None:
-    """End the processes of a worker's own group, which is all that can be found without /proc."""
+    """Kill the process group of a worker, which is all that can be found without /proc."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The supervisor of one toolbox's workers, as the process that wants them has it."""
+"""The connection of a toolbox to the supervisor of its workers."""
 
 import atexit
 import contextlib
@@ -18,14 +18,14 @@ _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; "
     "from wieldy.execution.supervisor import main; main({control}, {parent})"
 )
-# The variable in the environment of everything that a supervisor starts.
+# The environment variable that every process started by a supervisor has.
 MARK = "WIELDY_SUPERVISOR"
-# How long a supervisor may take to end everything.
+# How long a supervisor may take to end all its processes.
 _CLOSING_SECONDS = 5.0
 
 
 class WorkerEnd(NamedTuple):
-    """How a worker ended: its exit code, negative for a signal, and why, if we ended it."""
+    """How a worker ended: its exit code, negative for a signal, and the reason if it was killed."""
 
     status: int | None
     reason: str | None
@@ -38,13 +38,14 @@ OnLost = Callable[["SupervisorLink"], None]
 
 
 class SupervisorLink:
-    """A supervisor process and the connection to it. A thread hears its reports."""
+    """A supervisor process and the connection to it. A thread receives its reports."""
 
     def __init__(self, on_end: OnEnd, on_lost: OnLost) -> None:
         self._on_end, self._on_lost = on_end, on_lost
         self._sending = threading.Lock()
         self._closing = False
-        # What the supervisor starts inherits this, and is found by it if the supervisor is killed.
+        # All processes of the supervisor inherit this mark. It identifies them if the supervisor
+        # is killed.
         self._mark = f"{MARK}={os.getpid()}-{os.urandom(8).hex()}"
         self._control, theirs = socket.socketpair()
         program = _PROGRAM.format(path=sys.path, control=theirs.fileno(), parent=os.getpid())
@@ -69,7 +70,7 @@ class SupervisorLink:
         return self._process.pid
 
     def start_worker(self, name: int, connection: int) -> None:
-        """Have a worker started, which talks over this descriptor."""
+        """Have a worker started that communicates over this descriptor."""
         command = json.dumps({"do": "start", "worker": name}).encode() + b"\n"
         with self._sending, contextlib.suppress(OSError):
             socket.send_fds(self._control, [command], [connection])
@@ -77,12 +78,12 @@ class SupervisorLink:
     def tell(self, name: int, do: str, memory: int | None = None) -> None:
         """Have a worker killed, or its memory watched."""
         command = json.dumps({"do": do, "worker": name, "memory": memory}).encode() + b"\n"
-        # If the supervisor is gone its workers are too, which is heard elsewhere.
+        # If the supervisor is gone, so are its workers. The receiving thread handles that.
         with self._sending, contextlib.suppress(OSError):
             self._control.sendall(command)
 
     def close(self) -> None:
-        """End the supervisor, and every worker with it; blocks until they are gone."""
+        """End the supervisor and every worker, and block until they are gone."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)
@@ -97,9 +98,9 @@ class SupervisorLink:
         _running.discard(self)
 
     def forget(self) -> None:
-        """Let go of it in a forked child: it is the parent's."""
+        """Drop the connection in a forked child, because the supervisor belongs to the parent."""
         self._control.close()
-        # Not this process's child, so there is nothing to wait for.
+        # The supervisor is not a child of this process, so there is nothing to wait for.
         self._process.returncode = 0
 
     def _hear(self) -> None:
@@ -120,7 +121,7 @@ class SupervisorLink:
 
 
 def _output() -> int | None:
-    """Where workers print: where this process does, or to stderr where that is no file."""
+    """The descriptor that workers print to: this process's stdout, or stderr if it is no file."""
     try:
         return sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a worker does: load functions, run one call at a time, and leave no traces of it."""
+"""The main loop of a worker: load functions, run one call at a time, and clean up after it."""
 
 import asyncio
 import contextlib
@@ -25,9 +25,9 @@ from .shipping import find_variable, pack_error
 from .supervisor_link import MARK
 from .worker_channel import LogSender, Unreadable, WorkerChannel, WorkerConnection
 
-# The module without the enums, which cost more than all the rest of a call.
+# The plain module avoids the enums of `signal`, which cost more than the rest of a call.
 _signal: Any = import_module("_signal")
-# A function may change how these end it; the next call must not inherit that.
+# A function may change the handlers of these signals. The next call must not inherit them.
 _SIGNALS = [int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}]
 
 
@@ -44,7 +44,7 @@ def serve_calls(descriptor: int) -> None:
 
 
 class Worker:
-    """The functions that were loaded, and the state to go back to between calls."""
+    """The loaded functions, and the process state that is restored between calls."""
 
     def __init__(self, connection: WorkerConnection) -> None:
         self._connection = connection
@@ -60,7 +60,7 @@ class Worker:
         os.umask(self._umask)
 
     def serve(self) -> None:
-        """Do what comes, for ever."""
+        """Handle messages until the process is ended."""
         while True:
             kind, content = self._connection.next_call()
             if kind is Frame.LOAD:
@@ -80,7 +80,7 @@ class Worker:
             self._works[key] = Work(function, context, positional)
             failed = None
         except BaseException as error:
-            # Other people's modules are imported here, which may do anything.
+            # Loading imports other people's modules, which may raise anything.
             failed = pack_error(error)
         _stop_timers()
         _flush()
@@ -104,7 +104,7 @@ class Worker:
         context = Context()
         try:
             for name, packed in variables:
-                # One that can't be made again here belongs to the process that it came from.
+                # A value that can't be restored here is useful only in its own process.
                 with contextlib.suppress(Exception):
                     context.run(find_variable(*name).set, loads(packed))
             value = context.run(self._perform, self._works[key], values, channel)
@@ -116,7 +116,7 @@ class Worker:
         except BaseException as error:
             answer = (Frame.FAILURE, pack_error(error))
         if os.getpid() != self._pid:
-            os._exit(0)  # A child that the function forked, and that came back here.
+            os._exit(0)  # This is a child that the function forked, and it returned to here.
         channel.stopped = True
         del values, context
         _stop_timers()
@@ -131,7 +131,7 @@ class Worker:
         except Exception as error:
             wrong = TypeError(f"the result can't be sent back from the process: {error}")
             self._connection.send(Frame.FAILURE, serial, *pack_error(wrong), used)
-        # While the answer is on its way there is time for what the next call needs.
+        # The answer has been sent, so the caller does not wait while this prepares the next call.
         self._tidy()
 
     def _perform(self, work: Work, values: dict[str, Any], channel: WorkerChannel) -> Any:
@@ -158,12 +158,12 @@ class Worker:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def _replace_boxes(self) -> None:
-        """Put stand-ins where modules that were imported here have made boxes of their own."""
+        """Replace the boxes that modules created when they were imported here with stand-ins."""
         for place in [place for place in self._boxes if place in sys.modules]:
             vars(sys.modules[place]).update(self._boxes.pop(place))
 
     def _rebase(self, base: Mapping[str, Any] | None) -> None:
-        """Make folder, environment, path and log levels what they are where the engine is."""
+        """Set folder, environment, path and log levels to those of the engine's process."""
         if base is not None:
             self._base = {**base, "environment": {**base["environment"], **self._mark}}
             sys.path[:] = base["path"]
@@ -178,7 +178,7 @@ class Worker:
             os.chdir("/")
 
     def _tidy(self) -> None:
-        """Undo what a function may have left: signal handlers, a mask, a peak."""
+        """Restore what a function may have changed: signal handlers, masks, the memory peak."""
         for number, handler in self._handlers:
             if _signal.getsignal(number) is not handler:
                 _signal.signal(number, handler)
@@ -198,20 +198,20 @@ async def _settle(value: Any, channel: WorkerChannel) -> Any:
 
 
 def _stop_timers() -> None:
-    """Have no alarm ring while an answer is being sent."""
+    """Stop all timers, so that no alarm goes off while the answer is being sent."""
     for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
         signal.setitimer(timer, 0)
 
 
 def _flush() -> None:
-    """Write out what was printed."""
+    """Flush what the function has printed."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
 
 
 def _kill_children() -> None:
-    """End what a function has started and left; its worker is the parent of every orphan."""
+    """Kill the processes that a function has left; the worker is the parent of every orphan."""
     while _has_children():
         kill_descendants(os.getpid())
         try:
@@ -219,7 +219,7 @@ def _kill_children() -> None:
                 pass
         except ChildProcessError:
             return
-        # Of those that were killed, the first to be gone wakes this up.
+        # This returns as soon as the first of the killed processes is gone.
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
@@ -235,7 +235,7 @@ def _has_children() -> bool:
 
 
 def _spent() -> float:
-    """Milliseconds of processor time, with those of children that have ended."""
+    """Milliseconds of processor time, including those of children that have ended."""
     total = 0.0
     for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(whose)
@@ -244,7 +244,7 @@ def _spent() -> float:
 
 
 def _peak() -> int:
-    """The most memory that this process has held since the peak was last reset."""
+    """The largest amount of memory that this process has used since the last reset."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -254,7 +254,7 @@ def _reset_peak() -> None:
         with open("/proc/self/clear_refs", "wb", buffering=0) as file:
             file.write(b"5")
     except OSError:
-        pass  # There, the peak is that of the worker's whole life.
+        pass  # On such a system the peak is that of the worker's whole life.
 
 
 def _set_levels(levels: Mapping[str, Any]) -> None:

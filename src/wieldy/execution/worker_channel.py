@@ -1,4 +1,4 @@
-"""A worker's side of its connection: what a running function shows, reports and asks for."""
+"""A worker's side of its connection: the events, reports and requests of a running function."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _CHUNK = 32 * 1024
 class WorkerConnection:
     """The socket of a worker, which any of its threads may write to and read from.
 
-    Whoever waits for something reads for all: of several that wait, one does.
+    Of several threads that wait for a message, one reads for all of them.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -44,25 +44,25 @@ class WorkerConnection:
         self._pumping = False
 
     def send(self, kind: Frame, *content: Any) -> None:
-        """Send a message; raises what its pickling raises, and then nothing was sent."""
+        """Send a message. An error of pickling is raised before anything is sent."""
         with self._sending:
             try:
                 pieces = [encode_small(kind, content, make_pickler)]
             except TooLarge:
                 pieces = encode_large(kind, content, make_pickler)
-            # A function that closed this descriptor may have opened a file in its place.
+            # A function may have closed this descriptor and opened a file that has its number now.
             if self._look() != self._identity:
                 os._exit(CLOSED_CONNECTION)
             for piece in pieces:
                 self._socket.sendall(piece)
 
     def next_call(self) -> tuple[Frame, Any]:
-        """Wait for what is to be done next."""
+        """Wait for the next function to load or call to run."""
         self._wait(lambda: bool(self._calls))
         return self._calls.pop(0)
 
     def request(self, *content: Any, part: Callable[[Any], None] | None = None) -> "Future[Any]":
-        """Ask the engine for something; the answer is read by whoever waits for it."""
+        """Send a request to the engine. The thread that waits for the answer reads it."""
         answer: Future[Any] = Future()
         with self._turn:
             self._numbers += 1
@@ -79,7 +79,7 @@ class WorkerConnection:
         return answer.result()
 
     async def await_for(self, answer: "Future[Any]") -> Any:
-        """Wait for an answer while the worker's own loop goes on."""
+        """Wait for an answer without blocking the worker's own loop."""
         with self._turn:
             starts, self._pumping = not self._pumping, True
         if starts:
@@ -87,12 +87,12 @@ class WorkerConnection:
         return await asyncio.wrap_future(answer)
 
     def close_in_child(self) -> None:
-        """Let go of the connection in a child that was forked: it is the worker's."""
+        """Close the connection in a forked child, because it belongs to the worker."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
     def _pump(self) -> None:
-        """Read for coroutines that wait, as long as there are some."""
+        """Read messages as long as coroutines wait for answers."""
         while True:
             self._wait(lambda: not self._requests)
             with self._turn:
@@ -122,7 +122,7 @@ class WorkerConnection:
     def _receive(self) -> list[tuple[Frame, Any]]:
         data = self._socket.recv(_CHUNK)
         if not data:
-            # The process that wanted this worker is gone.
+            # The process that uses this worker is gone.
             os._exit(0)
         found: list[tuple[Frame, Any]] = []
         while True:
@@ -137,7 +137,7 @@ class WorkerConnection:
 
     def _sort(self, kind: Frame, content: Any) -> None:
         if kind in (Frame.ANSWER, Frame.PART) and isinstance(content, Unreadable):
-            # Which of them it was for is not known any more.
+            # Nobody knows which request the message was for, so all of them fail.
             for waiting in self._requests.values():
                 waiting.set_exception(content.error)
             self._requests.clear()
@@ -167,7 +167,7 @@ class WorkerConnection:
 
 
 class Unreadable:
-    """A message that can't be understood here, and why."""
+    """A message that can't be unpickled here, with the error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -177,13 +177,13 @@ def _attempt(load: Callable[[], Any]) -> Any:
     try:
         return load()
     except EOFError:
-        os._exit(0)  # The process that wanted this worker is gone.
+        os._exit(0)  # The process that uses this worker is gone.
     except Exception as error:
         return Unreadable(error)
 
 
 class WorkerChannel:
-    """A call, as the function that runs in a worker has it."""
+    """The channel of a call for a function that runs in a worker."""
 
     def __init__(self, connection: WorkerConnection, serial: int, facts: Mapping[str, Any]) -> None:
         self.connection = connection
@@ -213,27 +213,27 @@ class WorkerChannel:
 
     @property
     def deps(self) -> Any:
-        """What the caller passed for this call alone, if it can be sent."""
+        """The dependencies that the caller passed for this call; `TypeError` if not sendable."""
         packed, why_not = self._facts["deps"]
         if packed is None and why_not is not None:
             raise TypeError(f"what was passed as deps can't be sent to a process: {why_not}")
         return None if packed is None else loads(packed)
 
     def cancel_requested(self) -> bool:
-        """A call that is cancelled takes its worker with it."""
+        """Always False, because a worker is killed when its call is cancelled."""
         return False
 
     def on_loop(self) -> bool:
-        """Whether this code may not block. To send is all that emitting takes here."""
+        """Always True: emitting only sends a message, so it never has to wait for a loop."""
         return True
 
     def begin_stream(self) -> None:
-        """From now on what is emitted is the content."""
+        """Mark the beginning of a stream: the emitted items are the content from now on."""
         self.streamed = True
         self._send(Frame.STREAM)
 
     def show(self, item: Any) -> Awaitable[None] | None:
-        """Emit; this blocks while the reader is behind by more than a connection holds."""
+        """Emit an item. This blocks while the reader is too far behind."""
         self._send(Frame.ITEM, item, False)
         return None
 
@@ -247,7 +247,7 @@ class WorkerChannel:
         self._yielded.append(item)
 
     def has_sent(self, value: Any) -> bool:
-        """Whether this is the list of what was yielded, which need not be sent again."""
+        """Whether the value is the list of the yielded items, which need not be sent again."""
         sent = self._yielded
         return (
             self.streamed
@@ -257,7 +257,7 @@ class WorkerChannel:
         )
 
     def call_nested(self, call: str | Call, arguments: Any = None, deps: Any = None) -> Any:
-        """Run a call inside this one, where the engine is."""
+        """Run a nested call in the engine's process."""
         return ask(None, "call", call, arguments, deps)
 
     def call_nested_blocking(
@@ -267,11 +267,11 @@ class WorkerChannel:
         return ask_blocking(None, "call", call, arguments, deps)
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
-        """Keep what the tool says about this call."""
+        """Report costs and metadata of this call."""
         self._send(Frame.REPORT, cost, dict(meta))
 
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
-        """Cover these strings too in all that the call shows."""
+        """Also mask these strings in everything that the call shows."""
         self._send(Frame.SECRET, secrets)
 
     def _send(self, kind: Frame, *content: Any) -> None:
@@ -281,7 +281,7 @@ class WorkerChannel:
 
 
 class LogSender(logging.Handler):
-    """Hands the log records of a worker to the loggers of the process that wants it."""
+    """Sends the log records of a worker to the loggers of the engine's process."""
 
     def __init__(self, connection: WorkerConnection) -> None:
         super().__init__()
@@ -289,7 +289,7 @@ class LogSender(logging.Handler):
         self._inside = threading.local()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record: its text, and nothing that would have to be pickled."""
+        """Send a record as text, without arguments that would have to be pickled."""
         if getattr(self._inside, "sending", False):
             return
         self._inside.sending = True
@@ -302,7 +302,7 @@ class LogSender(logging.Handler):
             except OSError:
                 raise
             except Exception:
-                # Something in `extra=` can't be sent; the line itself can.
+                # A value in `extra=` can't be sent, but the rest of the record can.
                 plain = {key: value for key, value in facts.items() if _is_plain(value)}
                 self._connection.send(Frame.LOG, plain)
         finally:

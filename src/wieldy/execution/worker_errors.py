@@ -1,4 +1,4 @@
-"""What ends a process that runs a tool, other than the tool's own answer."""
+"""Errors of a process that ended before the tool in it answered."""
 
 import signal
 
@@ -11,10 +11,10 @@ CLOSED_CONNECTION = 117
 class WorkerDied(WieldyError):
     """The process that ran a tool ended before it answered: a crash, an exit, a kill.
 
-    `exit_code` is negative for a signal, and None where nobody knows it.
+    `exit_code` is negative for a signal, and None if it is not known.
     """
 
-    # Nobody knows how far the function got, so only what may run twice is tried again.
+    # Nobody knows how far the function got, so only a call that may run twice is tried again.
     killed = True
 
     def __init__(self, tool: str, exit_code: int | None, reason: str | None = None) -> None:
@@ -25,7 +25,7 @@ class WorkerDied(WieldyError):
 
 
 class MemoryExceeded(WorkerDied):
-    """The process that ran a tool held more memory than it may, and was killed."""
+    """The process that ran a tool used more memory than its limit, and was killed."""
 
     def __init__(self, tool: str, limit: int | str, peak_bytes: int) -> None:
         said = f"was killed: it held {peak_bytes:,} bytes of memory, and its limit is {limit}"

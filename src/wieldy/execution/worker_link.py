@@ -1,4 +1,4 @@
-"""One worker, as the process that wants it has it: messages out, messages in."""
+"""The connection of the engine's process to one worker: messages out, messages in."""
 
 import asyncio
 import contextlib
@@ -36,11 +36,11 @@ class WorkerLink:
     def __init__(self, name: int, connection: socket.socket, on_lost: Callable[[], None]) -> None:
         self.name = name
         self.pid: int | None = None
-        # The functions that it has loaded, and the edition of the state it was given.
+        # The functions that the worker has loaded, and the edition of the state it has received.
         self.works: set[int] = set()
         self.edition = 0
         self.serial = 0
-        # Whether no function runs there now, as far as is known.
+        # Whether no function runs in the worker now, as far as this process knows.
         self.at_rest = True
         self.gone: Future[WorkerEnd] = Future()
         self._connection = connection
@@ -53,11 +53,11 @@ class WorkerLink:
 
     @property
     def usable(self) -> bool:
-        """Whether it may be given another call."""
+        """Whether the worker can be given another call."""
         return not self.gone.done()
 
     async def ask(self, kind: Frame, content: tuple[Any, ...], channel: Run) -> Answer:
-        """Send a message, serve what its function asks for, and give the answer."""
+        """Send a message, serve the requests of its function, and return the answer."""
         exchange = self._exchange = _Exchange(self, channel, self.serial)
         self._listen_on(exchange.loop)
         try:
@@ -73,18 +73,18 @@ class WorkerLink:
     def send(
         self, kind: Frame, content: tuple[Any, ...], failed: Callable[[Exception], Any]
     ) -> None:
-        """Send a message beside the one that is being answered."""
+        """Send a message while another one is being answered."""
         self._outbox.send(kind, content, failed)
 
     def end(self, ending: WorkerEnd) -> None:
-        """Take note that the worker is gone. From any thread."""
+        """Record that the worker is gone. May be called from any thread."""
         self.gone.set_result(ending)
         exchange = self._exchange
         if exchange is not None:
             exchange.call_soon(exchange.lose)
 
     def close(self) -> None:
-        """Let go of the connection; whoever reads or writes there is woken. From any thread."""
+        """Close the connection and wake its readers and writers. May be called from any thread."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         loop, self._loop = self._loop, None
@@ -92,7 +92,7 @@ class WorkerLink:
             self._connection.close()
 
     def _listen_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read on this loop, and on no other; most calls come from the one before."""
+        """Read on this loop only. Most calls come from the same loop as the call before."""
         if self._loop is loop:
             return
         before, self._loop = self._loop, loop
@@ -106,7 +106,7 @@ class WorkerLink:
             self._connection.close()
 
     def close_here(self) -> None:
-        """Let go of the connection in a forked child, whose parent goes on with it."""
+        """Close the connection in a forked child, while the parent continues to use it."""
         self._connection.close()
 
     def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -121,7 +121,7 @@ class WorkerLink:
             data = b""
         if not data:
             loop.remove_reader(self._descriptor)
-            # The supervisor knows whether it has ended and how; if it has not, it will.
+            # The supervisor finds out how the worker ended, and kills it if it has not ended.
             self._on_lost()
         elif exchange is None:
             self._pass_over(data)
@@ -129,13 +129,13 @@ class WorkerLink:
             self._read(exchange, data)
 
     def _pass_over(self, data: bytes) -> None:
-        """Take log lines while no call runs: a function may have left a thread behind."""
+        """Pass on log records while no call runs, because a function may have left a thread."""
         try:
             for kind, payload in self._inbox.feed(data):
                 if kind is Frame.LOG:
                     _log_again(pickle.loads(payload)[0])
         except TooLarge:
-            # Nobody waits for it, and it stands in the way of what comes next.
+            # Nobody waits for this message, and it would block all messages after it.
             self._on_lost()
 
     def _read(self, exchange: "_Exchange", data: bytes) -> None:
@@ -168,12 +168,12 @@ class WorkerLink:
             self._read(exchange, b"")
 
     def pause(self, exchange: "_Exchange") -> None:
-        """Read nothing for now; the worker's function waits when the connection is full."""
+        """Stop reading for now. The worker's function waits once the connection is full."""
         exchange.paused += 1
         exchange.loop.remove_reader(self._descriptor)
 
     def resume(self, exchange: "_Exchange") -> bool:
-        """Read again, unless something else stands in the way."""
+        """Read again, unless there is another reason to pause; returns whether it does."""
         exchange.paused -= 1
         if exchange.paused or exchange is not self._exchange or exchange.answer.done():
             return False
@@ -182,7 +182,7 @@ class WorkerLink:
 
 
 class _Exchange:
-    """One message to a worker and all that comes until its answer."""
+    """One message to a worker, and all messages from it until the answer."""
 
     def __init__(self, link: WorkerLink, channel: Run, serial: int) -> None:
         self.link = link
@@ -191,7 +191,8 @@ class _Exchange:
         self.answer: asyncio.Future[Answer] = self.loop.create_future()
         self.paused = 0
         self._serial = serial
-        # What is asked for on the way is nested in this call; the loop's callbacks are in none.
+        # Requests of the function are nested in this call, so they run in its context. The
+        # callbacks of the loop have another one.
         self._context = copy_context()
         self._items: list[Any] = []
         self._waiting: deque[tuple[Frame, Callable[[], Any]]] = deque()
@@ -203,7 +204,7 @@ class _Exchange:
         _call_on(self.loop, function, *arguments)
 
     def fail(self, error: BaseException) -> None:
-        """Give up: what was to be sent can't be. From any thread."""
+        """Fail, because the message can't be sent. May be called from any thread."""
 
         def give_up() -> None:
             self.link.at_rest = True
@@ -212,16 +213,16 @@ class _Exchange:
         self.call_soon(give_up)
 
     def lose(self) -> None:
-        """The worker is gone."""
+        """Fail, because the worker is gone."""
         self._set_error(WorkerLost())
 
     def close(self) -> None:
-        """End what was asked for and is not wanted any more."""
+        """Cancel the requests that are still being served."""
         for task in self._tasks:
             task.cancel()
 
     def take(self, kind: Frame, load: Callable[[], Any]) -> None:
-        """Take a message, in order, when the reader of the call has room."""
+        """Handle a message, in order, as soon as the reader of the call has room."""
         if self._behind:
             self._waiting.append((kind, load))
             return
@@ -232,7 +233,8 @@ class _Exchange:
         try:
             self._handle(kind, load())
         except Exception as error:
-            # What was sent can't be understood here: a class that only the worker knows.
+            # The message can't be unpickled here, for example because only the worker has the
+            # class.
             self._set_error(TypeError(f"what the process sent can't be read: {error}"))
 
     def _handle(self, kind: Frame, content: Any) -> None:
@@ -267,7 +269,7 @@ class _Exchange:
             self.channel.keep_secret(content[0])
 
     def _wait(self, waiting: Awaitable[None]) -> None:
-        """Take nothing more until the reader has room."""
+        """Handle no more messages until the reader has room."""
         self._behind = True
         self.link.pause(self)
 
@@ -300,7 +302,7 @@ class _Exchange:
 
 
 class _Outbox:
-    """Messages to a worker, in order. One that does not go out at once is left to a thread."""
+    """Sends messages to a worker in order. A thread sends those that can't be sent at once."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -311,7 +313,7 @@ class _Outbox:
     def send(
         self, kind: Frame, content: tuple[Any, ...], failed: Callable[[Exception], Any]
     ) -> None:
-        """Send a message; raises what its pickling raises, or tells `failed` of it later."""
+        """Send a message. An error of pickling is raised, or passed to `failed` later."""
         try:
             data = encode_small(kind, content, make_pickler)
         except TooLarge:
@@ -337,7 +339,7 @@ class _Outbox:
         except BlockingIOError:
             return 0
         except OSError:
-            return len(data)  # The worker is gone, which its reader will see.
+            return len(data)  # The worker is gone, which the reading side will find.
 
     def _leave(self, pieces: Callable[[], list[Any]]) -> None:
         with self._lock:
@@ -362,7 +364,7 @@ class _Outbox:
 def _call_on(
     loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any
 ) -> bool:
-    """Call a function on a loop, at once where that is this one; False if it is closed."""
+    """Call a function on a loop, immediately on this loop; False if the loop is closed."""
     try:
         if asyncio.get_running_loop() is loop:
             function(*arguments)
@@ -377,7 +379,7 @@ def _call_on(
 
 
 def _log_again(facts: dict[str, Any]) -> None:
-    """Hand a worker's log record to the logger of that name here."""
+    """Pass a worker's log record to the logger with its name in this process."""
     record = logging.makeLogRecord(facts)
     logger = logging.getLogger(record.name)
     if logger.isEnabledFor(record.levelno):

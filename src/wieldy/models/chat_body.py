@@ -13,15 +13,15 @@ from .output_format import openai_format
 from .request_body import add_options, tool_definitions
 
 FORM = "openai"
-# The newer models of OpenAI refuse `max_tokens`, and other servers know nothing else.
+# Newer OpenAI models refuse `max_tokens`. Other servers know only that name.
 _OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 
 def write_chat(model: str, request: ModelRequest, official: bool) -> dict[str, Any]:
     """The body of a streamed request; `official` says that it goes to OpenAI itself.
 
-    Other servers get what all of them know: they are not sent a schema of the answer
-    unless it is among the options, and a developer's message is a system message to them.
+    Other servers get only what all of them support: no schema of the answer unless the
+    options contain one, and developer messages as system messages.
     """
     body = chat_body(model, request)
     if not official:
@@ -44,7 +44,7 @@ def chat_body(model: str, request: ModelRequest) -> dict[str, Any]:
 
 
 def chat_messages(turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """The conversation as messages; a model's own are as they came."""
+    """The conversation as messages; a model's own messages are unchanged."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
         if isinstance(turn, Said):
@@ -71,7 +71,7 @@ def _content(said: Said) -> Any:
 
 
 def _translated(reply: Reply) -> dict[str, Any]:
-    """What another provider's model said, as far as this API can hold it."""
+    """A message of another provider's model, translated as far as this API allows."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
         message["tool_calls"] = [

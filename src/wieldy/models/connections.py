@@ -1,7 +1,8 @@
 """The loop on which all connections to models live, and the SDK clients that share them.
 
-An SDK's client belongs to the loop it was used on. Callers come from any loop, or from none,
-and go; the connections stay, and every request with the same key shares them.
+An SDK's client can be used only on one event loop, but callers come from any loop or from
+blocking code. All requests therefore run on one loop of our own, and those with the same key
+share their connections.
 """
 
 import asyncio
@@ -18,15 +19,15 @@ from .settings import ModelSettings
 _CLOSE_SECONDS = 5.0
 # A program that serves many people may have a key for each of them.
 _MOST_POOLS = 50
-# Makes an SDK's client over an HTTP client of ours.
+# Makes an SDK's client that sends its requests through our HTTP client.
 Connect = Callable[[ModelSettings, Any], Any]
 
 
 class Pool:
-    """An SDK's client and the requests that may use it at a time."""
+    """An SDK's client, and a semaphore for the requests that may use it at the same time."""
 
     def __init__(self, settings: ModelSettings, connect: Connect) -> None:
-        # Loaded with the first request, with the HTTP library.
+        # This import loads the HTTP library, so it waits for the first request.
         from .answer_guard import make_http  # noqa: PLC0415
 
         self.places = asyncio.Semaphore(settings.connections)
@@ -34,13 +35,13 @@ class Pool:
         self.client = connect(settings, self._http)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         with suppress(Exception):
             await self._http.aclose()
 
 
 class _Entry:
-    """A pool that is being made or has been, and how many requests have it."""
+    """A pool that is made or being made, and the number of requests that use it."""
 
     __slots__ = ("making", "users")
 
@@ -49,7 +50,7 @@ class _Entry:
         self.users = 0
 
     async def close(self) -> None:
-        """Let go of the pool, if it could be made."""
+        """Close the pool, if it could be made."""
         if self.making.done() and not self.making.cancelled() and not self.making.exception():
             await self.making.result().close()
 
@@ -65,11 +66,11 @@ class Connections:
     async def pool(
         self, kind: str, settings: ModelSettings, connect: Connect
     ) -> AsyncIterator[Pool]:
-        """The pool of an SDK with these settings. It is asked for on the home loop."""
+        """The pool of an SDK with these settings. Call this on the home loop."""
         headers = tuple(sorted((name, str(value)) for name, value in settings.headers.items()))
         where = (kind, settings.base_url, settings.api_key, headers)
         key = (*where, settings.connect_timeout, settings.connections)
-        # Whoever is asked for again goes to the end; those at the front are the first to go.
+        # A pool that is used again moves to the end, so that the front has the least recently used.
         entry = self._entries.pop(key, None) or _Entry(_make_pool(settings, connect))
         self._entries[key] = entry
         entry.users += 1
@@ -84,7 +85,7 @@ class Connections:
             await self._forget()
 
     async def _forget(self) -> None:
-        """Close the pools that were not used for longest, where there are very many."""
+        """Close the least recently used pools if there are too many."""
         if len(self._entries) <= _MOST_POOLS:
             return
         idle = [key for key, entry in self._entries.items() if not entry.users]
@@ -93,14 +94,14 @@ class Connections:
             await entry.close()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         entries, self._entries = self._entries, {}
         for entry in entries.values():
             await entry.close()
 
 
 def _make_pool(settings: ModelSettings, connect: Connect) -> "asyncio.Future[Pool]":
-    # Loading an SDK takes a second; the answers that are under way go on meanwhile.
+    # Loading an SDK takes a second, so a thread does it while other answers arrive on the loop.
     loop = asyncio.get_running_loop()
     return asyncio.ensure_future(loop.run_in_executor(None, Pool, settings, connect))
 
@@ -113,7 +114,7 @@ def connections() -> Connections:
 
 
 async def close_connections() -> None:
-    """Let go of every connection to a model; they are opened again when needed again."""
+    """Close every connection to a model. The next request opens a new one."""
     if not _made:
         return
     kept = _made.pop()

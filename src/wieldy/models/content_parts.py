@@ -1,7 +1,7 @@
-"""What a program says that is more than text, read once for every provider.
+"""Read pictures, files and sound in a program's messages, in one way for all providers.
 
-A part is as OpenAI's chat API has it: text, image_url, file or input_audio. A part of any
-other type is the provider's own and is passed on as it is.
+Parts have the form of OpenAI's chat API: text, image_url, file or input_audio. A part of any
+other type belongs to the provider and is passed on unchanged.
 """
 
 import base64
@@ -18,9 +18,9 @@ _PLAIN_TEXT = "text/plain"
 
 
 class Media:
-    """A picture, a file or sound: its bytes in base64, or where they are.
+    """A picture, a file or sound, as base64 data or as an address.
 
-    `uri` is a URL, and `file_id` what a provider calls a file that was sent to it before.
+    `uri` is a URL, and `file_id` the provider's id of a file that was uploaded to it before.
     """
 
     __slots__ = ("data", "detail", "file_id", "kind", "mime_type", "name", "uri")
@@ -46,14 +46,14 @@ class Media:
 
     @property
     def url(self) -> str:
-        """The bytes as a URL, or the URL where they are."""
+        """The URL of the data, or the data itself as a `data:` URL."""
         return f"data:{self.mime_type};base64,{self.data}" if self.data else self.uri
 
 
 def translate_parts(
     content: Content, text: Callable[[str], Part], media: Callable[[Media], Part]
 ) -> list[Part]:
-    """The content as a provider's own parts; text that is empty is left out."""
+    """The content as parts in a provider's format, without empty texts."""
     if isinstance(content, str):
         return [text(content)] if content else []
     parts = [_translated(part, text, media) for part in content]
@@ -61,7 +61,7 @@ def translate_parts(
 
 
 def plain_text(content: Content) -> str:
-    """The text in the content, for places that take nothing else."""
+    """The text of the content, for places that accept only text."""
     if isinstance(content, str):
         return content
     texts = (part.get("text") for part in content if isinstance(part, Mapping))
@@ -116,7 +116,7 @@ _READ: dict[str, Callable[[Any], Media]] = {
 
 
 def _from_url(kind: str, url: str, guess: str) -> Media:
-    """What a URL points to, or holds; text that is no URL is base64."""
+    """The media at a URL or in a `data:` URL; text that is no URL is read as base64."""
     if url[:5].lower() == "data:":
         return _from_data_url(kind, url, guess)
     if "://" in url[:20]:

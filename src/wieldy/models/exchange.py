@@ -1,7 +1,7 @@
 """One request and its answer, on the loop of the connections.
 
-A request is tried again while nothing of the answer has come. After that a second answer
-could say something else than the first, of which somebody has seen a part.
+A failed request is tried again only while no part of the answer has arrived. After that, a
+second answer could contradict the first, part of which the caller has already seen.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ Push = Callable[[list[Event]], None]
 
 
 class Exchange:
-    """One request on its way. What the answer says is pushed; the reply is given."""
+    """One request that is being answered. Its events are pushed, and `run` returns the reply."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Exchange:
         self.body = body
         self.tools = tools
         self.push = push
-        # Whether something of the answer has come.
+        # Whether any part of the answer has arrived.
         self.began = False
 
     async def run(self) -> Reply:
-        """The reply, as soon as there is a place among the connections and it is whole."""
+        """Wait for a free connection, send the request, and return the complete reply."""
         pools = connections().pool(self.api.sdk, self.settings, self.api.connect)
         async with pools as pool, pool.places:
             seconds = self.settings.timeout
@@ -99,14 +99,14 @@ class _Trial:
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._size = 0
-        # The calls whose arguments have come in pieces, which are counted.
+        # The calls whose arguments arrived in pieces: each piece was counted when it arrived.
         self._streamed: set[int] = set()
         self._finish: str | None = None
         self.silent = False
 
     async def run(self, pool: Pool) -> Reply:
         """Send the request and read the answer to its end."""
-        # Loaded with the HTTP library, which the pool has loaded by now.
+        # This import loads the HTTP library, which the pool has already loaded by now.
         from .answer_guard import AnswerGuard, current_guard  # noqa: PLC0415
 
         name, settings = self._exchange.name, self._exchange.settings
@@ -122,8 +122,8 @@ class _Trial:
         finally:
             await guard.close()
         if failure is not None:
-            # It is raised here, and without its past: what an SDK raised holds the request,
-            # and that the key, and its traceback holds streams that belong to this loop.
+            # The error is raised here and without its causes: the SDK's exception holds the
+            # request and with it the key, and its traceback holds streams of this loop.
             failure.__context__ = failure.__cause__ = None
             raise failure.with_traceback(None)
         self._check_end(guard)
@@ -146,7 +146,8 @@ class _Trial:
         for event in events:
             self._note(event)
         self._held += events
-        # What an attempt says of the tokens that came in is held until its answer begins.
+        # Events about tokens are held back until the answer begins: the attempt may still fail
+        # and be repeated.
         if self._exchange.began or self._finish is not None:
             self._exchange.push(self._held)
             self._held = []
@@ -162,7 +163,7 @@ class _Trial:
             self._streamed.add(event.index)
             self._grow(event.delta)
         elif isinstance(event, CallStarted):
-            # Calls take room also where they have no arguments.
+            # A call counts towards the size even if it has no arguments.
             self._grow(event.name, _CALL_SIZE)
         elif isinstance(event, CallCompleted) and event.index not in self._streamed:
             self._grow(stable_json(event.call.arguments))
@@ -195,7 +196,7 @@ class _Trial:
         )
 
     def _check_end(self, guard: "AnswerGuard") -> None:
-        """Raise if the stream ended and the answer had not."""
+        """Raise if the stream ended before the answer was complete."""
         name, began = self._exchange.name, self._exchange.began
         if self._finish is not None or (guard.said_done and began):
             return
@@ -227,7 +228,7 @@ class _Trial:
 
 
 def _next_pause(error: ModelUnavailable, attempt: int) -> float | None:
-    """How long to wait before the next attempt; None where there must be none."""
+    """How many seconds to wait before the next attempt; None if there must not be one."""
     if error.began:
         return None
     if error.retry_after is not None:

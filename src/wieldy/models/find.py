@@ -1,4 +1,4 @@
-"""A model by its name, such as `openai:gpt-5`."""
+"""Find a model by its name, such as `openai:gpt-5`."""
 
 from importlib.util import find_spec
 from typing import Any
@@ -25,7 +25,7 @@ def find_model(
     api_key: str | Secret | None = None,
     **settings: Any,
 ) -> Model:
-    """The model of this name; an object that is a model already is given back.
+    """The model of this name; a model object is returned as it is.
 
     Args:
         model: `provider:model`. The providers are `openai` (chat completions, of OpenAI or of
@@ -72,7 +72,7 @@ def _find_api(model: str, provider: str, name: str) -> Api:
 
 
 def _check_installed(api: Api) -> None:
-    """Say at once that an SDK is missing. It is loaded later, with the first request."""
+    """Raise now if the SDK is missing, because it is loaded only with the first request."""
     try:
         found = find_spec(api.sdk)
     except ModuleNotFoundError:

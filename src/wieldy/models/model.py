@@ -33,7 +33,7 @@ class Said:
 
 
 class Reply:
-    """What a model answered: its message as the provider sent it, and what is in it.
+    """A model's answer: the message as the provider sent it, and its contents.
 
     `provider` names the form of `raw`, such as "openai" or "anthropic". The last item of
     every stream is the reply.
@@ -66,7 +66,7 @@ class Reply:
 
 
 class Answers:
-    """What became of a reply's calls, in their order; one without an outcome was interrupted."""
+    """The outcomes of a reply's calls in order; a call without an outcome was interrupted."""
 
     __slots__ = ("calls", "outcomes")
 
@@ -91,7 +91,7 @@ class ToolSource(Protocol):
     def schemas(
         self, provider: ProviderFormat = "openai", strict: bool = False
     ) -> list[dict[str, Any]]:
-        """The tools as a provider wants them described."""
+        """The descriptions of the tools in a provider's format."""
 
 
 class ModelRequest:
@@ -126,13 +126,13 @@ class Model(Protocol):
 
     @property
     def context_window(self) -> int | None:
-        """How many tokens a request may have, where that is known."""
+        """How many tokens a request may have, or None if that is not known."""
 
     def render(self, request: ModelRequest) -> dict[str, Any]:
         """The body of the request, exactly as it would be sent."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Send the request and give what happens; the last item is the `Reply`.
+        """Send the request and yield the events of the answer; the last item is the `Reply`.
 
-        Whoever stops reading ends the request.
+        Closing the iterator ends the request.
         """

@@ -22,10 +22,11 @@ NUMBER_VARIABLES = {
 
 
 def read_settings(api: Api, given: Mapping[str, Any]) -> ModelSettings:
-    """The settings as they were given; what was not comes from the environment.
+    """The given settings; those that are missing come from the environment.
 
-    A key in the environment belongs to the address there, or to the provider's own. It is
-    not sent to another server that a program has named: that needs a key of its own.
+    A key from the environment belongs to the address in the environment, or to the provider's
+    own address. It is never sent to another server that the program names; such a server needs
+    its own key.
     """
     known = [each.name for each in fields(ModelSettings)]
     for name in given:

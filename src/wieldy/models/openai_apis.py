@@ -1,4 +1,4 @@
-"""OpenAI's two APIs over its SDK: chat completions, of whatever server, and responses."""
+"""OpenAI's two APIs over its SDK: responses, and chat completions of any server."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any

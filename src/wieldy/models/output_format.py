@@ -11,10 +11,10 @@ _NAME = "answer"
 
 
 def openai_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The schema with its name, as `json_schema` wants it.
+    """The schema with a name, in the form of OpenAI's `json_schema` option.
 
-    It is strict where the answer then has the very shape that was asked for. Strict
-    schemas know no optional fields and no free objects; such a schema is only a hint.
+    It is strict if strict mode leaves the schema unchanged. Strict schemas can't have optional
+    fields or free-form objects, so a schema with either is only a hint to the model.
     """
     if not _is_object(schema):
         return None
@@ -25,7 +25,7 @@ def openai_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def anthropic_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The schema for Anthropic, which is always strict; one that would change is left out."""
+    """The schema for Anthropic; None if Anthropic's strict mode would change it."""
     if not _is_object(schema):
         return None
     lowered = lower_schema(schema, "anthropic", strict=True)
@@ -33,7 +33,7 @@ def anthropic_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def gemini_format(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The schema for Gemini, less what it does not know."""
+    """The schema for Gemini, without the keywords that Gemini does not support."""
     return lower_schema(schema, "gemini").schema if _is_object(schema) else None
 
 

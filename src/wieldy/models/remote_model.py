@@ -23,7 +23,8 @@ from .token_estimate import check_length
 class RemoteModel:
     """A model of one provider, reached over its SDK. Make one with `find_model`."""
 
-    # How long it may be silent counts from its place in the queue on, which only it knows.
+    # The time of silence is counted from the moment a connection is free, which only the
+    # model itself knows.
     keeps_limits = True
 
     def __init__(self, api: Api, model: str, settings: ModelSettings) -> None:
@@ -39,7 +40,7 @@ class RemoteModel:
 
     @property
     def context_window(self) -> int | None:
-        """How many tokens a request may have, where that was said."""
+        """How many tokens a request may have, or None if the settings don't say."""
         return self._settings.context_window
 
     def __repr__(self) -> str:
@@ -53,14 +54,14 @@ class RemoteModel:
             body = self._api.write(self._model, whole, self._official)
         except ValueError as error:
             raise ModelRefused(self.name, str(error)) from error
-        # Half a character in a text could not be sent at all.
+        # A text with a lone surrogate can't be encoded, and so could not be sent.
         sent: dict[str, Any] = make_encodable(body)
         return sent
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Send the request and give what happens; the last item is the `Reply`.
+        """Send the request and yield the events of the answer; the last item is the `Reply`.
 
-        Whoever stops reading ends the request.
+        Closing the iterator ends the request.
 
         Raises:
             ContextTooLong: the messages don't fit the context; nothing was sent.

@@ -12,7 +12,7 @@ from .model import ModelRequest
 
 
 class NoTools:
-    """What a reader of an answer is given where the request has no tools."""
+    """Stands in for the tools of a request that has none."""
 
     def get(self, name: str) -> Tool | None:
         """No tool has this name."""
@@ -20,7 +20,7 @@ class NoTools:
 
 
 def tool_definitions(request: ModelRequest, provider: ProviderFormat) -> list[dict[str, Any]]:
-    """The request's tools as a provider wants them."""
+    """The request's tools in a provider's format."""
     return [] if request.tools is None else request.tools.schemas(provider)
 
 
@@ -44,12 +44,12 @@ def add_options(
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value itself where it is a list, else a list of it."""
+    """A list as it is, or any other value as the only item of a list."""
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def argument_object(call: Call) -> dict[str, Any]:
-    """A call's arguments as an object; those that a model wrote badly are empty."""
+    """A call's arguments as an object, which is empty if the model wrote invalid JSON."""
     sent: Any = call.arguments
     if isinstance(sent, str):
         try:

@@ -19,8 +19,9 @@ _NAMES = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_outpu
 def write_responses(model: str, request: ModelRequest, official: bool) -> dict[str, Any]:
     """The body of a streamed request.
 
-    The provider keeps reasoning items for the next round, unless the options say otherwise:
-    `store=False` with `include=["reasoning.encrypted_content"]`, which not every model takes.
+    The provider stores reasoning items for the next round, unless the options turn that off
+    with `store=False` and `include=["reasoning.encrypted_content"]`, which not every model
+    supports.
     """
     body: dict[str, Any] = {"model": model, "input": response_items(request.turns)}
     tools = tool_definitions(request, "openai-responses")

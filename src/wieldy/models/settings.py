@@ -15,12 +15,12 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Where a model is, how it is asked, and what its answers may take.
+    """The address of a model, how requests are sent, and the limits of its answers.
 
-    `silence` is how many seconds may pass without anything new in the answer, `timeout` how
-    many an answer may take as a whole, `max_answer` how many bytes it may have. `retries`
-    count only while nothing of the answer has come. At most `connections` requests are under
-    way at a time with one key; others wait for their turn.
+    `silence` is the longest time in seconds without anything new in the answer, `timeout` the
+    longest time for the whole answer, and `max_answer` its largest size in bytes. A request is
+    retried only while no part of the answer has arrived. At most `connections` requests with
+    one key run at a time; others wait for their turn.
     """
 
     base_url: str
@@ -48,18 +48,18 @@ class ModelSettings:
 
     @property
     def secrets(self) -> list[str]:
-        """What must not be shown: the key, and headers that are credentials by their name."""
+        """The values that must not be shown: the key, and headers with the name of a credential."""
         key = [] if self.api_key is None else [self.api_key.get_secret_value()]
         return [each for each in (*key, *_private(self.headers)) if each]
 
 
 def same_server(one: str, other: str) -> bool:
-    """Whether two addresses are of the same server, which may be given the same key."""
+    """Whether two addresses belong to the same server, which may receive the same key."""
     return _server(one) == _server(other)
 
 
 def check_address(url: str) -> None:
-    """Refuse what is no address, and one that holds a password: addresses are shown."""
+    """Refuse a text that is no address, and an address with a password, as addresses are shown."""
     try:
         parts = urlsplit(url)
         fine = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0

@@ -12,15 +12,15 @@ _MEDIA_TOKENS = 1000
 
 
 def estimate_tokens(body: Any) -> int:
-    """Tokens of a request's body by rule of thumb; a file or a picture counts as a thousand."""
+    """A rough count of the tokens in a request's body; a file or picture counts as a thousand."""
     rest, count = _MEDIA.subn("", stable_json(body))
     return estimate_text_tokens(rest) + count * _MEDIA_TOKENS
 
 
 def check_length(model: str, body: Any, window: int | None) -> None:
-    """Raise `ContextTooLong` if a request has more tokens than a model takes, where that is known.
+    """Raise `ContextTooLong` if a request has more tokens than the model's window, if one is known.
 
-    `model` is its name, which the error gives.
+    `model` is the model's name for the error message.
     """
     if window is not None and (tokens := estimate_tokens(body)) > window:
         raise ContextTooLong(model, tokens, window)

@@ -53,7 +53,7 @@ def _multipart(body: Body, given: Mapping[str, Any], plain: str) -> tuple[bytes,
     boundary = secrets.token_hex(16)
     parts: list[bytes] = []
     for field, value in given.items():
-        # A list of files, or of anything, is one part for each.
+        # A list, of files or of other values, becomes one part per item.
         for each in value if isinstance(value, list | tuple) else [value]:
             parts += [f"--{boundary}\r\n".encode(), _part(body, field, each), b"\r\n"]
     parts.append(f"--{boundary}--\r\n".encode())

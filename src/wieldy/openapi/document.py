@@ -1,4 +1,4 @@
-"""An OpenAPI document, checked as far as it must be, with its references followed on request."""
+"""An OpenAPI document, checked as far as necessary, whose references are followed on request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from wieldy.core.errors import DocumentError
 _LONGEST_CHAIN = 50
 # Values that stand under these keys are data or notes: nothing in them is a reference.
 _DATA = frozenset({"example", "examples", "default", "enum", "const", "links", "discriminator"})
-# What stands under these keys is named by the document's author.
+# The keys of the objects under these keys are names that the document's author chose.
 _NAMED = frozenset({
     "paths", "webhooks", "properties", "patternProperties", "$defs", "definitions", "schemas",
     "dependentSchemas", "responses", "requestBodies", "headers", "callbacks", "securitySchemes",
@@ -51,7 +51,7 @@ class Document:
 
     @property
     def title(self) -> str:
-        """What the document calls itself."""
+        """The title of the document, or "untitled"."""
         info = self.root.get("info")
         title = info.get("title") if isinstance(info, Mapping) else None
         return title if isinstance(title, str) and title else "untitled"

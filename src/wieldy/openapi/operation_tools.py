@@ -1,4 +1,4 @@
-"""Make tools of a document's operations."""
+"""Make tools from a document's operations."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -115,9 +115,9 @@ def _chosen(
 
 
 def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
-    """Whether a pattern fits the name or the document's own id, or method and path.
+    """Whether a pattern matches the name, the document's own id, or the method and path.
 
-    One with a space in it is for method and path.
+    A pattern that contains a space is compared with the method and path.
     """
     names = (operation.name, operation.id or operation.name)
     return any(
@@ -128,7 +128,7 @@ def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
 
 
 def _usable(document: Document, endpoints: list[ServiceEndpoint]) -> list[ServiceEndpoint]:
-    """The operations without those whose schemas ask for too much, which are reported."""
+    """The operations without those whose schemas are too expensive, which are logged."""
     if not is_entangled(document):
         return endpoints
     for each in endpoints:
@@ -149,7 +149,7 @@ def _tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str, Any
         tags=(*tags, *operation.tags),
         input_schema=endpoint.input_schema,
         output_schema=partial(output_schema, operation),
-        # HTTP says this much of its methods, and nothing of what a POST does.
+        # HTTP defines these traits of its methods, and says nothing about the effect of a POST.
         read_only=method in ("GET", "HEAD") or None,
         idempotent=method in _IDEMPOTENT or None,
         destructive=method == "DELETE" or None,

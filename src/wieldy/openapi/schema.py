@@ -112,8 +112,8 @@ def is_entangled(document: Document) -> bool:
 class Schemas:
     """Reads the schemas of one operation, for what is sent or for what comes back.
 
-    `definitions` holds what they refer to. `hidden` is the mark of properties that
-    are not for this direction: `readOnly` in a request, `writeOnly` in an answer.
+    `definitions` holds the schemas that they refer to. `hidden` is the keyword of properties
+    that don't belong to this direction: `readOnly` in a request, `writeOnly` in a response.
     """
 
     def __init__(self, document: Document, hidden: str) -> None:
@@ -126,7 +126,7 @@ class Schemas:
         self._parts = 0
 
     def read(self, node: Node) -> Any:
-        """The schema, and all that it refers to among the definitions."""
+        """The schema; the schemas that it refers to are added to the definitions."""
         schema = self._schema(node, 0)
         while self._waiting:
             name, target = self._waiting.pop()
@@ -134,7 +134,7 @@ class Schemas:
         return schema
 
     def whole(self, node: Node) -> dict[str, Any]:
-        """The schema with its definitions in it."""
+        """The schema with its definitions under `$defs`."""
         schema = self.read(node)
         schema = {} if schema is True else {"not": {}} if schema is False else schema
         return {**schema, "$defs": self.definitions} if self.definitions else schema
@@ -210,7 +210,7 @@ class Schemas:
                 }
 
     def _leave_out(self, node: Node, schema: dict[str, Any]) -> None:
-        """Drop the properties that are not for this direction."""
+        """Drop the properties that don't belong to this direction."""
         given = node.get("properties")
         if not isinstance(given, Mapping):
             return
@@ -227,7 +227,7 @@ class Schemas:
 def _kinds(given: Any) -> list[str]:
     listed = given if isinstance(given, list) else [given]
     known = [kind for kind in listed if isinstance(kind, str) and kind in _TYPES]
-    # A list with something unknown in it allows more than what is known.
+    # A list with an unknown type allows more than its known types, so it is not enforced.
     return list(dict.fromkeys(known)) if len(known) == len(listed) else []
 
 

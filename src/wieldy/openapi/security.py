@@ -15,8 +15,8 @@ from .operation import Operation
 from .operation_arguments import TOKEN
 from .style import header_text
 
-# A token or key for the one scheme that there is, or one for each scheme by its name.
-# For `basic` it is "user:password".
+# A token or key for the only scheme of the document, or one for each scheme by its name.
+# The secret of a `basic` scheme is "user:password".
 Auth = str | Secret | Mapping[str, str | Secret]
 
 _ALWAYS = "a bearer token"
@@ -54,7 +54,7 @@ class Credentials:
         }
 
     def for_operation(self, operation: Operation) -> list[tuple[str, str, str]]:
-        """Where to put which secret: (place, name, value) for each."""
+        """The secrets of an operation, each as (place, name, value)."""
         return [part for name in self._chosen(operation) for part in self._parts(name)]
 
     def missing(self, operation: Operation) -> str:

@@ -40,7 +40,7 @@ class ServerUrls:
             self._check_origin(self._main)
 
     def address(self, operation: Operation) -> str:
-        """The address that an operation's path is put after."""
+        """The address to which an operation's path is appended."""
         if self._base is not None:
             return self._base
         found = self._named(operation.node) or self._named(operation.item) or self._main

@@ -47,7 +47,7 @@ class ServiceEndpoint:
 
     @property
     def input_schema(self) -> "EndpointSchema":
-        """What the operation takes, computed when it is called."""
+        """The schema of the operation's arguments, computed when it is called."""
         return EndpointSchema(self)
 
     def request(self, values: Mapping[str, Any]) -> HttpRequest:

@@ -29,7 +29,7 @@ def in_path(parameter: OperationParameter, value: Any) -> str:
 
 
 def in_query(parameter: OperationParameter, value: Any) -> Pairs:
-    """A value as the pairs that it is in a query, both sides encoded."""
+    """A value as the pairs of a query, with names and values encoded."""
     safe = _RESERVED if parameter.reserved else ""
     if parameter.media is not None:
         return [(_name(parameter.name), quote(_content(parameter, value), safe=safe))]
@@ -53,7 +53,7 @@ def in_header(parameter: OperationParameter, value: Any) -> str:
 
 
 def in_cookie(parameter: OperationParameter, value: Any) -> Pairs:
-    """A value as the cookies that it is, both sides encoded."""
+    """A value as cookies, with names and values encoded."""
     if parameter.media is not None:
         return [(quote(parameter.name, safe=""), quote(_content(parameter, value), safe=""))]
     return _form(parameter, value, ",", "")
@@ -67,7 +67,7 @@ def header_text(name: str, text: str) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value as APIs expect it in text: `true`, `3`, and JSON for what is not simple."""
+    """A value as text: `true`, `3`, and JSON for objects and lists."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -78,7 +78,7 @@ def plain_text(value: Any) -> str:
 
 
 def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
-    """A field of an urlencoded body as its pairs, both sides encoded."""
+    """A field of a URL-encoded body as pairs, with names and values encoded."""
     style = encoding.get("style")
     if isinstance(value, Mapping) and style == "deepObject":
         return [(key, quote(text, safe="")) for key, text in _deep(name, value)]

@@ -1,4 +1,4 @@
-"""Standing rules in a store: they hold in every process that shares it."""
+"""Standing rules, which a store keeps for every process that shares it."""
 
 import asyncio
 import json
@@ -34,16 +34,16 @@ from .wakeups import shared_future
 
 Where = Mapping[str, Matcher] | None
 _Found = tuple[float, Sequence[Row[Any]]]
-# How long a process may go without looking what others have changed.
+# The longest time for which a process uses the rules that it has read without reading them again.
 _SECONDS = 1.0
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _log = logging.getLogger("wieldy")
 
 
 class StandingRule:
-    """A stored rule. `dead` says why it no longer holds, and is None while it does.
+    """A stored rule. `dead` says why the rule no longer holds, and is None while it holds.
 
-    `tools` are the fingerprints that an allow rule was made for, by name.
+    `tools` maps the names of the tools that an allow rule was made for to their fingerprints.
     """
 
     __slots__ = (
@@ -85,11 +85,11 @@ class StandingRule:
 
 
 class Standing:
-    """The standing rules of a store. They count like those of `box.rules`, and with them.
+    """The standing rules of a store. They apply together with the rules of `box.rules`.
 
-    An allow rule holds for the tools that match it when it is made, as they are
-    then; a tool that changes or comes later is asked about. Rules that ask or deny
-    hold for whatever matches.
+    An allow rule holds for the tools that match it when it is made, as they are at that time.
+    A person is asked about a tool that changes or is added later. Rules that ask or deny hold
+    for every tool that matches.
     """
 
     def __init__(self, store: StoreAccess, registry: Registry) -> None:
@@ -102,7 +102,7 @@ class Standing:
         self._source: Database | None = None
         self._changes = 0
         self.good_until = -math.inf
-        # How far the store's clock is before ours.
+        # How many seconds the store's clock is ahead of the clock of this process.
         self._ahead = 0.0
         self.edition = 0
 
@@ -115,7 +115,7 @@ class Standing:
         by: str | None = None,
         **options: Unpack[RuleOptions],
     ) -> StandingRule:
-        """Let matching calls run without asking, of tools that are here and unchanged.
+        """Let matching calls run without asking, for tools that are here now and stay unchanged.
 
         Args:
             pattern: The name of a tool, or a pattern such as "file_*". None means every name, and
@@ -220,7 +220,7 @@ class Standing:
 
         def remove(connection: Connection) -> bool:
             gone = connection.execute(delete(rules).where(rules.c.id == rule_id))
-            # An attempt whose end nobody heard of may have removed it.
+            # An earlier attempt may have removed the rule and lost its connection afterwards.
             found.append(gone.rowcount > 0)
             return any(found)
 
@@ -232,7 +232,7 @@ class Standing:
             raise NotKept("standing rule", rule_id)
 
     def forget(self) -> None:
-        """Have the rules read again before the next call: they were changed here."""
+        """Have the rules read again before the next call, because this process changed them."""
         with self._lock:
             self._changes += 1
             self.good_until = -math.inf
@@ -257,13 +257,13 @@ class Standing:
             self.forget()
 
     async def renew(self) -> None:
-        """Wait for rules that were read after this was asked for."""
+        """Wait until the rules have been read after this method was called."""
         ours = False
-        # A reading that had begun before may miss a change; the one after it does not.
+        # A reading that began earlier may have missed a change. The one after it has not.
         for _ in range(2):
             database = (await self._store.opened()).database
             with self._lock:
-                # What a store that was closed, or a parent process, was reading never ends.
+                # A reading of a closed store, or of the parent process before a fork, never ends.
                 ours = self._reading is None or self._source is not database
                 if ours:
                     self._reading, self._source = shared_future(), database
@@ -276,7 +276,7 @@ class Standing:
                 return
 
     def _read(self, database: Database, reading: "Future[None]") -> None:
-        """Read the rules on a thread of the store, and answer all who wait."""
+        """Read the rules on a thread of the store, and wake everybody who waits for them."""
         changes, good_until = self._changes, time.monotonic() + _SECONDS
 
         def take(done: "Future[_Found]") -> None:
@@ -303,7 +303,7 @@ class Standing:
         with self._lock:
             if self._reading is reading:
                 self._reading = None
-                # What was changed while we read may not have been seen.
+                # A rule that changed during the reading may be missing from the result.
                 if changes == self._changes:
                     self.good_until = good_until
 
@@ -318,8 +318,8 @@ class Standing:
 
 
 def over_check(registry: Registry) -> Callable[[Row[Any], float], bool]:
-    """Whether a stored rule will never hold again; none is over once the registry is gone."""
-    # The thread that prunes must not keep a toolbox that its program has dropped.
+    """A check whether a stored rule will never hold again; it says no once the registry is gone."""
+    # The pruning thread must not keep a toolbox alive that its program has dropped.
     known = weakref.ref(registry)
 
     def is_over(row: Row[Any], now: float) -> bool:
@@ -334,7 +334,8 @@ def _is_over(row: Row[Any], now: float, registry: Registry) -> bool:
         rule = StandingRule(row)
         return _expired(rule, now) or _changed(rule, registry)
     except _UNREADABLE:
-        # It can't be read, or a tool can't be described; that is not for us to settle.
+        # The rule can't be read, or a tool can't be described. A person has to look at such a
+        # rule, so it is not pruned.
         return False
 
 
@@ -360,7 +361,7 @@ def _row(rule: Rule, by: str | None) -> dict[str, Any]:
 
 
 def _rule(row: Any, ahead: float) -> Rule | None:
-    """What a row says, in this process's time; None if it can't be read and allows only."""
+    """The rule of a row, by this process's clock; None for an allow rule that can't be read."""
     try:
         stored = StandingRule(row)
         ends = None if stored.expires_at is None else stored.expires_at - ahead
@@ -376,7 +377,7 @@ def _rule(row: Any, ahead: float) -> Rule | None:
             criteria=stored.criteria,
             id=stored.id,
             expires_at=ends,
-            # An allow rule without tools allows none.
+            # An allow rule that lists no tools allows nothing.
             fingerprints=tools or () if stored.verdict == "allow" else None,
         )
     except _UNREADABLE as error:
@@ -410,9 +411,9 @@ def _expired(rule: StandingRule, now: float) -> bool:
 
 
 def _changed(rule: StandingRule, registry: Registry) -> bool:
-    """Whether each tool of an allow rule is here, and none is as it was.
+    """Whether every tool of an allow rule is here and has changed since the rule was made.
 
-    A tool that is not here may be as it was in another process.
+    A tool that is missing here may still exist unchanged in another process.
     """
     if rule.tools is None:
         return False

@@ -1,4 +1,4 @@
-"""Which tools a rule means beside their names: by trait, tag, group, source and trust."""
+"""Select the tools of a rule by trait, tag, group, source and trust, besides their names."""
 
 import fnmatch
 import re
@@ -24,7 +24,7 @@ class CriteriaOptions(TypedDict, total=False):
 
 
 class RuleOptions(CriteriaOptions, total=False):
-    """What a rule goes by beside names and arguments: which tools, and on whose behalf."""
+    """The options of a rule besides names and arguments: which tools, and on whose behalf."""
 
     agent: str | None
     session: str | None
@@ -33,15 +33,15 @@ class RuleOptions(CriteriaOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """What a tool must be for a rule to mean it; None says nothing. All that is said must hold.
+    """The properties that a rule requires of a tool. A field that is None requires nothing.
 
     Attributes:
         read_only: Whether the tool is declared read-only.
         idempotent: Whether it is declared idempotent.
         destructive: Whether it counts as destructive, declared or not.
         open_world: Whether it counts as open-world, declared or not.
-        trusted: Whether its source is trusted; an MCP server is not unless it was added so.
-        tags: Tags of which it has one.
+        trusted: Whether its source is trusted. An MCP server is trusted only if it was added so.
+        tags: Tags of which the tool has at least one.
         group: Its group, or a pattern such as `db-*`.
         source: Its source, or a pattern such as `mcp:*`.
     """
@@ -83,7 +83,7 @@ class Criteria:
 
     @classmethod
     def from_dict(cls, said: Any) -> "Criteria":
-        """The criteria that JSON says; `ValueError` names what is wrong with it."""
+        """The criteria from JSON data; `ValueError` says what is wrong with the data."""
         if not isinstance(said, Mapping):
             raise ValueError("the criteria must be an object")
         for name in said:
@@ -95,7 +95,7 @@ class Criteria:
         return cls.of(said)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is said, as JSON."""
+        """The criteria that are set, as JSON data."""
         said = {name: getattr(self, name) for name in NAMES}
         found = {name: value for name, value in said.items() if value is not None}
         if self.tags is not None:
@@ -103,7 +103,7 @@ class Criteria:
         return found
 
     def hold_for(self, tool: Tool) -> bool:
-        """Whether the tool is one of those that are meant."""
+        """Whether the tool meets every criterion that is set."""
         return (
             all(wanted in (None, _read(tool, name)) for name, wanted in self._flags())
             and (self.tags is None or not set(self.tags).isdisjoint(tool.tags))
@@ -121,7 +121,7 @@ class Criteria:
 NAMES = tuple(field.name for field in fields(Criteria))
 _FLAGS = ("read_only", "idempotent", "destructive", "open_world", "trusted")
 _PATTERNS = ("group", "source")
-# What is not said of a tool counts as something.
+# A tool that does not declare one of these traits gets a default, which these properties give.
 _COUNTED = {"destructive": "is_destructive", "open_world": "is_open_world"}
 NO_CRITERIA = Criteria()
 

@@ -1,4 +1,4 @@
-"""Why a call would run, be asked about or be denied, told without running it."""
+"""Explain why a call would run, be asked about or be denied, without running it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +14,14 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would become of a call, and why.
+    """The decision that a call would get, and the reason.
 
     Attributes:
         decision: What would happen: `run`, `ask`, `deny` or `dry-run`.
-        because: The rule, trait or mode that makes it so, as a sentence. The ledger and the
-            person who is asked get the same one.
-        matched: Every rule that means the call, those that count first in front.
-        question: What a person would be asked; None where nobody would be.
+        because: The rule, trait or mode that decides, as a sentence. The ledger and the
+            person who is asked get the same sentence.
+        matched: Every rule that matches the call, in the order in which rules are applied.
+        question: The question that a person would be asked; None if nobody would be asked.
     """
 
     decision: DecisionName
@@ -30,7 +30,7 @@ class Explanation:
     question: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain form for programs."""
+        """The explanation as JSON data."""
         return {
             "decision": self.decision,
             "because": self.because,
@@ -40,7 +40,7 @@ class Explanation:
 
 
 def shown_call(tool: str, arguments: Any) -> str:
-    """A call in words: the tool, and the arguments as a person may see them."""
+    """A call as text: the tool, and the arguments as a person may see them."""
     return f"{tool} with {cut_middle(to_text(arguments), _LONGEST)}" if arguments else tool
 
 

@@ -11,16 +11,16 @@ from wieldy.core.names import find_near_names
 
 from .rules import check_holders
 
-# The laxest first.
+# From the laxest to the strictest.
 MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 DEFAULT: PermissionMode = "ask"
-# Whose calls a mode is for: an agent's, a session's, those of both, or all.
+# The agent and the session whose calls a mode applies to. None stands for every one of them.
 Holder = tuple[str | None, str | None]
 _EVERYBODY: Holder = (None, None)
 
 
 class ModeChange(NamedTuple):
-    """A mode that somebody set. None means that there is none, so that others count."""
+    """A mode that somebody set. A mode of None was removed, so that the other modes apply."""
 
     mode: PermissionMode | None
     before: PermissionMode | None
@@ -28,7 +28,7 @@ class ModeChange(NamedTuple):
     session: str | None
     by: str | None
     at: float
-    # Whether it lets no call through that was held back before.
+    # Whether every call that was held back before the change is still held back after it.
     tightens: bool
 
 
@@ -41,11 +41,11 @@ class Modes:
     def __init__(self, mode: PermissionMode | None, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._lock = threading.Lock()
-        # It is replaced and never changed: whoever judges a call has one state of it.
+        # The table is replaced and never changed, so that a call is judged by one state of it.
         self.table: Mapping[Holder, PermissionMode] = {}
         if mode is not None:
             self.table = {_EVERYBODY: check_mode(mode)}
-        # The mode of all calls, where they have the same.
+        # The mode of all calls, or None if the mode depends on the agent or the session.
         self.only: PermissionMode | None = mode or DEFAULT
 
     def plan_change(
@@ -59,14 +59,14 @@ class Modes:
         before = table.get(holder)
         tightens = _strictness(mode) >= _strictness(before)
         if mode is None and before is not None:
-            # Where a mode is taken back, the calls fall to any laxer one that is set beside it.
+            # Calls whose mode is removed may fall to a laxer mode that is set for other holders.
             others = [other for whose, other in table.items() if whose != holder]
             laxest = min(others, key=_strictness, default=DEFAULT)
             tightens = tightens and _strictness(laxest) >= _strictness(before)
         return ModeChange(mode, before, agent, session, by, time.time(), tightens)
 
     def apply(self, change: ModeChange) -> None:
-        """Let a change count from now on, also for calls that wait."""
+        """Apply a change from now on, including to the calls that wait."""
         holder = (change.agent, change.session)
         with self._lock:
             table = {**self.table}
@@ -93,7 +93,7 @@ def applying_modes(table: Mapping[Holder, PermissionMode], scope: Scope) -> list
 
 
 def check_mode(mode: PermissionMode) -> PermissionMode:
-    """The mode, or `ValueError` with those that there are."""
+    """The mode itself; `ValueError` lists the modes if there is none of this name."""
     if mode not in MODES:
         hint = find_near_names(mode, MODES, limit=1)
         meant = f" Did you mean {hint[0]!r}?" if hint else ""

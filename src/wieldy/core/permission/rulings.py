@@ -1,4 +1,4 @@
-"""Work out once per tool who judges its calls: its own permission, the rules and the mode."""
+"""Work out once per tool how its calls are judged, by its permission, the rules and the mode."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -16,9 +16,10 @@ DecisionName = Literal["run", "ask", "deny", "dry-run"]
 
 
 class Ruling(NamedTuple):
-    """What becomes of a call, and the sentence that says why.
+    """The decision about a call, and a sentence with the reason.
 
-    `asks` says that a person's yes lets it run, also where nobody is asked for one.
+    `asks` means that a person's approval would let the call run, even in a mode in which
+    nobody is asked.
     """
 
     decision: DecisionName
@@ -34,7 +35,7 @@ _VERDICTS: dict[Verdict, DecisionName] = {
     Verdict.ALLOW: "run",
 }
 _EVERY = tuple(Verdict)
-# To read a member of an enum takes as long as all else that is asked of a plain tool.
+# Reading a member of an enum takes as long as all other checks of a plain tool together.
 _AUTO, _DENY = Permission.AUTO, Permission.DENY
 _WEIGHTS = {"run": 0, "ask": 1, "dry-run": 2, "deny": 4}
 _WITHOUT_ASKING = 3
@@ -43,7 +44,7 @@ _WITHOUT_ASKING = 3
 def judge_by_modes(
     tool: Tool, rules: Iterable[Rule], table: Mapping[Holder, PermissionMode]
 ) -> Judge | None:
-    """What judges calls of a tool, each by the modes that apply to it; None where all may run."""
+    """The judge of a tool's calls, by the modes that apply to each; None if every call may run."""
     found = list(rules)
     modes = {*table.values(), *applying_modes(table, Scope())}
     judges = {mode: judge_by_mode(tool, found, mode) for mode in modes}
@@ -51,7 +52,7 @@ def judge_by_modes(
         return None
 
     def judge(run: Run) -> Ruling:
-        # An answer that a person gave stands where nobody would be asked for one now.
+        # A person's answer stays valid in a mode in which nobody would be asked any more.
         answered = run.was_answered
         heaviest = NOTHING_HOLDS
         for mode in applying_modes(table, run.call.scope):
@@ -65,11 +66,11 @@ def judge_by_modes(
 
 
 def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Judge | None:
-    """What judges calls of a tool in one mode, or None where nothing holds them back.
+    """The judge of a tool's calls in one mode, or None if nothing holds them back.
 
-    The tool's own DENY counts first, then deny, ask and allow rules, then the tool's own
-    permission. Where the tool is held back, only a denial is stronger. The mode has the last
-    word on whatever that gives.
+    The tool's own DENY comes first, then deny, ask and allow rules, then the tool's own
+    permission. For a tool on hold, only a denial is stronger than the hold. The mode has the
+    last word on the result.
     """
     settled = _settled(tool, mode)
     if settled.decision == "deny":
@@ -96,7 +97,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
     def judge(run: Run) -> Ruling:
         values = run.values
         if not known.keys() <= values.keys():
-            # What the function fills in by itself counts like what was sent.
+            # Defaults and bound values of the function are matched like arguments that were sent.
             values = {**known, **values}
         for holds_for, matches, ruling in verdicts:
             if holds_for is not None and not holds_for(run.call.scope):
@@ -111,7 +112,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
 def matching_rules(
     tool: Tool, rules: Iterable[Rule], scope: Scope, values: Mapping[str, Any]
 ) -> tuple[Rule, ...]:
-    """Every rule that means this call, those that count first in front."""
+    """Every rule that matches this call, in the order in which the rules are applied."""
     values = {**known_values(tool.function), **values}
     return tuple(
         rule
@@ -125,7 +126,7 @@ def matching_rules(
 def never_runs(
     tool: Tool, rules: Iterable[Rule], modes: Iterable[PermissionMode], scope: Scope
 ) -> bool:
-    """Whether calls of a tool on this behalf are denied whatever their arguments are."""
+    """Whether every call of a tool in this scope is denied, whatever its arguments are."""
     heeded = [rule for rule in rules_concerning(rules, tool) if rule.holds_for(scope)]
     every = {rule.verdict for rule in heeded if not rule.where and _means(rule, tool)}
     some = {rule.verdict for rule in heeded if _means(rule, tool)}
@@ -142,7 +143,7 @@ def never_runs(
 
 
 def _weight(ruling: Ruling, answered: bool) -> int:
-    """How much a ruling holds back."""
+    """How strict a ruling is, compared with others."""
     if ruling.decision == "deny" and ruling.asks:
         return _WEIGHTS["ask"] if answered else _WITHOUT_ASKING
     return _WEIGHTS[ruling.decision]
@@ -158,14 +159,14 @@ def _means(rule: Rule, tool: Tool) -> bool:
 
 
 def _heeded(tool: Tool, mode: PermissionMode) -> tuple[Verdict, ...]:
-    """The kinds of rules that can change what is settled."""
+    """The kinds of rules that can change the ruling of the tool itself."""
     if tool.hold is not None:
         return (Verdict.DENY,)
     return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else _EVERY
 
 
 def _settled(tool: Tool, mode: PermissionMode) -> Ruling:
-    """What the tool itself and the mode say where no rule does."""
+    """The ruling by the tool itself and the mode, for a call that no rule matches."""
     permission = tool.permission
     if permission is _DENY:
         return Ruling("deny", "the tool is switched off")
@@ -183,7 +184,7 @@ def _settled(tool: Tool, mode: PermissionMode) -> Ruling:
 
 
 def _in_mode(tool: Tool, mode: PermissionMode, ruling: Ruling) -> Ruling:
-    """What a mode makes of a ruling that was reached without it."""
+    """The ruling after the mode has been applied to it."""
     if mode == "dont-ask" and ruling.decision == "ask":
         return Ruling("deny", f"in the mode dont-ask nobody is asked: {ruling.because}", asks=True)
     if mode == "dry-run" and ruling.decision in ("run", "ask") and not tool.read_only:

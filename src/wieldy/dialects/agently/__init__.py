@@ -15,7 +15,7 @@ __all__ = ["Agently", "AgentlyMain", "AgentlyToolManager", "DataFormatter", "Fun
 
 
 def __getattr__(name: str) -> Any:
-    # The one that programs share is made when the first of them asks for it.
+    # The shared instance is made when a program asks for it first.
     if name != "Agently":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault("Agently", AgentlyMain())

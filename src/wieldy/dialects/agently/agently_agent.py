@@ -41,7 +41,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         inherit_agent_prompt: bool = True,
         inherit_extension_handlers: bool = True,
     ) -> AgentlyRequest:
-        """A request beside the one that is written on the agent.
+        """A separate request, besides the one that is being written on the agent.
 
         Args:
             name: Who asks; by default the agent.
@@ -58,7 +58,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         )
 
     def create_temp_request(self) -> AgentlyRequest:
-        """A request that has nothing of the agent but its settings."""
+        """A request that shares only the settings with the agent."""
         return self.create_request(
             name=f"{self.name}-Temp-{uuid.uuid4().hex}",
             inherit_agent_prompt=False,
@@ -66,7 +66,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         )
 
     async def async_streaming_print(self) -> None:
-        """Ask, and print the answer while it comes."""
+        """Send the request, and print the answer while it arrives."""
         _print("\n")
         async for delta in self.get_async_generator("delta"):
             _print(delta)
@@ -80,17 +80,17 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         _print("\n")
 
     def set_action_results(self, results: Any) -> Self:
-        """Tell all requests what actions gave."""
+        """Put the results of actions into the prompt of every request."""
         self.agent_prompt.replace("action_results", results)
         return self
 
     def add_action_results(self, action: str, result: Any) -> Self:
-        """Tell all requests what one more action gave."""
+        """Add the result of one action to the prompt of every request."""
         self.agent_prompt.append("action_results", {action: result})
         return self
 
     def reset_action_results(self) -> Self:
-        """Tell no more of what actions gave."""
+        """Remove the results of actions from the prompt of every request."""
         self.agent_prompt.remove("action_results")
         return self
 
@@ -107,7 +107,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         return self
 
     def tool_func(self, func: F) -> F:
-        """Register the function below; what its signature says is told, and not enforced."""
+        """Register a function, as a decorator. Its signature describes it and is not enforced."""
         self.tool.tool_func(func)
         self._tag(self._find(func))
         return func
@@ -115,7 +115,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
     async def async_use_mcp(
         self, transport: Any, tags: Iterable[str] | str | None = None, **options: Any
     ) -> Self:
-        """Use the tools of an MCP server; where another agent uses it too, both have them."""
+        """Use the tools of an MCP server, which several agents can share."""
         if options:
             return await super().async_use_mcp(transport, tags=listed_names(tags), **options)
         await self.tool.async_use_mcp(transport, (*listed_names(tags), self.tag))
@@ -130,7 +130,7 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
 
     def _tag(self, tool: Tool) -> None:
         if self.toolbox.get(tool.name) is tool:
-            # The manager knows how the tool was described, and keeps it so.
+            # The manager keeps the description with which the tool was registered.
             self.tool.tag(tool.name, self.tag)
         else:
             self._add(tool)

@@ -1,4 +1,4 @@
-"""A request that is written by itself, and not on an agent."""
+"""A request that is written separately, and not on an agent."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AgentlyRequest(ConfiguredAgent):
-    """Is written to and started as an agent is.
+    """A request that is written and started in the same way as an agent.
 
     Args:
         parent: The settings that hold where it has none of its own.
@@ -51,7 +51,7 @@ class AgentlyRequest(ConfiguredAgent):
 
     @property
     def tools(self) -> View:
-        """The tools of the agent whose handlers it has."""
+        """The tools of the agent whose extension handlers the request inherits."""
         return super().tools if self._agent is None else self._agent.tools
 
     def set_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:

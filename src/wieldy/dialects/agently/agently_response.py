@@ -1,4 +1,4 @@
-"""An answer under the names that Agently's users know."""
+"""A response with the names that Agently's users know."""
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from typing import Any, Literal, Self
@@ -57,7 +57,7 @@ def _events(
 
 
 def complete_meta(event: str, data: Any, result: dict[str, Any], settings: Any) -> Iterator[Any]:
-    """After "done": all that the model thought, and the tokens under the names of OpenAI."""
+    """After "done", yield the model's whole reasoning, and name the token counts as OpenAI does."""
     meta = result["meta"]
     usage = meta["usage"]
     named = {_USAGE_NAMES.get(name, name): count for name, count in usage.items()}

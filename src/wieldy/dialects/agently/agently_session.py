@@ -1,4 +1,4 @@
-"""The sessions of Agently's last versions, which every agent has."""
+"""Agently's sessions, which every agent of its latest versions has."""
 
 import uuid
 from typing import Any, Self
@@ -12,7 +12,7 @@ from wieldy.core.names import listed_names
 
 
 class AgentlySession:
-    """A conversation: all of it, and the part that the model is told."""
+    """A conversation: the whole of it, and the part that is sent to the model."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -20,7 +20,7 @@ class AgentlySession:
         self.context_window: list[Any] = []
 
     def add_chat_history(self, messages: list[Any], max_length: Any = None) -> None:
-        """Add messages; the oldest are no longer told where all are longer than allowed."""
+        """Add messages, and stop sending the oldest ones if all together are too long."""
         self.full_context += messages
         self.context_window += messages
         if isinstance(max_length, int):
@@ -38,24 +38,24 @@ class SessionExtension(BaseAgent):
         self.extension_handlers.append("finally", self._add_turns)
 
     def activate_session(self, *, session_id: str | None = None) -> Self:
-        """Go on with a session of this agent, or begin one."""
+        """Continue a session of this agent, or start a new one."""
         wanted = uuid.uuid4().hex if session_id is None else session_id
         self.activated_session = self.sessions.setdefault(wanted, AgentlySession(wanted))
         return self._tell_history()
 
     def deactivate_session(self) -> Self:
-        """Leave the session; requests are then on their own again."""
+        """Leave the session, so that requests no longer have a history."""
         self.activated_session = None
         return self.reset_chat_history()
 
     def clean_context_window(self) -> Self:
-        """Tell the model nothing of what was said so far."""
+        """Send nothing of the conversation so far to the model."""
         if self.activated_session is not None:
             self.activated_session.context_window = []
         return super().reset_chat_history()
 
     def set_chat_history(self, messages: Any) -> Self:
-        """Make this the conversation so far."""
+        """Replace the conversation so far."""
         self._forget()
         return self.add_chat_history(messages)
 
@@ -86,7 +86,8 @@ class SessionExtension(BaseAgent):
         return None if self.activated_session is None else self.activated_session.id
 
     async def _add_turns(self, response: Response, settings: Settings) -> None:
-        # The session that was active when the request was made; another may be by now.
+        # The turns belong to the session in which the request was made. Another session may be
+        # active by now.
         session = self.sessions.get(response.session or "")
         if session is None:
             return
@@ -105,7 +106,7 @@ class SessionExtension(BaseAgent):
 
 
 def _chosen(data: Any, keys: Any, otherwise: Any) -> str:
-    """The values of the keys that are there, each under its name; all where none are named."""
+    """The values of those keys that exist, each under its name; without keys, `otherwise`."""
     if keys is None:
         return value_text(otherwise)
     found = [(key, _find(data, str(key))) for key in listed_names(keys)]

@@ -18,7 +18,7 @@ _NOT_TAKEN = ("proxy", "client_options", "path_mapping")
 
 
 class ConfiguredAgent(Configurable, BaseAgent):
-    """Something to ask whose model is in its settings, unless one was given."""
+    """An agent or request whose model comes from its settings, unless one was given."""
 
     _response_type = AgentlyResponse
     settings: AgentlySettings
@@ -40,7 +40,7 @@ class ConfiguredAgent(Configurable, BaseAgent):
         return self._chosen[1]
 
     def get_result(self) -> AgentlyResponse:
-        """Take what was written as a request; the same as `get_response`."""
+        """Make a request from what has been written, like `get_response`."""
         response = self.get_response()
         assert isinstance(response, AgentlyResponse)
         return response

@@ -1,4 +1,4 @@
-"""Agently's entrance: settings, tools and agents that share them."""
+"""Agently's main object: the settings and tools that its agents share."""
 
 from wieldy.agent.prompt import Prompt
 from wieldy.models.model import Model
@@ -10,7 +10,7 @@ from .tool_manager import AgentlyToolManager
 
 
 class AgentlyMain(Configurable):
-    """What `Agently` is: settings and tools, and agents that are made with them.
+    """The class of `Agently`: settings and tools, and the agents that are made with them.
 
     Args:
         AgentType: The class of its agents, such as one with `ChatSessionExtension` mixed in.
@@ -42,5 +42,5 @@ class AgentlyMain(Configurable):
         return AgentlyRequest(self.settings, self.tool.toolbox, name=name, model=model)
 
     def create_prompt(self, name: str = "agently_prompt") -> Prompt:
-        """A prompt of its own."""
+        """A new, empty prompt."""
         return Prompt()

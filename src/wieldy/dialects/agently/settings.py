@@ -39,7 +39,7 @@ class AgentlySettings(Settings):
         auto_load_env: bool = False,
         raise_empty: bool = False,
     ) -> Self:
-        """Set what a document says.
+        """Set the settings from a document.
 
         Args:
             data_type: "json", "yaml" or "toml" for text, and with "_file" for a file's path.
@@ -66,7 +66,7 @@ class AgentlySettings(Settings):
 
 
 class Configurable:
-    """Something with settings that programs change on it."""
+    """An object with settings that programs can change."""
 
     settings: AgentlySettings
 
@@ -88,13 +88,13 @@ class Configurable:
         auto_load_env: bool = False,
         raise_empty: bool = False,
     ) -> Self:
-        """Change settings by a document; takes what `AgentlySettings.load` takes."""
+        """Change settings from a document; the arguments are those of `AgentlySettings.load`."""
         self.settings.load(data_type, value, auto_load_env=auto_load_env, raise_empty=raise_empty)
         return self
 
 
 def default_settings() -> AgentlySettings:
-    """The settings that programs find before they have set any."""
+    """The settings before a program has changed any."""
     return AgentlySettings(
         {
             "runtime": dict.fromkeys(_DEBUG, False),
@@ -108,7 +108,7 @@ def _read_document(kind: str, text: str) -> Any:
         return tomllib.loads(text)
     if kind == "json":
         return json.loads(text)
-    # The extra is loaded by whoever reads YAML, and by nobody else.
+    # The YAML library is an extra, so it is loaded only when YAML is read.
     from wieldy.agent.prompt_document import parse_yaml  # noqa: PLC0415
 
     return parse_yaml(text)

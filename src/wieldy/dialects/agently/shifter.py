@@ -60,7 +60,7 @@ class FunctionShifter:
 
 
 def _like(func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """Name the shifted function after the one it stands for."""
+    """A decorator that copies the name and docstring of the original function."""
     return functools.wraps(func) if hasattr(func, "__name__") else lambda shifted: shifted
 
 

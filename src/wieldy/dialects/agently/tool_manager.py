@@ -34,7 +34,7 @@ class AgentlyToolManager:
 
     def __init__(self, toolbox: Toolbox | None = None) -> None:
         self.toolbox = own_box() if toolbox is None else toolbox
-        # The tool as it was registered here, to notice whether another tool has its name now.
+        # Each tool as it was registered here, which shows whether its name was taken over since.
         self._known: dict[str, tuple[Tool, Info]] = {}
 
     @property
@@ -65,7 +65,7 @@ class AgentlyToolManager:
         returns: Any = None,
         tags: Names | None = None,
     ) -> None:
-        """Register a function; one of the same name is replaced, and its tags stay."""
+        """Register a function. It replaces a tool of the same name and keeps that tool's tags."""
         if not isinstance(name, str) or not name:
             raise ValueError(f"a tool needs a name, not {name!r}")
         info: Info = {"name": name, "desc": desc or "", "kwargs": dict(kwargs or {})}
@@ -83,7 +83,7 @@ class AgentlyToolManager:
         self._known[name] = (self.toolbox.add(tool, on_conflict="override"), info)
 
     def tag(self, tool_names: Names, tags: Names) -> None:
-        """Add tags to registered tools; an unknown one is a `RuntimeError`."""
+        """Add tags to registered tools; an unknown name raises `RuntimeError`."""
         found = [(name, self.toolbox.get(name)) for name in listed_names(tool_names)]
         for name, tool in found:
             if tool is None:
@@ -96,7 +96,7 @@ class AgentlyToolManager:
                 self._known[tool.name] = (tagged, self._known[tool.name][1])
 
     def tool_func(self, func: Callable[P, R]) -> Callable[P, R]:
-        """Register the function below, described by its signature; it stays what it was."""
+        """Register a function described by its signature, as a decorator that returns it as is."""
         name, inner = _name_and_inner(func)
         hints = _hints(inner if hasattr(inner, "__name__") else type(inner).__call__)
         returns = None
@@ -107,7 +107,7 @@ class AgentlyToolManager:
         return func
 
     def get_tool_info(self, tags: Names | None = None) -> dict[str, Info]:
-        """What is known of all tools, or of those with any of the tags."""
+        """The information about all tools, or about those with any of the tags."""
         if tags is None:
             return self.tool_info
         wanted = set(listed_names(tags))
@@ -124,8 +124,8 @@ class AgentlyToolManager:
     ) -> Callable[..., Any] | None:
         """The tool's own function, or a form of it for blocking or async code; None if missing.
 
-        Calling it is calling a function: rules, approval, limits and the record hold for
-        `call_tool` and `async_call_tool`. What an MCP server does is always called that way.
+        Calling it is a plain function call. Rules, approvals, limits and the ledger apply only
+        to `call_tool` and `async_call_tool`. A tool of an MCP server always goes through them.
         """
         if shift not in (None, "sync", "async"):
             raise ValueError(f"shift must be 'sync', 'async' or None, not {shift!r}")
@@ -138,7 +138,7 @@ class AgentlyToolManager:
         return FunctionShifter.asyncify(function) if shift == "async" else function
 
     def call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
-        """Call a tool; a missing tool and an exception are strings. Never raises."""
+        """Call a tool. A missing tool or an exception gives a string; nothing is raised."""
         return self._told(self.toolbox.call_sync(name, kwargs))
 
     async def async_call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
@@ -146,9 +146,9 @@ class AgentlyToolManager:
         return self._told(await self.toolbox.call(name, kwargs))
 
     async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
-        """Register the tools of an MCP server, with its own tags and those given.
+        """Register the tools of an MCP server, with the server's tags and the given ones.
 
-        A tool of a name that was there before has the tags of that name too.
+        A tool that replaces another one of the same name also gets that tool's tags.
         """
         given = listed_names(tags)
         servers = self.toolbox.mcp
@@ -179,7 +179,7 @@ class AgentlyToolManager:
         return known is not None and known[0] is tool
 
     def _info(self, tool: Tool) -> Info:
-        """What was registered here, or for a tool that came another way what its schema says."""
+        """The information that was registered here, or for any other tool that of its schema."""
         if self._is_known(tool):
             return self._known[tool.name][1]
         return tool_info(tool)
@@ -191,7 +191,7 @@ class AgentlyToolManager:
 
 
 def known_tags(toolbox: Toolbox, name: str) -> tuple[str, ...]:
-    """The tags that a name has, whatever tool is behind it."""
+    """The tags of the tool that has this name now, if there is one."""
     tool = toolbox.find_tool(name)
     return () if tool is None else tool.tags
 
@@ -201,7 +201,7 @@ async def _call_remote(tools: AgentlyToolManager, name: str, /, **kwargs: Any) -
 
 
 def _name_and_inner(func: Any) -> tuple[str, Any]:
-    """The function's name, and what carries its docstring."""
+    """The function's name, and the object that has its docstring."""
     inner = unwrap_partial(func)[0]
     if not callable(inner):
         raise TypeError(f"a function is needed, not {type(func).__name__}")
@@ -212,7 +212,7 @@ def _hints(inner: Any) -> dict[str, Any]:
     try:
         return get_type_hints(inner, include_extras=True)
     except Exception:
-        # An annotation that can't be resolved stays as it was written.
+        # Annotations that can't be resolved are used as they were written.
         return dict(getattr(inner, "__annotations__", {}))
 
 

@@ -1,4 +1,4 @@
-"""Calls that run on in the background, each known by the id of its task."""
+"""Calls that keep running in the background, identified by the ids of their tasks."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -9,12 +9,12 @@ from .response_chunks import Alter, altered, interrupted_response
 from .tool_response import ToolResponse, text_response
 
 _CANCELLED = "<system-info>The tool call has been cancelled by the user.</system-info>"
-# How long stopping a task waits for its end, which a tool may put off.
+# How many seconds cancelling waits for a task to end, because a tool may delay its end.
 _GRACE = 1
 
 
 class BackgroundTasks:
-    """The tasks of one toolkit, and the results that nobody has asked for yet."""
+    """The running tasks of one toolkit, and the results that nobody has fetched yet."""
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[ToolResponse]] = {}
@@ -28,7 +28,7 @@ class BackgroundTasks:
         run: Callable[[], AsyncIterator[ToolResponse]],
         alter: Alter | None,
     ) -> AsyncGenerator[ToolResponse, None]:
-        """Let a call run on, and tell the id under which it is found."""
+        """Run a call in the background, and give a response with the id of its task."""
         task = asyncio.create_task(_read(run(), alter))
         self._running[task_id] = task
         task.add_done_callback(lambda done: self._end(task_id, done))
@@ -39,13 +39,13 @@ class BackgroundTasks:
         )
 
     def view(self, task_id: str) -> ToolResponse:
-        """The result, once, or that there is none yet."""
+        """The result, which can be fetched once, or a response that says it is not there yet."""
         if task_id in self._running:
             return text_response(f"Task {task_id} is still running.")
         return self._results.pop(task_id, None) or _unknown(task_id)
 
     async def wait(self, task_id: str, seconds: float) -> ToolResponse:
-        """The result, once, after waiting for it for some seconds at most."""
+        """Wait at most some seconds for the result, which can be fetched once."""
         task = self._running.get(task_id)
         if task is not None:
             await asyncio.wait((task,), timeout=seconds)
@@ -70,7 +70,7 @@ class BackgroundTasks:
     def _end(self, task_id: str, task: "asyncio.Task[ToolResponse]") -> None:
         if self._running.pop(task_id, None) is None:
             return
-        # One that is cancelled before it begins has read nothing, not even that.
+        # A task that was cancelled before it began has no result, not even one that says so.
         result = interrupted_response(None) if task.cancelled() else task.result()
         if result.is_interrupted and task_id in self._stopped:
             result = replace(result, content=[text_block(_CANCELLED)])
@@ -79,7 +79,7 @@ class BackgroundTasks:
 
 
 async def _read(responses: AsyncIterator[ToolResponse], alter: Alter | None) -> ToolResponse:
-    """All responses of a call as one."""
+    """Collect all responses of a call into one."""
     try:
         chunks = [chunk async for chunk in responses]
         if len(chunks) == 1:

@@ -1,4 +1,4 @@
-"""From a function, as it is registered, to the engine's tool."""
+"""Make the engine's tools from registered functions."""
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
@@ -25,9 +25,10 @@ _BY_PLACE = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
 def name_bound(func: Any) -> tuple[Any, dict[str, Any]]:
-    """What a partial wraps, and what it passes, by name.
+    """The function inside a partial, and the arguments that the partial binds, by name.
 
-    A partial that passes more by place than there are names stays as it is.
+    A partial that binds more positional arguments than the function has names is returned as
+    it is.
     """
     inner, first, named = unwrap_partial(func)
     if not first:
@@ -64,7 +65,7 @@ def make_tool(
 
 
 def with_schema(tool: Tool, given: Schema) -> Tool:
-    """The tool, described by a schema that its user gave."""
+    """The tool with the schema that the user gave."""
     function = given["function"]
     parameters = function.get("parameters", {"type": "object", "properties": {}})
     described = function.get("description", "")
@@ -72,7 +73,7 @@ def with_schema(tool: Tool, given: Schema) -> Tool:
 
 
 def gives_one(func: Any) -> bool:
-    """Whether a function surely gives one response: there is nothing to read as it comes."""
+    """Whether a function certainly returns one response, so that there is nothing to stream."""
     called = func if inspect.isroutine(func) else type(func).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         return False
@@ -80,10 +81,10 @@ def gives_one(func: Any) -> bool:
 
 
 def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
-    """The tool with a model's fields beside its own, which it answers with as `response_msg`."""
+    """The tool with a model's fields as additional arguments, returned as `response_msg`."""
     parameters = extend_schema(plain.name, schema, model)["function"]["parameters"]
     call = _own_call(plain)
-    # A server takes no more than it has listed.
+    # An MCP server accepts only the arguments that it has listed.
     takes_all = not plain.source.startswith("mcp") and _variadic(plain.function)[1] is not None
     fields = model.model_json_schema().get("properties", {})
     hidden = sorted(fields.keys() & plain.presets.keys())
@@ -103,7 +104,7 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
 
 
 def _with_variadic(tool: Tool, positional: bool, keyword: bool) -> Tool:
-    """The tool with its `*args` as a list and its `**kwargs` as a dict, where asked for."""
+    """The tool with `*args` described as a list and `**kwargs` as a dict, each if asked for."""
     args, kwargs = _variadic(tool.function)
     added: Schema = {}
     if positional and args is not None:
@@ -119,14 +120,14 @@ def _with_variadic(tool: Tool, positional: bool, keyword: bool) -> Tool:
         extra = arguments.pop(kwargs, {}) if kwargs in added else {}
         return call(wieldy_context_, *rest, **arguments, **extra)
 
-    # What is preset is hidden by the engine, also where it is preset later.
+    # The schema lists the presets too: the engine hides them, including presets added later.
     own = tool.replace(presets={}).input_schema
     schema = {**own, "properties": {**own["properties"], **added}}
     return tool.replace(function=_of_kind(tool.function, spread), input_schema=schema)
 
 
 def _own_call(tool: Tool) -> Callable[..., Any]:
-    """The tool's function, taking plain arguments, from which its declared types are made."""
+    """The tool's function for plain arguments, which are converted to the declared types."""
     function, signature = tool.function, tool.signature
     validate = None
     if tool.own_schema is None:
@@ -149,7 +150,7 @@ def _own_call(tool: Tool) -> Callable[..., Any]:
 
 
 def _of_kind(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call as a coroutine where the function is async: it then stays on the loop."""
+    """The call as a coroutine function if the function is async, so that it runs on the loop."""
     if not is_async(function):
         return call
 
@@ -166,7 +167,7 @@ def _variadic(function: Any) -> tuple[str | None, str | None]:
 
 
 def _answer(value: Any, checked: dict[str, Any]) -> Any:
-    """What a function gave, whatever its kind, with the validated fields in its metadata."""
+    """The result of a function of any kind, with the validated fields in its metadata."""
     if inspect.isawaitable(value):
         return _answer_later(value, checked)
     if isinstance(value, Generator):

@@ -28,7 +28,7 @@ class MCPClientBase(ABC):
         """A toolbox connected to the server, for the time of an `async with`."""
 
     async def list_tools(self) -> "list[ListedTool]":
-        """The tools that the server lists now, as the SDK gives them."""
+        """The tools that the server lists now, as objects of the SDK."""
         async with self.session() as box:
             listed: list[ListedTool] = await box.mcp[self.name].list_tools()
             return listed
@@ -48,9 +48,9 @@ class MCPClientBase(ABC):
         execution_timeout: float | None = None,
         named: Iterable[str] = (),
     ) -> list[MCPToolFunction]:
-        """The tools of the server as functions, all or those chosen.
+        """The tools of the server as functions: all of them, or the chosen ones.
 
-        Each name must be one of the server's, also those that are only `named`.
+        Every name must belong to a tool of the server. The names in `named` are only checked.
         """
         async with self.session() as box:
             listed = {tool.name: tool for tool in box}
@@ -66,7 +66,7 @@ class MCPClientBase(ABC):
         ]
 
     async def _opened(self) -> Toolbox:
-        # The server holds its own arguments to their schema; a toolkit does so before.
+        # The toolkit and the server both check the arguments, so this box need not.
         box = own_box(validation="describe")
         try:
             await self._add_to(box)
@@ -81,7 +81,7 @@ class MCPClientBase(ABC):
 
 
 class StatefulClientBase(MCPClientBase):
-    """A client with one session, from `connect` to `close`, which any task may call."""
+    """A client with one session from `connect` to `close`. Any task may call either of them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -90,7 +90,7 @@ class StatefulClientBase(MCPClientBase):
 
     @property
     def is_connected(self) -> bool:
-        """Whether it is connected."""
+        """Whether the client is connected."""
         return self._box is not None
 
     async def connect(self) -> None:
@@ -104,9 +104,9 @@ class StatefulClientBase(MCPClientBase):
             self._connecting = False
 
     async def close(self, ignore_errors: bool = True) -> None:
-        """End the session, and the server's process; closing twice is no error.
+        """End the session and the server's process. Closing twice is no error.
 
-        Nothing that goes wrong on the other side is raised; `ignore_errors` changes nothing.
+        Errors of the server are never raised here, so `ignore_errors` has no effect.
         """
         box, self._box = self._box, None
         if box is not None:
@@ -114,7 +114,7 @@ class StatefulClientBase(MCPClientBase):
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Toolbox]:
-        """The toolbox that is connected; `RuntimeError` if it is not."""
+        """The connected toolbox; `RuntimeError` if the client is not connected."""
         if self._box is None:
             raise RuntimeError(f"the MCP client {self.name!r} is not connected: connect() first")
         yield self._box
@@ -160,7 +160,7 @@ class _HttpClient(MCPClientBase):
         self._limits = Limits(timeout=sse_read_timeout)
 
     async def _add_to(self, box: Toolbox) -> None:
-        # The SDK is heavy, and most programs need none.
+        # The SDK is slow to import, and most programs don't use it.
         from wieldy.mcp import Patience  # noqa: PLC0415
         from wieldy.mcp.client.server_source import Address  # noqa: PLC0415
 
@@ -176,7 +176,7 @@ class HttpStatelessClient(_HttpClient):
     """A client of a server behind a URL, with a new session for everything it does."""
 
     async def connect(self) -> None:
-        """See that the server answers; nothing is kept open."""
+        """Check that the server answers. No connection stays open."""
         async with self.session():
             pass
 
@@ -185,7 +185,7 @@ class HttpStatelessClient(_HttpClient):
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Toolbox]:
-        """A toolbox that is connected for this time only."""
+        """A toolbox that is connected while the `async with` block runs."""
         box = await self._opened()
         try:
             yield box
