@@ -83,7 +83,7 @@ def test_a_tool_that_is_not_there_is_an_error_with_near_names(make_agent: MakeAg
 
     with pytest.raises(ToolNotFound, match="'add'"):
         agent.use_tools("ad")
-    with pytest.raises(TypeError, match="a name or a function"):
+    with pytest.raises(TypeError, match="a name, a function or an agent"):
         agent.use_tools([3])  # type: ignore[list-item]
 
 

@@ -27,6 +27,7 @@ from .strategies.judge import Judge
 from .strategies.native import Native
 from .strategies.strategy import Strategy
 from .strategies.xml import Xml
+from .subagents.shared_toolbox import AgentHome
 
 T = TypeVar("T")
 Mappings = Mapping[str, Any] | None
@@ -96,8 +97,7 @@ class BaseAgent(Resuming):
         self.max_rounds = max_rounds
         self.budget = _check_budget(budget)
         self.prices = prices
-        self._owns_box = toolbox is None
-        self.toolbox = _choose_box(toolbox, store)
+        self._home = AgentHome(_choose_box(toolbox, store), self, toolbox is None)
         self._given_model = (model, base_url, api_key)
         self._model: Model | None = None
         self._last: Response | None = None
@@ -108,6 +108,11 @@ class BaseAgent(Resuming):
         if self._model is None:
             self._model = choose_model(*self._given_model)
         return self._model
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools of this agent, and of others that share the toolbox."""
+        return self._home.box
 
     @property
     def tag(self) -> str:
@@ -487,7 +492,7 @@ class BaseAgent(Resuming):
 
     async def async_close(self) -> None:
         """Close the toolbox, if it is this agent's own."""
-        if self._owns_box:
+        if self._home.owner == self.id:
             await self.toolbox.close()
 
     def close(self) -> None:
@@ -513,8 +518,11 @@ class BaseAgent(Resuming):
     def _respond(
         self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None
     ) -> Response:
-        self._last = self._response_type(self._make_request(slots, decide, deps))
+        self._last = self._begin(self._make_request(slots, decide, deps))
         return self._last
+
+    def _begin(self, request: Request) -> Response:
+        return self._response_type(request)
 
     def _make_request(
         self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None

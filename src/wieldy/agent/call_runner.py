@@ -136,7 +136,7 @@ class CallRunner:
             outcome = await again.settle(call, extras, tell.decided)
             if outcome is not None:
                 return outcome
-        return await request.view.call_observed(call, extras, session=request.session)
+        return await request.view.call_observed(call, extras, session=request.call_session)
 
     async def _decided(self, outcome: Outcome, tell: "_Teller") -> Outcome:
         """The outcome; where the call waits and somebody is there to decide, its end."""

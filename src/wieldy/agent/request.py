@@ -17,6 +17,7 @@ from .prices import Prices
 from .prompt import Prompt
 from .settings import Settings
 from .strategies.strategy import Strategy
+from .subagents.nesting import Nesting
 
 # Given the receipt of a call that waits: the outcome, or the receipt if nobody decides now.
 Decider = Callable[[Outcome], Awaitable[Outcome]]
@@ -44,6 +45,12 @@ class Request:
     deps: Any = None
     budget: Budget | None = None
     prices: Prices | None = None
+    nesting: Nesting | None = None
+
+    @property
+    def call_session(self) -> str | None:
+        """The session in which calls are made."""
+        return self.session if self.nesting is None else self.nesting.session
 
     @property
     def form(self) -> OutputForm:

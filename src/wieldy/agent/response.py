@@ -61,6 +61,11 @@ class Response:
         return self._run.run_id
 
     @property
+    def spent(self) -> dict[str, Any]:
+        """What of a budget was used up, if there is one: its own, or that of a run around it."""
+        return {name: amount for name, amount in self._run.state.spent.items() if name != "below"}
+
+    @property
     def _request(self) -> Request:
         return self._run.request
 

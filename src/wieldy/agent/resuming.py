@@ -99,8 +99,17 @@ class Resuming(ABC):
         Returns:
             The response.
         """
+        return self._go_on(self._make_request({}, decide, deps), run, decisions, by)
+
+    def _go_on(
+        self,
+        request: Request,
+        run: State,
+        decisions: Decisions | None = None,
+        by: str | None = None,
+    ) -> Response:
+        """Go on with a run, with the model, the tools and the handlers of this request."""
         run_id, state = read_pointer(run)
-        request = self._make_request({}, decide, deps)
         resumption = Resumption(run_id, state, read_decisions(decisions), by, self._find_strategy)
         return self._response_type(request, resumption)
 

@@ -34,6 +34,8 @@ from .runs.resumed_calls import ResumedCalls
 from .runs.resumption import Resumption
 from .runs.run_journal import Journal, MemoryJournal, StoreJournal
 from .strategies.strategy import TextReader
+from .subagents.nesting import current_outer
+from .subagents.shared_toolbox import own_tool_name
 from .tool_log import ToolLog
 
 SHOW_TOOL_LOGS = "runtime.show_tool_logs"
@@ -49,7 +51,7 @@ class RunLoop:
         self.request = request
         self.log = log
         self.state = RunState()
-        self.run_id = uuid.uuid4().hex if resumption is None else resumption.run_id
+        self.run_id = _choose_id(request, resumption)
         self.journal: Journal = _open_journal(request, self.run_id)
         self.again: ResumedCalls | None = None
         self.spending: Spending | None = None
@@ -75,7 +77,7 @@ class RunLoop:
         }
         self.spending = self._open_spending()
         self.clock = RunClock(self.spending)
-        token = current_spending.set(self.spending)
+        token, outer = current_spending.set(self.spending), current_outer.set(self)
         try:
             while not self.state.ended:
                 self.state.step = await steps[self.state.step]()
@@ -83,6 +85,7 @@ class RunLoop:
                     # A run is done when all who take part in its end have heard of it.
                     await self.settle()
         finally:
+            current_outer.reset(outer)
             current_spending.reset(token)
 
     async def open(self) -> None:
@@ -184,6 +187,7 @@ class RunLoop:
         state.calls, state.answered = (), []
         state.round += 1
         self._spend(rounds=1, cost=sum(_tool_cost(outcome) for outcome in settled))
+        self._catch_up(settled)
         self._tell_limit([each.call.tool for each in settled if each.status is Status.DENIED])
         return Step.ASK
 
@@ -209,7 +213,7 @@ class RunLoop:
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with ids that stay, and keys by which they are known when the run goes on."""
-        scope = Scope(run=self.run_id)
+        scope, calls = Scope(run=self.run_id), list(map(self._find_own, calls))
         if not self.journal.recorded:
             return [call.replace(scope=scope) for call in calls]
         keys = (f"{self.run_id}:{place}:{index}" for index in range(len(calls)))
@@ -217,6 +221,12 @@ class RunLoop:
             call.replace(scope=scope, idempotency_key=key)
             for call, key in zip(calls, keys, strict=True)
         ]
+
+    def _find_own(self, call: Call) -> Call:
+        """The call, with the name that the tool has among those of other agents."""
+        view, name = self.request.view, own_tool_name(self.request.agent, call.tool)
+        renamed = view.get(call.tool) is None and view.get(name) is not None
+        return call.replace(tool=name) if renamed else call
 
     async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
@@ -304,24 +314,32 @@ class RunLoop:
     def _open_spending(self) -> Spending | None:
         """What the run counts its use on; a run in another counts for that one as well."""
         above, budget = current_spending.get(), self.request.budget
-        if self.spending is not None:
+        if self.spending is not None or (budget is None and above is None):
             return self.spending
         if budget is None:
-            return above if above is None else Spending(Budget(repeats=None), above)
-        if budget.cost is not None:
+            budget = Budget(repeats=None if above is None else above.repeats)
+        spending = Spending(budget, above, self.state.spent, self.run_id)
+        if spending.bounds_cost:
             request_cost(self.request.prices, self.request.model.name, None)
-        return Spending(budget, above, self.state.spent)
+        return spending
 
     def _spend(self, **amounts: float) -> None:
         if self.spending is not None:
             self.spending.add(**amounts)
+
+    def _catch_up(self, settled: Sequence[Outcome]) -> None:
+        """Count what runs inside the calls have used up while this run did not go on."""
+        for outcome in settled:
+            run = outcome.metadata.get("meta", {}).get("run")
+            if self.spending is not None and isinstance(run, dict) and "spent" in run:
+                self.spending.catch_up(run["id"], run["spent"])
 
     def _spend_tokens(self, reply: Reply) -> None:
         usage, request = reply.usage, self.request
         if self.spending is None or usage is None:
             return
         self._spend(tokens=(usage.input_tokens or 0) + (usage.output_tokens or 0))
-        if request.prices is not None or (request.budget and request.budget.cost is not None):
+        if request.prices is not None or self.spending.bounds_cost:
             self._spend(cost=request_cost(request.prices, request.model.name, usage))
 
     async def _noted(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
@@ -354,9 +372,19 @@ class RunLoop:
             self.log.add(str(item[0]), item[1])
 
 
+def _choose_id(request: Request, resumption: Resumption | None) -> str:
+    if resumption is not None:
+        return resumption.run_id
+    return uuid.uuid4().hex if request.nesting is None else request.nesting.run_id
+
+
 def _open_journal(request: Request, run_id: str) -> Journal:
-    box = request.box
-    return StoreJournal(box.store.runs, run_id) if box.recorded else MemoryJournal(run_id)
+    if not request.box.recorded:
+        return MemoryJournal(run_id)
+    outer, nesting = current_outer.get(), request.nesting
+    around = None if outer is None else outer.run_id
+    parent = around if nesting is None else nesting.parent
+    return StoreJournal(request.box.store.runs, run_id, parent=parent)
 
 
 def _tool_cost(outcome: Outcome) -> float:

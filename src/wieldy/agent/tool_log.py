@@ -9,6 +9,7 @@ from wieldy.core.secrets.secret import redact_data
 from wieldy.core.tool import Tool
 
 from .outcome_words import tell_outcome
+from .subagents.agent_event import AgentEvent
 
 ToolLog = dict[str, Any]
 
@@ -37,6 +38,10 @@ def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:
 def show_item(call: Call, item: Block | Progress) -> tuple[str, ToolLog]:
     """The event for something that a running tool shows."""
     named = {"tool_name": call.tool, "call_id": call.id}
+    if isinstance(item, AgentEvent):
+        facts = item.to_dict()
+        del facts["type"]
+        return "subagent", {"tool_name": call.tool, **facts}
     if isinstance(item, Notice):
         said = {"level": item.level, "logger": item.logger, "message": item.message}
         return "tool_notice", {**named, **said}

@@ -233,8 +233,9 @@ class Progress:
         """The fields as a plain dict."""
         return {"type": "progress", "done": self.done, "total": self.total, "message": self.message}
 
-    def with_message(self, message: str) -> "Progress":
-        """The same with another message."""
+    def map_text(self, change: Callable[[str], str]) -> "Progress":
+        """The same with its message changed."""
+        message = None if self.message is None else change(to_text(self.message))
         return Progress(self.done, self.total, message)
 
     def __repr__(self) -> str:
@@ -266,8 +267,8 @@ class Notice(Progress):
             "message": self.message,
         }
 
-    def with_message(self, message: str) -> "Notice":
-        return Notice(message, self.level, self.logger)
+    def map_text(self, change: Callable[[str], str]) -> "Notice":
+        return Notice(change(to_text(self.message)), self.level, self.logger)
 
     def __repr__(self) -> str:
         return f"Notice({self.message!r}, level={self.level!r}, logger={self.logger!r})"

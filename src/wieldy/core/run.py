@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic_core import from_json
 
-from .block import Block, Progress, Text, join_text, to_blocks, to_text
+from .block import Block, Progress, Text, join_text, to_blocks
 from .call import Call, Outcome
 from .secrets.credential import held_secrets
 from .secrets.held_text import HeldText
@@ -322,9 +322,8 @@ class Run:
         if self.stopped:
             return None
         if isinstance(item, Progress):
-            if self.secrets and item.message is not None:
-                message = redact_text(to_text(item.message), self.secrets)
-                item = item.with_message(message)
+            if self.secrets:
+                item = item.map_text(lambda text: redact_text(text, self.secrets))
             return self._push(item)
         waiting = None
         for block in to_blocks(item, self.blocks or ()):

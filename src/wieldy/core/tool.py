@@ -88,6 +88,9 @@ class Tool:
     `original_names` are what a server, a document or its maker calls a tool that may
     have another name here. Rules that restrict hold for them too; they are no part of
     the definition, and of the fingerprint.
+
+    `resumable` says that a call which a crash cut off can be run again: its function finds by
+    the call's id what it had done, and goes on from there.
     """
 
     __slots__ = (
@@ -110,6 +113,7 @@ class Tool:
         "postprocess",
         "presets",
         "read_only",
+        "resumable",
         "shape",
         "simulate",
         "source",
@@ -146,6 +150,7 @@ class Tool:
         simulate: Callable[..., Any] | None = None,
         trusted: bool = True,
         cautious: bool = False,
+        resumable: bool = False,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -171,6 +176,7 @@ class Tool:
         self.simulate = simulate
         self.trusted = trusted
         self.cautious = cautious
+        self.resumable = resumable
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}

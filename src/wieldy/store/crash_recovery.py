@@ -98,7 +98,7 @@ def _obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
         return None
     if entry.partial:
         return "not all of its arguments were kept"
-    if not tool.retryable and not asked:
+    if not (tool.retryable or tool.resumable or asked):
         return "its tool is neither read-only nor idempotent"
     return None
 

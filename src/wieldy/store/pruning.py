@@ -1,5 +1,6 @@
 """Remove what the retention does not keep, in small steps, and everything of one session."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -100,6 +101,27 @@ def give_back(connection: Connection) -> None:
 
 def delete_session(connection: Connection, session: str) -> dict[str, int]:
     """Remove everything of a session except its open calls; returns how much of each kind."""
+    counts: Counter[str] = Counter()
+    for each in [session, *_sessions_inside(connection, session)]:
+        counts.update(_delete_one(connection, each))
+    return dict(counts)
+
+
+def _sessions_inside(connection: Connection, session: str) -> list[str]:
+    """The sessions that subagents had of their own while they worked for this one."""
+    found: list[str] = []
+    outer = [session]
+    while outer:
+        around = select(runs.c.id).where(runs.c.session.in_(outer))
+        inside = select(runs.c.session).where(
+            runs.c.parent.in_(around), runs.c.session == runs.c.id
+        )
+        outer = list(connection.scalars(inside))
+        found += outer
+    return found
+
+
+def _delete_one(connection: Connection, session: str) -> dict[str, int]:
     own = calls.c.session == session
     counts = {"calls": _removed(connection, calls, own, _ENDED)}
     for table, which in _belonging(session):

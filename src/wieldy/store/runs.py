@@ -203,20 +203,28 @@ class Runs:
             found |= dict(await self._store.read(_pairs(waiting)))
         return found
 
+    async def inside(self, run_id: str) -> list[StoredRun]:
+        """The runs that were made in calls of a run, the oldest first."""
+        query = select(runs).where(runs.c.parent == run_id).order_by(runs.c.created_at, runs.c.id)
+        rows = await self._store.read(lambda connection: connection.execute(query).all())
+        return [StoredRun(row) for row in rows]
+
     async def list(
         self,
         state: str | None = None,
         agent: str | None = None,
         session: str | None = None,
         limit: int | None = 50,
+        outermost: bool = False,
     ) -> list[StoredRun]:
-        """Runs, the newest first."""
+        """Runs, the newest first; with `outermost` without those inside other runs."""
         if state is not None and state not in RUN_STATES:
             raise ValueError(f"state is one of {', '.join(RUN_STATES)}, not {state!r}")
         query = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit)
         for column, wanted in ((runs.c.state, state), (runs.c.agent, agent)):
             query = query if wanted is None else query.where(column == wanted)
         query = query if session is None else query.where(runs.c.session == session)
+        query = query.where(runs.c.parent.is_(None)) if outermost else query
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [StoredRun(row) for row in rows]
 

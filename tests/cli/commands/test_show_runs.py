@@ -109,6 +109,54 @@ def test_runs_are_listed_and_shown_as_a_tree(place: Path) -> None:
     assert [call["tool"] for call in told["rounds"]["0"]] == ["wipe", "look"]
 
 
+NESTED = """
+from wieldy import Call
+from wieldy.agent import Agent
+from wieldy.testing import Answer, ScriptedModel
+
+STORE = "sqlite:///wieldy.db"
+
+
+async def look(path: str) -> str:
+    return f"nothing in {path}"
+
+
+def make(name, *answers):
+    model = ScriptedModel(answers)
+    return Agent(model, name=name, tool_strategy="native", store=STORE)
+
+
+deep = make("deep", Answer("Deep.", usage=(7, 2)))
+finder = make("finder", [Call("look", {"path": "/x"}), Call("deep", {"query": "?"})], "Found.")
+agent = make("boss", Call("finder", {"query": "Find it."}), "Done.")
+finder.use_tools([look, deep])
+agent.use_tools(finder)
+"""
+
+
+def test_the_runs_of_subagents_are_shown_inside_the_calls_that_asked_them(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(NESTED)
+    assert wieldy("run", "agent.py", "Go.", cwd=tmp_path).stdout == "Done.\n"
+    store = ("--store", "sqlite:///wieldy.db")
+
+    [listed] = json.loads(wieldy("runs", "--json", *store, cwd=tmp_path).stdout)
+    shown = wieldy("runs", listed["run_id"], *store, cwd=tmp_path).stdout
+    whole = json.loads(wieldy("runs", listed["run_id"], "--json", *store, cwd=tmp_path).stdout)
+
+    finder = whole["rounds"]["0"][0]["inner_run"]
+    assert (listed["agent"], listed["parent"]) == ("boss", None)
+    assert (finder["agent"], finder["parent"]) == ("finder", listed["run_id"])
+    look, deep = finder["rounds"]["0"]
+    assert (look["tool"], "inner_run" in look) == ("look", False)
+    assert (deep["inner_run"]["agent"], deep["inner_run"]["answer"]["text"]) == ("deep", "Deep.")
+    assert f"run {finder['run_id']} of finder: done" in shown
+    lines = shown.splitlines()
+    of_deep = next(line for line in lines if " of deep: done, tokens" in line)
+    of_look = next(line for line in lines if "look (" in line)
+    assert shown.index("of finder") < shown.index(of_look) < shown.index(of_deep)
+    assert of_deep.index("run ") >= of_look.index("look") > shown.index("run")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

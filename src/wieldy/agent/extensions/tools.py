@@ -3,17 +3,27 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
+from pydantic import BaseModel
+
 from wieldy.agent.agent import STRATEGIES, BaseAgent
 from wieldy.agent.mcp_transport import declared_tags, transport_source
 from wieldy.agent.output.kwargs_schema import kwargs_schema
 from wieldy.agent.strategies.strategy import Strategy
+from wieldy.agent.subagents.shared_toolbox import share_toolbox
+from wieldy.agent.subagents.subagent import (
+    SessionKind,
+    Subagent,
+    SubagentInput,
+    check_subagent,
+    subagent_tool,
+)
 from wieldy.core.errors import NameTaken, ToolNotFound
 from wieldy.core.names import find_near_names, listed_names
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
-ToolNamed = str | Callable[..., Any] | Tool
+ToolNamed = str | Callable[..., Any] | Tool | BaseAgent
 
 
 class ToolExtension(BaseAgent):
@@ -75,21 +85,24 @@ class ToolExtension(BaseAgent):
         return func
 
     def use_tools(self, tools: ToolNamed | Iterable[ToolNamed]) -> Self:
-        """Use tools of the toolbox, and functions whether they are registered or not.
+        """Use tools of the toolbox, functions whether they are registered or not, and agents.
 
         Args:
-            tools: A name, a function or a `Tool`, or several of them.
+            tools: A name, a function, a `Tool` or an agent, or several of them. An agent is used
+                as `as_tool()` makes it one, and shares its toolbox with this agent from then on.
 
         Returns:
             The agent.
 
         Raises:
             ToolNotFound: The toolbox has no tool of a name.
+            ValueError: An agent has another toolbox or store, which can't be shared.
 
         Example:
             `agent.use_tools(["search", weather])`
         """
-        named = [tools] if isinstance(tools, str | Tool) or callable(tools) else list(tools)
+        one = isinstance(tools, str | Tool | ToolExtension) or callable(tools)
+        named: list[Any] = [tools] if one else list(tools)  # type: ignore[arg-type]
         found = [self._find(each) for each in named]
         for tool in found:
             self._tag(tool)
@@ -105,6 +118,44 @@ class ToolExtension(BaseAgent):
             The agent.
         """
         return self.use_tools(tools)
+
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        input: type[BaseModel] | None = None,
+        session: SessionKind = "own",
+        max_depth: int = 3,
+    ) -> Tool:
+        """Make a tool that asks this agent, for another agent's `use_tools`.
+
+        Args:
+            name: The tool's name; by default the agent's.
+            description: The text for the model that calls it.
+            input: A pydantic model of what a call says. By default the class's `InputModel`, or
+                one text, `query`.
+            session: "own" for a conversation and a session of its own, "shared" for those of the
+                agent that calls it.
+            max_depth: How many agents may be nested in one another for this one to be asked.
+
+        Returns:
+            The tool. Its calls are runs of this agent.
+
+        Raises:
+            ValueError: The agent was given no name, or an argument has a value that it can't have.
+
+        Example:
+            `writer.use_tools(researcher.as_tool(description="Find facts.", input=Question))`
+        """
+        if self.name == self.id[:7]:
+            raise ValueError(
+                "An agent that others call needs a name by which its runs are found again: "
+                'Agent(name="researcher").'
+            )
+        model = input or getattr(self, "InputModel", None) or SubagentInput
+        check_subagent(model, session, max_depth)
+        return subagent_tool(Subagent(self, model, session, max_depth), name, description)
 
     async def async_use_mcp(self, transport: Any, **options: Any) -> Self:
         """Use the tools of an MCP server.
@@ -143,17 +194,28 @@ class ToolExtension(BaseAgent):
         return STRATEGIES[self.tool_strategy](self.tools)
 
     def _find(self, named: ToolNamed) -> Tool:
+        if isinstance(named, ToolExtension):
+            return self._find_agent(named.as_tool())
         if isinstance(named, Tool):
-            return named
+            return self._find_agent(named)
         if isinstance(named, str):
             tool = self.toolbox.get(named)
             if tool is None:
                 raise ToolNotFound(named, find_near_names(named, self.toolbox.names))
             return tool
         if not callable(named):
-            raise TypeError(f"a tool is a name or a function, not {named!r:.200}")
+            raise TypeError(f"a tool is a name, a function or an agent, not {named!r:.200}")
         known = self.toolbox.tools_of(named)
         return known[0] if known else Tool(named)
+
+    def _find_agent(self, tool: Tool) -> Tool:
+        """The tool; one that asks an agent is the one that others have of it already."""
+        if not isinstance(tool.function, Subagent):
+            return tool
+        share_toolbox(self, tool.function.agent)
+        present = self.toolbox.get(tool.name)
+        known = present is not None and present.function == tool.function
+        return present if known and present is not None else tool
 
     def _tag(self, tool: Tool) -> None:
         present = self.toolbox.get(tool.name)

@@ -76,7 +76,8 @@ class Resumption:
 
     def _read_run(self, request: Request, steps: list[Any]) -> "ReopenedRun":
         asked = next(body["request"] for body in reversed(steps) if "request" in body)
-        request = read_request(asked, request, self.find_strategy(asked["strategy"]))
+        strategy = self.find_strategy(asked["strategy"])
+        request = read_request(self.run_id, asked, request, strategy)
         state = read_state(steps)
         calls = ResumedCalls(request.box, self.run_id, state, self.decisions, self.by)
         return ReopenedRun(request, state, calls, MemoryJournal(self.run_id))

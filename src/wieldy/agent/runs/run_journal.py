@@ -60,6 +60,7 @@ class StoreJournal:
         number: int = 0,
         writer: StepWriter | None = None,
         planned: bool = False,
+        parent: str | None = None,
     ) -> None:
         self._runs = runs
         self._id = run_id
@@ -67,6 +68,7 @@ class StoreJournal:
         self._number = number
         self._writer = writer or StepWriter()
         self._planned = planned
+        self._parent = parent
 
     async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
         """Write the step that the run has just taken."""
@@ -75,7 +77,12 @@ class StoreJournal:
         self._planned = self._planned or bool(state.turns)
         if self._claim is None:
             self._claim = await self._runs.begin(
-                self._id, request.agent, body["request"], body, session=request.session
+                self._id,
+                request.agent,
+                body["request"],
+                body,
+                session=request.call_session,
+                parent=self._parent,
             )
         else:
             kept = _STATES.get(state.step, "running")

@@ -11,6 +11,7 @@ from wieldy.agent.prompt import Prompt
 from wieldy.agent.request import Request
 from wieldy.agent.run_state import RunState, Step
 from wieldy.agent.strategies.strategy import Strategy
+from wieldy.agent.subagents.nesting import read_nesting
 from wieldy.core.run_errors import StateRefused
 from wieldy.core.secrets.secret import redact_data
 from wieldy.models.model import Reply
@@ -103,7 +104,7 @@ def write_request(request: Request) -> dict[str, Any]:
     slots = request.prompt.values()
     output = slots.pop("output", None)
     plain = json.loads(json.dumps(DataFormatter.sanitize(slots), default=str))
-    return {
+    written = {
         "prompt": plain,
         "output": write_output(output),
         "strategy": request.strategy.name,
@@ -111,9 +112,13 @@ def write_request(request: Request) -> dict[str, Any]:
         "session": request.session,
         "deps": request.deps is not None,
     }
+    nesting = request.nesting
+    return written if nesting is None else {**written, "nesting": nesting.to_dict()}
 
 
-def read_request(data: Mapping[str, Any], request: Request, strategy: Strategy) -> Request:
+def read_request(
+    run_id: str, data: Mapping[str, Any], request: Request, strategy: Strategy
+) -> Request:
     """The request of an agent as it was asked then; model, tools and handlers are of today."""
     try:
         output = read_output(data["output"])
@@ -129,4 +134,5 @@ def read_request(data: Mapping[str, Any], request: Request, strategy: Strategy) 
         strategy=strategy,
         max_rounds=data["max_rounds"],
         session=data["session"],
+        nesting=read_nesting(run_id, data.get("nesting")),
     )

@@ -1,8 +1,10 @@
 """`wieldy runs`: show the runs of agents, and one run as a tree of rounds and calls."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wieldy.agent.subagents.nesting import nested_run_id
 from wieldy.cli import exits, screen
 from wieldy.cli.json_views import entry_data
 from wieldy.cli.store_choice import StoreChoice
@@ -31,7 +33,8 @@ def run_runs(choice: StoreChoice, run_id: str | None, state: str | None, as_json
             if run_id is not None:
                 await _show_whole(box.store, await find_run(box.store, run_id), as_json)
             else:
-                _show_some(await box.store.runs.list(state=state), box.store.address, as_json)
+                found = await box.store.runs.list(state=state, outermost=True)
+                _show_some(found, box.store.address, as_json)
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(read()))
@@ -70,18 +73,42 @@ def _row(run: "StoredRun") -> tuple[object, ...]:
     )
 
 
-async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _WholeRun:
+    """A run with its calls, and with the runs inside them."""
+
+    run: "StoredRun"
+    last: Any
+    rounds: Rounds
+    inside: "dict[str, _WholeRun]"
+
+    def take_inside(self, entry: Entry) -> "_WholeRun | None":
+        """The run of a subagent that a call has asked."""
+        return self.inside.get(nested_run_id(entry.call.id))
+
+    def apart(self) -> "list[_WholeRun]":
+        """The runs that tools have made themselves: no call of this run stands for them."""
+        called = {nested_run_id(each.call.id) for made in self.rounds.values() for each in made}
+        return [whole for run_id, whole in self.inside.items() if run_id not in called]
+
+
+async def _read_whole(store: "Store", run: "StoredRun") -> _WholeRun:
     steps = await store.runs.steps(run.id)
     rounds = await _read_rounds(store, steps)
-    last = steps[-1]
+    inside = [await _read_whole(store, each) for each in await store.runs.inside(run.id)]
+    return _WholeRun(run, steps[-1], rounds, {each.run.id: each for each in inside})
+
+
+async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
+    whole = await _read_whole(store, run)
     if as_json:
-        told = {place: [entry_data(entry) for entry in made] for place, made in rounds.items()}
-        used = {"usage": last["usage"], "spent": last.get("spent", {})}
-        screen.put({**_run_data(run), **used, "answer": run.answer, "rounds": told})
+        screen.put(_whole_data(whole))
         return
+    last = whole.last
     screen.facts(
         (
             ("run", run.id),
+            ("inside", run.parent),
             ("agent", run.agent),
             ("state", run.state),
             ("session", run.session),
@@ -93,10 +120,23 @@ async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
             ("error", run.error),
         )
     )
-    for line in _tree(rounds):
+    for line in _tree(whole):
         screen.show(screen.line(line))
     if run.answer is not None:
         screen.show(screen.line(f"answer: {run.answer['text']}", 200))
+
+
+def _whole_data(whole: _WholeRun) -> dict[str, Any]:
+    def call_data(entry: Entry) -> dict[str, Any]:
+        inner = whole.take_inside(entry)
+        return {**entry_data(entry), **({} if inner is None else {"inner_run": _whole_data(inner)})}
+
+    run, last = whole.run, whole.last
+    told = {place: [call_data(entry) for entry in made] for place, made in whole.rounds.items()}
+    used = {"usage": last["usage"], "spent": last.get("spent", {})}
+    apart = [_whole_data(each) for each in whole.apart()]
+    data = {**_run_data(run), **used, "answer": run.answer, "rounds": told}
+    return {**data, "runs": apart} if apart else data
 
 
 async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:
@@ -110,12 +150,29 @@ async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:
     return rounds
 
 
-def _tree(rounds: Rounds) -> Iterator[str]:
-    for place, entries in rounds.items():
-        yield f"round {int(place) + 1}" if place.isdecimal() else place
+def _tree(whole: _WholeRun, indent: str = "") -> Iterator[str]:
+    for place, entries in whole.rounds.items():
+        yield indent + (f"round {int(place) + 1}" if place.isdecimal() else place)
         for number, entry in enumerate(entries, start=1):
-            mark = "└─" if number == len(entries) else "├─"
-            yield f"  {mark} {_call_line(entry)}"
+            is_last = number == len(entries)
+            yield f"{indent}  {'└─' if is_last else '├─'} {_call_line(entry)}"
+            inner = whole.take_inside(entry)
+            if inner is not None:
+                yield from _inner_tree(inner, f"{indent}  {'  ' if is_last else '│ '} ")
+    for each in whole.apart():
+        yield from _inner_tree(each, f"{indent}  ")
+
+
+def _inner_tree(whole: _WholeRun, indent: str) -> Iterator[str]:
+    run, last = whole.run, whole.last
+    facts = [f"run {run.id} of {run.agent}: {run.state}"]
+    if last["usage"]:
+        facts.append(f"tokens {screen.compact(last['usage'])}")
+    cost = last.get("spent", {}).get("cost")
+    if cost:
+        facts.append(f"cost {cost}")
+    yield indent + ", ".join(facts)
+    yield from _tree(whole, indent + "  ")
 
 
 def _call_line(entry: Entry) -> str:
@@ -136,6 +193,7 @@ def _run_data(run: "StoredRun") -> dict[str, Any]:
         "agent": run.agent,
         "state": run.state,
         "session": run.session,
+        "parent": run.parent,
         "created_at": screen.iso_time(run.created_at),
         "changed_at": screen.iso_time(run.changed_at),
         "input": run.request["prompt"].get("input"),

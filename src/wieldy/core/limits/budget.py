@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Any
 
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 
 _COUNTED = ("rounds", "calls", "tokens", "cost", "seconds")
+# What a run uses up counts for the runs around it; their time passes by itself.
+_SHARED = _COUNTED[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class Budget:
         cost: How much money, in the currency of the prices.
         seconds: How long the run may work. When it is over, running calls are interrupted, and
             a request to the model is ended. Time in which a run waits for a person does not count.
-        repeats: How many times the same call may be made with the same arguments in a row.
+        repeats: How many times the same call may be made with the same arguments in a row. The
+            row of each run is its own, also below this one.
 
     Raises:
         ValueError: A bound has a value that it can't have.
@@ -54,17 +58,29 @@ class Budget:
 
 
 class Spending:
-    """What a run has used up so far; it counts for the run that it is part of as well."""
+    """What a run has used up so far; it counts for the run that it is part of as well.
+
+    Args:
+        budget: What may be used up.
+        above: The spending of the run around this one.
+        spent: What was used up before, as `to_dict` said.
+        key: The id of this run, by which the one above tells its parts apart.
+    """
 
     def __init__(
         self,
         budget: Budget,
         above: "Spending | None" = None,
         spent: Mapping[str, Any] | None = None,
+        key: str = "",
     ) -> None:
         self._budget = budget
         self._above = above
-        self._spent = {**dict.fromkeys(_COUNTED, 0), **(spent or {})}
+        self._key = key
+        before = dict(spent or {})
+        # What runs below this one have used up, by their keys; it is part of what is spent.
+        self._below: dict[str, dict[str, float]] = before.pop("below", {})
+        self._spent = {**dict.fromkeys(_COUNTED, 0), **before}
         self._began = time.monotonic()
         self._last: tuple[str, int] = ("", 0)
         self._repeated = False
@@ -72,25 +88,52 @@ class Spending:
         self._asking = 0
         self._asked_at = 0.0
         self._asked_for = 0.0
+        if above is not None:
+            above.catch_up(key, self._spent)
+
+    @property
+    def repeats(self) -> int | None:
+        """How many times the same call may be made in a row."""
+        return self._budget.repeats
+
+    @property
+    def bounds_cost(self) -> bool:
+        """Whether this run, or one around it, has a bound for cost."""
+        return any(each._budget.cost is not None for each in self._all())
 
     def add(self, **amounts: float) -> None:
         """Count what was used up: rounds, tokens, cost."""
         for each in self._all():
-            for name, amount in amounts.items():
-                each._spent[name] += amount
+            each._count(amounts)
+
+    def catch_up(self, key: str, spent: Mapping[str, Any]) -> None:
+        """Count what a run below this one has used up and this one has not heard of."""
+        known = self._below.get(key, {})
+        missed = {name: spent.get(name, 0) - known.get(name, 0) for name in _SHARED}
+        amounts = {name: amount for name, amount in missed.items() if amount > 0}
+        if amounts:
+            self._note_below(key, amounts)
+            self.add(**amounts)
 
     def take_call(self, call: Call) -> str | None:
         """Count a call that is about to be made, or say why it must not be."""
         reason = self.used_up()
         if reason is None:
-            for each in self._all():
-                each._count(call)
-            reason = next(filter(None, (each._too_often() for each in self._all())), None)
+            self.add(calls=1)
+            reason = self._count_repeats(call)
         return reason
 
     def used_up(self) -> str | None:
         """Which bound is reached, in words, or None."""
         return next(filter(None, (each._own_used_up() for each in self._all())), None)
+
+    def left(self) -> dict[str, float]:
+        """What may still be used up, by this run and those around it together."""
+        left: dict[str, float] = {}
+        for each in self._all():
+            for name, most, spent in each._bounds():
+                left[name] = min(left.get(name, inf), max(0, most - spent))
+        return left
 
     def seconds_left(self) -> float | None:
         """How long the run may still work; None if there is no bound."""
@@ -114,7 +157,8 @@ class Spending:
 
     def to_dict(self) -> dict[str, Any]:
         """What was used up, as JSON that a run goes on with."""
-        return {**self._spent, "seconds": self._seconds()}
+        below = {"below": self._below} if self._below else {}
+        return {**self._spent, "seconds": self._seconds(), **below}
 
     def _all(self) -> Iterator["Spending"]:
         each: Spending | None = self
@@ -122,30 +166,43 @@ class Spending:
             yield each
             each = each._above
 
-    def _count(self, call: Call) -> None:
-        self._spent["calls"] += 1
-        if self._budget.repeats is not None:
-            made = f"{call.tool} {digest_of(call.arguments)}"
-            count = self._last[1] + 1 if self._last[0] == made else 1
-            self._last = (made, count)
+    def _count(self, amounts: Mapping[str, float]) -> None:
+        for name, amount in amounts.items():
+            self._spent[name] += amount
+        if self._above is not None:
+            self._above._note_below(self._key, amounts)
 
-    def _too_often(self) -> str | None:
-        """Why this call is one too many; those before it were counted."""
+    def _note_below(self, key: str, amounts: Mapping[str, float]) -> None:
+        part = self._below.setdefault(key, {})
+        for name, amount in amounts.items():
+            part[name] = part.get(name, 0) + amount
+
+    def _count_repeats(self, call: Call) -> str | None:
+        """Why this call is one too many in a row. Each run has a row of its own."""
         repeats = self._budget.repeats
-        if repeats is not None and self._last[1] > repeats:
-            self._repeated = True
-            return f"the same call with the same arguments was made {repeats} times in a row"
-        return None
+        if repeats is None:
+            return None
+        made = f"{call.tool} {digest_of(call.arguments)}"
+        count = self._last[1] + 1 if self._last[0] == made else 1
+        self._last = (made, count)
+        if count <= repeats:
+            return None
+        self._repeated = True
+        return f"the same call with the same arguments was made {repeats} times in a row"
 
     def _own_used_up(self) -> str | None:
         if self._repeated:
             return "the same call with the same arguments was made again and again"
-        spent = {**self._spent, "seconds": self._seconds()}
+        reached = ((name, most) for name, most, spent in self._bounds() if spent >= most)
+        name, most = next(reached, (None, 0))
+        return None if name is None else f"the budget of {most:g} {name} is used up"
+
+    def _bounds(self) -> Iterator[tuple[str, float, float]]:
+        """Each bound of the budget: its name, the most, and what is spent."""
         for name in _COUNTED:
             most = getattr(self._budget, name)
-            if most is not None and spent[name] >= most:
-                return f"the budget of {most:g} {name} is used up"
-        return None
+            if most is not None:
+                yield name, most, self._seconds() if name == "seconds" else self._spent[name]
 
     def _seconds(self) -> float:
         now = self._asked_at if self._asking else time.monotonic()

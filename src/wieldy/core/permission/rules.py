@@ -141,6 +141,22 @@ class Rule:
                 return False
         return True
 
+    def limited_to(self, agent: str) -> "Rule":
+        """The same rule for the calls of one agent."""
+        return Rule(
+            self.verdict,
+            self.pattern,
+            self.where,
+            self.reason,
+            agent=agent,
+            session=self.session,
+            caller=self.caller,
+            criteria=self.criteria,
+            expires_at=self.expires_at,
+            fingerprints=self.fingerprints,
+            id=self.id,
+        )
+
     def __str__(self) -> str:
         more = "" if self.criteria is NO_CRITERIA else f" with {self.criteria}"
         return f"{self.verdict.value} {self.pattern!r}{more}"

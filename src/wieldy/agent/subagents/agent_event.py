@@ -1,0 +1,54 @@
+"""What happens in a subagent, on its way through the stream of the call that runs it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from wieldy.core.block import Notice
+
+# What a program is told of, beside the words of the answer, has a line for people as well.
+_TOLD = ("tool_start", "tool_complete", "permission_request")
+
+
+class AgentEvent(Notice):
+    """An event of a subagent's run. Like any notice it is no part of the result.
+
+    Args:
+        agent: The subagent's name.
+        run_id: Its run.
+        call_id: The call that runs it.
+        event: The event's name, as in the stream of a response.
+        data: What belongs to it.
+    """
+
+    __slots__ = ("agent", "call_id", "data", "event", "run_id")
+    type = "subagent"
+
+    def __init__(self, agent: str, run_id: str, call_id: str, event: str, data: Any) -> None:
+        tool = f" {data['tool_name']}" if event in _TOLD else ""
+        super().__init__(f"{agent}: {event}{tool}", "debug", agent)
+        self.agent = agent
+        self.run_id = run_id
+        self.call_id = call_id
+        self.event = event
+        self.data = data
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("agent", "run_id", "call_id", "event", "data")
+        return {"type": "subagent", **{name: getattr(self, name) for name in names}}
+
+    def map_text(self, change: Callable[[str], str]) -> "AgentEvent":
+        data = _map_strings(self.data, change)
+        return AgentEvent(self.agent, self.run_id, self.call_id, self.event, data)
+
+    def __repr__(self) -> str:
+        return f"AgentEvent({self.agent!r}, {self.event!r}, {self.data!r})"
+
+
+def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map_strings(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map_strings(each, change) for each in value]
+    return value

@@ -1,0 +1,204 @@
+"""An agent as a tool: each call is a run of its own, which a later attempt goes on with."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, get_args
+
+from pydantic import BaseModel, Field, ValidationError
+
+from wieldy.agent.nested_data import merge_values
+from wieldy.agent.prompt import Prompt
+from wieldy.agent.request import Decider, Request
+from wieldy.agent.response import Response
+from wieldy.agent.runs.resumption import State
+from wieldy.core.context import Context
+from wieldy.core.run import current_run
+from wieldy.core.run_errors import RunBusy
+from wieldy.core.tool import Tool
+from wieldy.toolbox import Toolbox
+
+from .agent_event import AgentEvent
+from .nesting import Nesting, OuterRun, current_outer, nested_run_id
+
+SessionKind = Literal["own", "shared"]
+# The provider's own events are for programs that talk to that provider.
+_UNSHARED = ("original_delta",)
+
+
+class SubagentInput(BaseModel):
+    """What a subagent is asked, unless its user says otherwise."""
+
+    query: str = Field(description="What the agent should do, with all that it needs to know.")
+
+
+class InnerAgent(Protocol):
+    """An agent, as a call that runs it needs it."""
+
+    name: str
+    agent_prompt: Prompt
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """Where its calls are made, and its runs are kept."""
+
+    def _session(self) -> str | None: ...
+
+    def _make_request(
+        self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None
+    ) -> Request: ...
+
+    def _begin(self, request: Request) -> Response: ...
+
+    def _go_on(self, request: Request, run: State) -> Response: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subagent:
+    """The function of a tool that asks an agent.
+
+    Attributes:
+        agent: The agent.
+        input_model: What a call of it says.
+        session: Whether its calls are made in a session of their own, or in that of its caller.
+        max_depth: How many subagents may be nested in one another for it to be asked.
+    """
+
+    agent: Any
+    input_model: type[BaseModel]
+    session: SessionKind
+    max_depth: int
+
+    async def __call__(self, /, **arguments: Any) -> Any:
+        """Ask the agent, or go on where an earlier attempt of the same call stopped."""
+        run = current_run.get()
+        assert run is not None
+        call = _SubagentCall(self, Context(run), self._read_input(arguments))
+        while True:
+            try:
+                return await call.run()
+            except RunBusy as busy:
+                # Somebody goes on with this run by its id; its end is ours too.
+                runs = self.agent.toolbox.store.runs
+                await runs.until(busy.run_id, lambda stored: stored.state != "running")
+
+    def _read_input(self, arguments: dict[str, Any]) -> Any:
+        """What the agent is asked: text, or the fields of the input."""
+        try:
+            given = self.input_model.model_validate(arguments)
+        except ValidationError as error:
+            raise ValueError(
+                f"the agent {self.agent.name!r} can't be asked this: {error}"
+            ) from None
+        data = given.model_dump(mode="json")
+        only = next(iter(data.values())) if len(data) == 1 else None
+        return only if isinstance(only, str) else data
+
+
+class _SubagentCall:
+    """One call of a subagent's tool."""
+
+    def __init__(self, subagent: Subagent, ctx: Context, asked: Any) -> None:
+        self._subagent = subagent
+        self._agent: InnerAgent = subagent.agent
+        self._ctx = ctx
+        self._asked = asked
+        self._outer = current_outer.get()
+        self._run_id = nested_run_id(ctx.call_id)
+
+    async def run(self) -> Any:
+        """Run the agent to its answer, and show what happens on the way."""
+        response = await self._open()
+        events = response.get_async_generator("all")
+        async with aclosing(events):
+            await self._show(events)
+        spent = response.spent
+        facts = {"id": self._run_id, **({"spent": spent} if spent else {})}
+        self._ctx.report(run=facts)
+        return await response.async_get_data()
+
+    async def _open(self) -> Response:
+        """The run of this call: the one that was begun before, or a new one."""
+        box = self._agent.toolbox
+        begun = box.recorded and await box.store.runs.get(self._run_id) is not None
+        if begun:
+            return self._agent._go_on(self._make_request({}), self._run_id)
+        nesting = self._nest()
+        return self._agent._begin(replace(self._make_request(self._slots()), nesting=nesting))
+
+    def _make_request(self, slots: dict[str, Any]) -> Request:
+        around = None if self._outer is None else self._outer.request
+        decide = None if around is None else around.decide
+        request = self._agent._make_request(slots, decide, self._ctx.deps)
+        if self._subagent.session == "shared":
+            # The turns of that session are its caller's.
+            request = replace(request, session=None)
+        if request.prices is None and around is not None:
+            request = replace(request, prices=around.prices)
+        return request
+
+    def _slots(self) -> dict[str, Any]:
+        """What the agent is told: its own prompt, and what this call asks."""
+        slots: dict[str, Any] = merge_values(
+            self._agent.agent_prompt.values(), {"input": self._asked}
+        )
+        if self._subagent.session == "shared" and self._outer is not None:
+            slots["chat_history"] = self._outer.request.prompt.get("chat_history") or []
+        return slots
+
+    def _nest(self) -> Nesting:
+        depth = _depth_of(self._outer) + 1
+        most = self._subagent.max_depth
+        if depth > most:
+            raise RecursionError(
+                f"agents may be nested {most} deep, and {self._agent.name!r} would be one deeper; "
+                "answer without it"
+            )
+        scope = self._ctx.scope
+        own = self._agent._session() or self._run_id
+        session = own if self._subagent.session == "own" else scope.session
+        return Nesting(self._run_id, scope.run, depth, session)
+
+    async def _show(self, events: AsyncGenerator[Any]) -> None:
+        async for event, data in events:
+            if event == "subagent":
+                # One of a subagent of this one, which names the agent and the call itself.
+                inner = (data[name] for name in ("agent", "run_id", "call_id", "event", "data"))
+                await self._ctx.emit(AgentEvent(*inner))
+            elif event not in _UNSHARED:
+                called = self._agent.name, self._run_id, self._ctx.call_id
+                await self._ctx.emit(AgentEvent(*called, event, data))
+
+
+def check_subagent(model: Any, session: Any, max_depth: Any) -> None:
+    """Raise what is wrong with the settings of a subagent."""
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        raise ValueError(f"input is a pydantic model, such as a class Question, not {model!r:.200}")
+    if session not in get_args(SessionKind):
+        raise ValueError(f"session is 'own' or 'shared', not {session!r:.200}")
+    if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
+        raise ValueError(f"max_depth is a whole number from 1 on, not {max_depth!r:.200}")
+
+
+def subagent_tool(subagent: Subagent, name: str | None, description: str | None) -> Tool:
+    """The tool that asks an agent."""
+    agent = subagent.agent
+    return Tool(
+        subagent,
+        name=name or agent.name,
+        description=description or _describe(agent),
+        input_schema=subagent.input_model.model_json_schema(),
+        source="agent",
+        resumable=True,
+    )
+
+
+def _describe(agent: InnerAgent) -> str:
+    role = agent.agent_prompt.get("system.your_role")
+    what = f" It is: {role}" if isinstance(role, str) and role else ""
+    return f"Ask the agent {agent.name}, and get its answer.{what}"
+
+
+def _depth_of(outer: OuterRun | None) -> int:
+    nesting = None if outer is None else outer.request.nesting
+    return 0 if nesting is None else nesting.depth
