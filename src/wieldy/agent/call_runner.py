@@ -162,7 +162,21 @@ class CallRunner:
                 if outcome is asked:
                     break
             tell.has_asked = True
-        return await desk.go_on(receipt.call.id, Extras(request.deps)) or receipt
+        return await self._go_on(receipt) or receipt
+
+    async def _go_on(self, receipt: Outcome) -> Outcome | None:
+        """Let a call run again that has waited for others, and show what it shows."""
+        request, call = self._run.request, receipt.call
+        outcome: Outcome | None = None
+        shown = iterate_pushed(
+            lambda sink: request.box.desk.go_on(call.id, Extras(request.deps, sink)), live=True
+        )
+        async for item in shown:
+            if item is None or isinstance(item, Outcome):
+                outcome = item
+            else:
+                await self._run.emit(*show_item(call, item))
+        return outcome
 
     async def _decide_one(self, receipt: Outcome, tell: "_Teller") -> Outcome:
         await tell.asked(receipt)
@@ -223,14 +237,16 @@ class _Teller:
         """A person has to decide on the call, or to answer what its tool asks."""
         self.has_asked = self._awaits = True
         self._told.discard(receipt.call.id)
-        call, agent = receipt.call, self._run.request.agent
+        call, request = receipt.call, self._run.request
+        # The call may be one that a subagent has made.
+        agent = call.scope.agent or request.agent
         reason = receipt.metadata.get("reason")
         data: dict[str, Any] = {
             **_name_call(call),
             "type": "tool_permission",
             "agent": agent,
             "permission_level": "confirm",
-            "params": show_arguments(call, self._run.request.view.get(call.tool)),
+            "params": show_arguments(call, request.box.find_tool(call.tool)),
             "message": f"{agent} asks to run {call.tool}: {reason}",
         }
         if "input" in receipt.metadata:

@@ -66,6 +66,11 @@ class Response:
         return {name: amount for name, amount in self._run.state.spent.items() if name != "below"}
 
     @property
+    def waits_for(self) -> list[str]:
+        """The ids of the calls for which an interrupted run waits."""
+        return list(self._run.state.pending)
+
+    @property
     def _request(self) -> Request:
         return self._run.request
 

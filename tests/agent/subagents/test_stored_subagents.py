@@ -137,7 +137,7 @@ async def test_deleting_a_session_deletes_what_subagents_did_for_it(
     team.writer._session = lambda: "ann"  # type: ignore[method-assign]
     await team.writer.input("Write.").async_start()
 
-    await team.writer.toolbox.sessions.delete("ann")
+    await team.writer.toolbox.store.delete_session("ann")
 
     for table in ("wieldy_runs", "wieldy_run_steps", "wieldy_calls"):
         assert execute(f"SELECT count(*) FROM {table}") == "0"

@@ -1,7 +1,7 @@
 """An agent as a tool: each call is a run of its own, which a later attempt goes on with."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -13,8 +13,10 @@ from wieldy.agent.request import Decider, Request
 from wieldy.agent.response import Response
 from wieldy.agent.runs.resumption import State
 from wieldy.core.context import Context
+from wieldy.core.limits.budget import Budget, Spending, current_spending
+from wieldy.core.permission.waiting_calls import CallsNeeded
 from wieldy.core.run import current_run
-from wieldy.core.run_errors import RunBusy
+from wieldy.core.run_errors import RunBusy, RunInterrupted
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
@@ -103,33 +105,58 @@ class _SubagentCall:
         self._agent: InnerAgent = subagent.agent
         self._ctx = ctx
         self._asked = asked
-        self._outer = current_outer.get()
+        self._around = around = current_outer.get()
+        # A call that has waited for others may be run again before the run that made it goes on.
+        self._outer = None if around is None or around.run_id != ctx.scope.run else around
         self._run_id = nested_run_id(ctx.call_id)
 
     async def run(self) -> Any:
         """Run the agent to its answer, and show what happens on the way."""
         response = await self._open()
-        events = response.get_async_generator("all")
-        async with aclosing(events):
-            await self._show(events)
+        with self._limited():
+            try:
+                async with aclosing(response.get_async_generator("all")) as events:
+                    await self._show(events)
+            except RunInterrupted as error:
+                state = {"run": error.state, "left": _left(), "spent": response.spent}
+                raise CallsNeeded(response.waits_for, state) from None
         spent = response.spent
         facts = {"id": self._run_id, **({"spent": spent} if spent else {})}
         self._ctx.report(run=facts)
         return await response.async_get_data()
 
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Keep to what the runs around have left, also where none of them counts."""
+        state = self._ctx.state
+        if self._outer is not None or not state or not state["left"]:
+            yield
+            return
+        known = {"below": {self._run_id: state["spent"]}}
+        limits = Spending(Budget(**state["left"], repeats=None), None, known)
+        token = current_spending.set(limits)
+        try:
+            yield
+        finally:
+            current_spending.reset(token)
+
     async def _open(self) -> Response:
         """The run of this call: the one that was begun before, or a new one."""
-        box = self._agent.toolbox
-        begun = box.recorded and await box.store.runs.get(self._run_id) is not None
-        if begun:
-            return self._agent._go_on(self._make_request({}), self._run_id)
+        box, state = self._agent.toolbox, self._ctx.state
+        if box.recorded:
+            begun = await box.store.runs.get(self._run_id)
+            pointer: State | None = None if begun is None else self._run_id
+        else:
+            pointer = None if state is None else state["run"]
+        if pointer is not None:
+            return self._agent._go_on(self._make_request({}), pointer)
         nesting = self._nest()
         return self._agent._begin(replace(self._make_request(self._slots()), nesting=nesting))
 
     def _make_request(self, slots: dict[str, Any]) -> Request:
-        around = None if self._outer is None else self._outer.request
-        decide = None if around is None else around.decide
-        request = self._agent._make_request(slots, decide, self._ctx.deps)
+        # A person who is there to decide is asked by the run around, which is asked by a person.
+        around = None if self._around is None else self._around.request
+        request = self._agent._make_request(slots, None, self._ctx.deps)
         if self._subagent.session == "shared":
             # The turns of that session are its caller's.
             request = replace(request, session=None)
@@ -168,6 +195,12 @@ class _SubagentCall:
             elif event not in _UNSHARED:
                 called = self._agent.name, self._run_id, self._ctx.call_id
                 await self._ctx.emit(AgentEvent(*called, event, data))
+
+
+def _left() -> dict[str, float]:
+    """What the runs around may still use up."""
+    spending = current_spending.get()
+    return {} if spending is None else spending.left()
 
 
 def check_subagent(model: Any, session: Any, max_depth: Any) -> None:
