@@ -16,6 +16,7 @@ from .schema import schema
 from .search import search
 from .serving import serving
 from .startup import startup
+from .stored_runs import stored_runs
 from .structured import structured
 from .text import text
 
@@ -37,6 +38,7 @@ ROWS: dict[str, Subject] = {
     "text": text,
     "passage": passage,
     "agent": agents,
+    "runs": stored_runs,
     "serve": serving,
     "mcp": mcp_calls,
 }
