@@ -168,9 +168,7 @@ class VisibleTools:
         Raises:
             ValueError: The toolbox has one already.
         """
-        if self._registry.session_list is not None:
-            raise ValueError("This toolbox has search tools already.")
-        self._registry.session_list = session_list
+        self._registry.use_session_list(session_list)
 
     @property
     def has_session_lists(self) -> bool:
@@ -193,8 +191,7 @@ class VisibleTools:
         Returns:
             A function that ends the watch.
         """
-        lists = self._registry.session_list
-        return _watch_nothing if lists is None else lists.watch(told)
+        return self._registry.watch_lists(told)
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
         """Have a function called after each change of the tools, groups and rules.
@@ -239,7 +236,3 @@ class VisibleTools:
 
     def _selects(self, tool: Tool, scope: Scope | None = None) -> bool:
         return self._selection is None or self._selection.shows(tool, scope or self._scope)
-
-
-def _watch_nothing() -> None:
-    """End a watch that has nothing to watch."""

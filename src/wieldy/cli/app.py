@@ -7,17 +7,20 @@ from typing import Annotated
 import typer
 
 from wieldy.core.choices import ChangePolicy
+from wieldy.lock.cost_file import COST_FILE
 from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
 from .command_options import (
     Agent,
+    AlwaysShown,
     Arguments,
     ArgumentText,
     AsJson,
     By,
     Caller,
     CallId,
+    CostFile,
     Form,
     Isolated,
     Limit,
@@ -27,19 +30,24 @@ from .command_options import (
     PageName,
     Provider,
     Providers,
+    Recording,
     Session,
     Sources,
     Status,
     Store,
     StoreSource,
+    TokenBudget,
     ToolSources,
     Traceback,
     UnknownCall,
     UnknownCalls,
+    WithCost,
+    WithSearch,
 )
 from .commands.artifacts import run_artifacts
 from .commands.calling import Wish, run_call
 from .commands.check import run_check
+from .commands.check_cost import CostRecord, run_cost
 from .commands.demo import run_demo
 from .commands.explain import AskedCall, run_explain
 from .commands.listing import run_describe, run_list
@@ -49,7 +57,7 @@ from .commands.manual import run_docs
 from .commands.pending import PersonVerdict, run_approve, run_deny, run_pending
 from .commands.recover import SettledEnd, run_recover, run_settle
 from .commands.run_agent import ApprovalChoice, AskedRun, run_agent
-from .commands.serve import ListenAddress, run_serve
+from .commands.serve import ListenAddress, ToolSearch, run_serve
 from .commands.show_runs import run_runs
 from .sources import Own
 from .store_choice import StoreChoice
@@ -253,14 +261,20 @@ def check(
     sources: Sources = None,
     provider: Providers = None,
     strict: Annotated[bool, typer.Option(help="Check the strict form of the schemas.")] = False,
+    cost: WithCost = False,
+    cost_file: CostFile = COST_FILE,
+    record: Recording = True,
     as_json: AsJson = False,
 ) -> None:
-    """Report what each provider's schema rules would drop or change. Sends no
-    request.
+    """Report what each provider's schema rules would drop or change, or with
+    --cost what the definitions cost. Sends no request.
 
-    Exits with 1 if something would be lost, and with 2 if the tools can't be
-    read.
+    Exits with 1 if something would be lost (with --cost: if a provider's cache
+    is lost since the last count), and with 2 if the tools can't be read.
     """
+    if cost:
+        kept = CostRecord(cost_file, record)
+        raise typer.Exit(run_cost(sources, provider or [], strict, kept, as_json))
     raise typer.Exit(run_check(sources, provider or [], strict, as_json))
 
 
@@ -293,6 +307,9 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    search: WithSearch = False,
+    budget: TokenBudget = 10_000,
+    always: AlwaysShown = None,
     store: Store = None,
     lock: Guard = None,
     on_change: OnChange = None,
@@ -300,7 +317,8 @@ def serve(
     """Serve the tools to MCP clients, over HTTP at /mcp or over stdio."""
     place = None if stdio else ListenAddress(host, port, tuple(token or ()), max_sessions)
     own = Own(store, lock, on_change)
-    raise typer.Exit(run_serve(sources, own, place, isolation is not None))
+    found = ToolSearch(budget, tuple(always or ())) if search else None
+    raise typer.Exit(run_serve(sources, own, place, isolation is not None, found))
 
 
 @app.command()

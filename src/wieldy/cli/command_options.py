@@ -159,6 +159,33 @@ Providers = Annotated[
         autocompletion=completion.providers,
     ),
 ]
+WithCost = Annotated[
+    bool,
+    typer.Option("--cost", help="Count tokens instead, and say what broke the provider's cache."),
+]
+CostFile = Annotated[str, typer.Option(metavar="FILE", help="Where --cost records what it counts.")]
+Recording = Annotated[
+    bool,
+    typer.Option("--record/--no-record", help="Whether --cost replaces the recorded count."),
+]
+WithSearch = Annotated[
+    bool,
+    typer.Option(
+        "--search", help="Show clients a few tools, with which they find and load the others."
+    ),
+]
+TokenBudget = Annotated[
+    int,
+    typer.Option(help="With --search: how many tokens the tools shown may take.", min=1),
+]
+AlwaysShown = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help='With --search: a tool, or a pattern such as "files_*", that is always shown.',
+        show_default=False,
+    ),
+]
 Provider = Annotated[
     str | None,
     typer.Option(

@@ -30,7 +30,7 @@ class SessionList(Protocol):
         """Read what other processes have loaded for the session."""
 
     def watch(self, told: Callable[[str], None]) -> Callable[[], None]:
-        """Have a function called with each session whose list changes; ends with what it gives."""
+        """Have a function called with each session whose list changes."""
 
 
 @dataclass(repr=False)
@@ -85,6 +85,7 @@ class Registry:
         self._lock = threading.RLock()
         self._watchers: list[Callable[[str | None], None]] = []
         self.session_list: SessionList | None = None
+        self._list_watchers: list[Callable[[str], None]] = []
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
         """Have a function called after each change, with the tool's name or, for more, with None.
@@ -93,6 +94,21 @@ class Registry:
         """
         self._watchers.append(told)
         return lambda: self._watchers.remove(told)
+
+    def use_session_list(self, session_list: SessionList) -> None:
+        """List for each session what it is shown; `ValueError` if that is done already."""
+        if self.session_list is not None:
+            raise ValueError("This toolbox has search tools already.")
+        self.session_list = session_list
+        session_list.watch(self._tell_list)
+
+    def watch_lists(self, told: Callable[[str], None]) -> Callable[[], None]:
+        """Have a function called with each session whose list changes.
+
+        Returns a function that ends the watch.
+        """
+        self._list_watchers.append(told)
+        return lambda: self._list_watchers.remove(told)
 
     def announce(self) -> None:
         """Tell the watchers of another change, such as a new rule."""
@@ -267,6 +283,10 @@ class Registry:
     def _drop(self, name: str) -> None:
         del self._tools[name]
         self._shown.pop(provider_name(name), None)
+
+    def _tell_list(self, session: str) -> None:
+        for told in tuple(self._list_watchers):
+            told(session)
 
     def _tell_many(self) -> None:
         self._tell(None)

@@ -3,9 +3,7 @@
 import difflib
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,6 +16,7 @@ from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_json, visible_line
 
 from .definition import Definition
+from .file_replacement import replace_file
 
 LOCK_FILE = "tools.lock"
 FORMAT = 1
@@ -116,21 +115,11 @@ class Lock:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Replace the file atomically: a reader sees the old lock or this one."""
-        # A symbolic link is followed, so that it stays a link.
-        target = Path(os.path.realpath(path))
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
-            with beside.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(self.text())
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(target)
+            replace_file(path, self.text())
         except OSError as error:
             reason = f"it can't be written ({error.strerror})"
             raise LockError(os.fspath(path), reason, "Choose another with --lock.") from error
-        finally:
-            with suppress(OSError):
-                beside.unlink()
 
     def text(self) -> str:
         """The content of the lock file: JSON in a stable order."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, WIELDY, wieldy
@@ -291,3 +293,42 @@ def test_a_source_that_can_not_run_in_processes_is_said(folder: Path) -> None:
 
     assert done.returncode == 2
     assert "a Counter has attributes (count)" in done.stderr
+
+
+async def test_with_search_a_client_sees_a_few_tools_and_hears_of_what_it_loads(
+    folder: Path,
+) -> None:
+    words = ["serve", "tools.py", "--stdio", "--search", "--always", "ech*"]
+    process = StdioServerParameters(command=str(WIELDY), args=words, cwd=folder)
+    async with (
+        Client(stdio_client(process)) as client,
+        client.listen(tools_list_changed=True) as changes,
+    ):
+        shown = [tool.name for tool in (await client.list_tools()).tools]
+        assert shown == ["search_tools", "load_tools", "echo"]
+        found = await client.call_tool("search_tools", {"query": "add two numbers"})
+        assert "'name': 'add'" in str(found.structured_content)
+
+        await client.call_tool("load_tools", {"names": ["add"]})
+        await anext(aiter(changes))
+
+        after = [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
+        assert after == [*shown, "add"]
+        assert (await client.call_tool("add", {"a": 1})).structured_content == {"result": 3.0}
+
+
+def test_search_is_passed_on_to_clients_that_start_the_server(folder: Path) -> None:
+    server = Serving(folder, "--search", "--budget", "900", "--always", "add")
+    try:
+        words = printed_command(server)["args"]
+    finally:
+        server.stop()
+
+    assert words[-6:] == ["--search", "--budget", "900", "--always", "add", "--stdio"]
+
+
+def test_a_budget_that_is_too_small_is_refused_before_serving(command: Command) -> None:
+    done = command("serve", "--search", "--budget", "20")
+
+    assert done.exit_code == 2
+    assert "the budget is 20" in done.output.replace("\n", " ")

@@ -14,6 +14,8 @@ from typing import Any
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
 from wieldy.core.errors import WieldyError
+from wieldy.toolbox import Toolbox
+from wieldy.tools.tool_search import add_search_tools
 
 _NAME = "wieldy"
 
@@ -32,8 +34,33 @@ class ListenAddress:
     max_sessions: int = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class ToolSearch:
+    """That clients see a few tools and find the others: within which budget, and which always."""
+
+    budget: int
+    always: tuple[str, ...] = ()
+
+    def add_to(self, found: LoadedSources) -> None:
+        """Add the search tools, unless the source has done so."""
+        if not isinstance(found.box, Toolbox):
+            raise ServeError("--search needs a toolbox, and this source is a view.")
+        if not found.box.has_session_lists:
+            add_search_tools(found.box, self.budget, self.always)
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments with which another process does the same."""
+        always = [word for name in self.always for word in ("--always", name)]
+        return ["--search", "--budget", str(self.budget), *always]
+
+
 def run_serve(
-    sources: list[str] | None, own: Own, place: ListenAddress | None, isolated: bool = False
+    sources: list[str] | None,
+    own: Own,
+    place: ListenAddress | None,
+    isolated: bool = False,
+    search: ToolSearch | None = None,
 ) -> int:
     """Serve the tools at an address, or over stdin and stdout if it is None."""
 
@@ -41,10 +68,13 @@ def run_serve(
         with loaded_tools(runner, sources, own) as found:
             if isolated:
                 _isolate(found)
+            if search is not None:
+                search.add_to(found)
             if place is None:
                 runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
             else:
                 words = _words(found, own) + ["--isolation", "process"] * isolated
+                words += [] if search is None else search.words
                 _listen(runner, found, place, words)
             return found.exit_code(exits.OK)
 

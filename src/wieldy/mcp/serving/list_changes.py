@@ -8,11 +8,16 @@ from typing import Any
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp_types import NotificationParams
+from mcp.server.subscriptions import ListenHandler, ToolsListChanged
+from mcp_types import (
+    NotificationParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
 
 from wieldy.core.errors import WieldyError
 
+from .client_lists import ClientLists, ListBus, stream_key
 from .offer import WatchedTools
 
 _SLOWEST = 5.0
@@ -23,13 +28,15 @@ class ListChanges:
     """Who listens for changes: streams of the new protocol, sessions of the old one."""
 
     def __init__(self, box: WatchedTools) -> None:
-        self.bus = InMemorySubscriptionBus()
+        self.bus = ListBus()
         self.listening = ListenHandler(self.bus)
+        self.clients = ClientLists()
         self._box = box
-        self._sessions: dict[Connection, ServerSession] = {}
+        self._sessions: dict[Connection, tuple[ServerSession, str]] = {}
         self._servings = 0
         self._unwatch: Callable[[], None] | None = None
-        self._changed = False
+        # What is to be told: None is a change for everybody, anything else the key of a list.
+        self._changed: set[str | None] = set()
         self._telling: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -55,22 +62,38 @@ class ListChanges:
                         task.cancel()
                 self._looking = None
 
+    async def listen(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one stream of the new protocol."""
+        before = stream_key.set(self.clients.key_of(ctx))
+        try:
+            return await self.listening(ctx, params)
+        finally:
+            stream_key.reset(before)
+
     async def join(self, ctx: ServerRequestContext[Any, Any], params: NotificationParams) -> None:
         """Tell this session too, as long as its connection lasts."""
         # The SDK has no public way from a session to its connection, which knows its own end.
         connection = ctx.session._connection
-        self._sessions[connection] = ctx.session
+        self._sessions[connection] = (ctx.session, self.clients.key_of(ctx))
         connection.exit_stack.callback(self._sessions.pop, connection, None)
 
     def _watch(self) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
 
-        def told(name: str | None) -> None:
+        def tell_soon(key: str | None) -> None:
             # Tools may be added on any thread, also after the loop has ended.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._soon)
+                loop.call_soon_threadsafe(self._soon, key)
 
-        return self._box.watch(told)
+        ends = (self._box.watch(lambda name: tell_soon(None)), self._box.watch_lists(tell_soon))
+
+        def unwatch() -> None:
+            for end in ends:
+                end()
+
+        return unwatch
 
     async def _look(self, known: Hashable) -> None:
         """Look for rules that others made in the store, and for those that have expired."""
@@ -79,7 +102,7 @@ class ListChanges:
             now = await self._in_force()
             if now not in (None, known):
                 known = now
-                self._soon()
+                self._soon(None)
 
     async def _in_force(self) -> Hashable:
         # While the store can't be read, the rules that are known hold.
@@ -87,17 +110,23 @@ class ListChanges:
             return await self._box.rules_in_force()
         return None
 
-    def _soon(self) -> None:
-        self._changed = True
+    def _soon(self, key: str | None) -> None:
+        self._changed.add(key)
         if self._servings and (self._telling is None or self._telling.done()):
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
         """Tell once of all that changes at the same time."""
         while self._changed:
-            self._changed = False
-            await self.bus.publish(ToolsListChanged())
-            await asyncio.gather(*(_told(session) for session in tuple(self._sessions.values())))
+            keys, self._changed = self._changed, set()
+            if None in keys:
+                await self.bus.publish(ToolsListChanged())
+            else:
+                for key in keys:
+                    await self.bus.publish_to(str(key), ToolsListChanged())
+            sessions = tuple(self._sessions.values())
+            meant = [session for session, key in sessions if None in keys or key in keys]
+            await asyncio.gather(*map(_told, meant))
 
 
 async def _told(session: ServerSession) -> None:

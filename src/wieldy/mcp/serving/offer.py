@@ -12,8 +12,11 @@ from wieldy.core.tool import Tool
 class Offer(Protocol):
     """What one client may see and call: a toolbox, or a view of it."""
 
-    async def callable_tools(self, scope: Scope) -> list[Tool]:
-        """The visible tools that whoever has this scope could call, in order."""
+    async def callable_tools(self, scope: Scope, *, listing: str | None = None) -> list[Tool]:
+        """The visible tools that whoever has this scope could call, in order.
+
+        Where there are search tools, they are those that the listing has loaded.
+        """
 
     def get(self, name: str) -> Tool | None:
         """The visible tool of this name, or None."""
@@ -33,6 +36,9 @@ class WatchedTools(Protocol):
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
         """Tell somebody of each change, until what this gives is called."""
+
+    def watch_lists(self, told: Callable[[str], None]) -> Callable[[], None]:
+        """Tell somebody of each list that changes, until what this gives is called."""
 
     async def rules_in_force(self) -> Hashable:
         """What differs as soon as other rules are in force; stored ones are read again."""

@@ -22,6 +22,7 @@ from mcp_types import (
 from typing_extensions import Unpack
 
 from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.discovery.session_listing import client_listing
 from wieldy.core.keyword_check import check_options
 from wieldy.core.tool import Tool
 from wieldy.wire.definitions import lowered_schema, tool_definitions
@@ -153,7 +154,7 @@ class BoxServer(Server[Any]):
         self.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
         self.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, self.changes.listening
+            "subscriptions/listen", SubscriptionsListenRequestParams, self.changes.listen
         )
         self.add_notification_handler(
             "notifications/initialized", NotificationParams, self.changes.join
@@ -164,7 +165,8 @@ class BoxServer(Server[Any]):
 
     async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         caller = caller_name()
-        offered = await self._offer().callable_tools(Scope(caller, caller, caller=caller))
+        scope, listing = Scope(caller, caller, caller=caller), self.changes.clients.key_of(ctx)
+        offered = await self._offer().callable_tools(scope, listing=listing)
         shown, cursor = page_after(offered, params.cursor, lambda tool: tool.name)
         return complete_result({"tools": tool_definitions(shown, "mcp"), **cursor})
 
@@ -174,6 +176,7 @@ class BoxServer(Server[Any]):
         caller = caller_name()
         with self.traffic.one():
             before = _request.set(ctx)
+            list_before = client_listing.set(self.changes.clients.key_of(ctx))
             try:
                 given = params.input_responses or {}
                 if params.request_state is not None:
@@ -182,6 +185,7 @@ class BoxServer(Server[Any]):
                 return await self._asking.settle(ctx, caller, outcome, tool, given)
             finally:
                 _request.reset(before)
+                client_listing.reset(list_before)
 
     async def _run(
         self, ctx: Request, params: CallToolRequestParams, caller: str | None
