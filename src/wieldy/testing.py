@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from wieldy.core.call import Call
 from wieldy.models.chat_body import FORM, argument_text, chat_body
 from wieldy.models.model import ModelEvent, ModelRequest, Reply
-from wieldy.models.request_body import NoTools, add_options
+from wieldy.models.request_body import NoTools, add_options, sent_options
 from wieldy.models.token_estimate import check_length
 from wieldy.wire.openai import StreamReader, provider_name
 from wieldy.wire.stream_events import (
@@ -148,7 +148,7 @@ class ScriptedModel:
     def render(self, request: ModelRequest) -> dict[str, Any]:
         """The body of the request, as OpenAI's chat API would be sent it."""
         body = chat_body(self.name.partition(":")[2] or self.name, request)
-        return add_options(body, request.options)
+        return add_options(body, sent_options(request))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Give the next answer's events, and the `Reply` last."""

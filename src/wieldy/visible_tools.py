@@ -1,6 +1,6 @@
 """The tools that one caller sees: listed, described, counted and searched."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,11 @@ class VisibleTools:
         self._scope = scope
 
     def schemas(
-        self, provider: ProviderFormat = "openai", strict: bool = False
+        self,
+        provider: ProviderFormat = "openai",
+        strict: bool = False,
+        *,
+        defer: Iterable[str] | str | None = None,
     ) -> list[dict[str, Any]]:
         """Describe the visible tools in a provider's format.
 
@@ -45,9 +49,14 @@ class VisibleTools:
         Args:
             provider: The provider's format.
             strict: Whether the provider is asked to hold the model to each schema, where it can.
+            defer: Names, or patterns such as "github_*", of tools that the provider shows its
+                model only when the model searches for them. Anthropic and OpenAI's responses can.
 
         Returns:
             The definitions, ready for the provider's request.
+
+        Raises:
+            ValueError: There is no such format, or it has no search of its own.
 
         Example:
             `client.chat.completions.create(..., tools=box.schemas("openai"))`
@@ -55,7 +64,11 @@ class VisibleTools:
         # Loaded when tools are first described, to keep `import wieldy` light.
         from wieldy.wire.definitions import tool_definitions  # noqa: PLC0415
 
-        return tool_definitions(self, provider, strict)
+        if defer is None:
+            return tool_definitions(self, provider, strict)
+        from wieldy.wire.deferred_loading import deferred_definitions  # noqa: PLC0415
+
+        return deferred_definitions(self, provider, strict, defer)
 
     def cost(
         self,

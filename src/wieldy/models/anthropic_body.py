@@ -10,7 +10,7 @@ from wieldy.wire.anthropic import provider_name
 from .content_parts import Media, Part, plain_text, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import anthropic_format
-from .request_body import add_options, argument_object, as_list, tool_definitions
+from .request_body import add_options, argument_object, as_list, sent_options, tool_definitions
 
 FORM = "anthropic"
 # The API requires a limit in every request.
@@ -31,7 +31,7 @@ def write_anthropic(model: str, request: ModelRequest, official: bool) -> dict[s
     wanted = anthropic_format(request.output_schema) if official else None
     if wanted is not None:
         body["output_config"] = {"format": {"type": "json_schema", "schema": wanted}}
-    body = add_options(body, request.options, _NAMES)
+    body = add_options(body, sent_options(request), _NAMES)
     if "stop_sequences" in body:
         body["stop_sequences"] = as_list(body["stop_sequences"])
     return {**body, "stream": True}

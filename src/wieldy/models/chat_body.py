@@ -10,7 +10,7 @@ from wieldy.wire.openai import provider_name
 
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import openai_format
-from .request_body import add_options, tool_definitions
+from .request_body import add_options, sent_options, tool_definitions
 
 FORM = "openai"
 # Newer OpenAI models refuse `max_tokens`. Other servers know only that name.
@@ -32,7 +32,7 @@ def write_chat(model: str, request: ModelRequest, official: bool) -> dict[str, A
     wanted = openai_format(request.output_schema) if official else None
     if wanted is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    body = add_options(body, request.options, _OPENAI_NAMES if official else None)
+    body = add_options(body, sent_options(request), _OPENAI_NAMES if official else None)
     return {**body, "stream": True}
 
 

@@ -11,7 +11,7 @@ from wieldy.wire.gemini import provider_name
 from .content_parts import Media, Part, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import gemini_format
-from .request_body import add_options, argument_object, as_list, tool_definitions
+from .request_body import add_options, argument_object, as_list, sent_options, tool_definitions
 
 FORM = "gemini"
 _SYSTEM = ("system", "developer")
@@ -36,7 +36,7 @@ def write_gemini(model: str, request: ModelRequest, official: bool) -> dict[str,
     tools = tool_definitions(request, "gemini")
     if tools:
         body["tools"] = [{"functionDeclarations": tools}]
-    options = {_NAMES.get(name) or to_camel(name): v for name, v in request.options.items()}
+    options = {_NAMES.get(name) or to_camel(name): v for name, v in sent_options(request).items()}
     top = {name: value for name, value in options.items() if name in _TOP}
     settings = {**_format(request), **(top.pop("generationConfig", None) or {})}
     rest = {name: value for name, value in options.items() if name not in _TOP}

@@ -89,7 +89,11 @@ class ToolSource(Protocol):
         """The tool of this name, or of this name as a provider sees it."""
 
     def schemas(
-        self, provider: ProviderFormat = "openai", strict: bool = False
+        self,
+        provider: ProviderFormat = "openai",
+        strict: bool = False,
+        *,
+        defer: Iterable[str] | str | None = None,
     ) -> list[dict[str, Any]]:
         """The descriptions of the tools in a provider's format."""
 
@@ -97,7 +101,8 @@ class ToolSource(Protocol):
 class ModelRequest:
     """One request: the turns so far, the tools that may be called, and the provider's options.
 
-    `options` are passed on as they are (temperature, max_tokens, …). `output_schema` is
+    `options` are passed on as they are (temperature, max_tokens, …), but for `defer_tools`: the
+    names or patterns of tools that the provider loads itself. `output_schema` is
     what the answer should be, for providers that hold a model to a JSON Schema; a client
     that can't do that ignores it.
     """

@@ -10,6 +10,9 @@ from wieldy.core.tool import Tool
 
 from .model import ModelRequest
 
+# An option that says how tools are described, and is no field of any body.
+_DEFER = "defer_tools"
+
 
 class NoTools:
     """Stands in for the tools of a request that has none."""
@@ -21,7 +24,14 @@ class NoTools:
 
 def tool_definitions(request: ModelRequest, provider: ProviderFormat) -> list[dict[str, Any]]:
     """The request's tools in a provider's format."""
-    return [] if request.tools is None else request.tools.schemas(provider)
+    if request.tools is None:
+        return []
+    return request.tools.schemas(provider, defer=request.options.get(_DEFER))
+
+
+def sent_options(request: ModelRequest) -> dict[str, Any]:
+    """The options that are fields of the body."""
+    return {name: value for name, value in request.options.items() if name != _DEFER}
 
 
 def add_options(

@@ -10,7 +10,7 @@ from .chat_body import argument_text
 from .content_parts import Media, Part, plain_text, translate_parts
 from .model import Answers, ModelRequest, Reply, Said, Turn
 from .output_format import openai_format
-from .request_body import add_options, tool_definitions
+from .request_body import add_options, sent_options, tool_definitions
 
 FORM = "openai-responses"
 _NAMES = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
@@ -30,7 +30,7 @@ def write_responses(model: str, request: ModelRequest, official: bool) -> dict[s
     wanted = openai_format(request.output_schema) if official else None
     if wanted is not None:
         body["text"] = {"format": {"type": "json_schema", **wanted}}
-    return {**add_options(body, request.options, _NAMES), "stream": True}
+    return {**add_options(body, sent_options(request), _NAMES), "stream": True}
 
 
 def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
