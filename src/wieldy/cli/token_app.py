@@ -1,7 +1,7 @@
 """The commands below `wieldy token`."""
 
 from enum import StrEnum
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -58,7 +58,7 @@ def make_token(
 ) -> None:
     """Make a token and print it. Only its digest is kept."""
     choice = StoreChoice(store, tuple(source or ()))
-    roles = [cast(Role, each.value) for each in role or [RoleChoice.CALL]]
+    roles: list[Role] = [each.value for each in role or [RoleChoice.CALL]]
     raise typer.Exit(run_make_token(choice, name, roles, view, expires, as_json))
 
 

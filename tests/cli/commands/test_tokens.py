@@ -11,7 +11,9 @@ STORE = ("--store", "sqlite:///wieldy.db")
 
 
 def test_a_token_is_printed_once_and_then_only_described(command: Command) -> None:
-    made = command("token", "make", "ann", *STORE, "--role", "call", "--role", "approve", "--view", "v")
+    made = command(
+        "token", "make", "ann", *STORE, "--role", "call", "--role", "approve", "--view", "v"
+    )
     token = made.stdout.strip()
     assert (made.exit_code, token.startswith("wieldy_"), len(token) > 40) == (0, True, True)
     assert "can't be shown again" in made.stderr
