@@ -44,6 +44,7 @@ demo: $(STAMP) ## a guided run in the terminal
 test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@scripts/install-program bwrap bubblewrap
+	@scripts/install-program chromium chromium chromium-sandbox
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report= --cov-fail-under=$(COVERAGE)
 

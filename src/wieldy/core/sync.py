@@ -144,6 +144,12 @@ class LoopThread:
         loop = self._started()
         loop.call_soon_threadsafe(_start, loop, coroutine, answer, context)
 
+    async def perform(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine that runs there, for a caller on another loop."""
+        answer: Future[T] = Future()
+        self.submit(coroutine, answer)
+        return await asyncio.wrap_future(answer)
+
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call a function on the loop, soon."""
         self._started().call_soon_threadsafe(function, *arguments)

@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import socket
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +14,10 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from tests.openapi.api import Api
 from wieldy import Secret, Status, Toolbox
+from wieldy.core.errors import InvalidArguments
+from wieldy.core.network.addresses import Reach
+from wieldy.core.network.http_client import Client
+from wieldy.tools.web.page_reader import PageReader
 from wieldy.tools.web.search_providers import Bocha, Brave, SearXNG, Tavily
 from wieldy.tools.web.search_result import SearchProvider, check_question
 from wieldy.tools.web.web_tools import add_web_tools
@@ -243,6 +249,81 @@ async def test_redirects_are_followed_a_few_times(site: Api) -> None:
 
     assert page["content"] == "here"
     assert "redirected more than" in ring["error"]
+
+
+async def resolve_near(host: str, port: int) -> Sequence[str]:
+    """The names of somebody who has a domain stand for our own machine."""
+    return ["127.0.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("http://127.0.0.2/", "on this machine or its network"),
+        ("http://2130706434/", "on this machine or its network"),
+        ("http://[::1]/", "on this machine or its network"),
+        ("http://[::ffff:127.0.0.2]/", "on this machine or its network"),
+        ("//169.254.169.254/latest/meta-data/", "on this machine or its network"),
+        ("http://rebinding.example/", "on this machine or its network"),
+        ("http://printer.local/", "on this machine or its network"),
+        ("file:///etc/passwd", "which is not followed"),
+        ("ftp://127.0.0.2/", "which is not followed"),
+        ("javascript:alert(1)", "can be asked over HTTP"),
+        ("data:text/html,x", "can be asked over HTTP"),
+        ("http://", "redirected more than"),
+    ],
+)
+async def test_no_redirect_leads_to_a_near_address_or_off_the_web(
+    site: Api, target: str, said: str
+) -> None:
+    reach = Reach(resolve_near)
+    reach.allow("127.0.0.1")
+    site.answer("/first", 302, Location="/second")
+    site.answer("/second", 302, Location=target)
+    reader = PageReader(client=Client(reach=reach), browser=False)
+    try:
+        page = await reader.fetch(f"{site.url}/first", 100)
+    finally:
+        await reader.close()
+
+    assert said in page.error
+
+
+async def test_a_name_that_stands_for_a_near_address_is_refused() -> None:
+    reader = PageReader(client=Client(reach=Reach(resolve_near)), browser=False)
+    try:
+        page = await reader.fetch("http://rebinding.example/", 100)
+    finally:
+        await reader.close()
+
+    assert "on this machine or its network" in page.error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"url_list": []},
+        {"url_list": ["http://x.example/"] * 51},
+        {"url_list": [1]},
+        {"url_list": ["http://x.example/"], "max_content_length": 0},
+        {"url_list": ["http://x.example/"], "max_content_length": 1_000_001},
+        {"url_list": ["http://x.example/"], "max_concurrent": 0},
+        {"url_list": ["http://x.example/"], "max_concurrent": 21},
+    ],
+)
+async def test_a_call_with_wrong_limits_is_refused(arguments: dict[str, Any]) -> None:
+    async with web_box() as box:
+        outcome = await box.call("web_fetch", arguments)
+
+    assert isinstance(outcome.error, InvalidArguments)
+
+
+async def test_a_site_that_does_not_answer_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+
+        assert "did not come within 0.2 seconds" in await refusal(url, timeout=0.2)
 
 
 async def test_robots_are_kept_to_where_that_is_wanted(site: Api) -> None:

@@ -34,7 +34,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
-            network_backend=_GuardedBackend(reach, backend or httpcore2.AnyIOBackend()),
+            network_backend=GuardedBackend(reach, backend or httpcore2.AnyIOBackend()),
         )
         self._named = getproxies()
         self._proxies: dict[str, httpx2.AsyncHTTPTransport] = {}
@@ -72,7 +72,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
                 raise near_error(host) from None
 
 
-class _GuardedBackend(httpcore2.AsyncNetworkBackend):
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to the addresses that were checked, and to nothing else."""
 
     def __init__(self, reach: Reach, inner: httpcore2.AsyncNetworkBackend) -> None:

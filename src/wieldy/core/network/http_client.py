@@ -7,10 +7,8 @@ opened. No other code runs on that loop, so nothing can block it.
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
 from urllib.parse import urljoin
 
 import httpx2
@@ -22,8 +20,6 @@ from wieldy.core.sync import LoopThread
 from .addresses import Reach, is_near_url
 from .bounded_body import ENCODINGS, read_body
 from .guarded_transport import GuardedTransport
-
-T = TypeVar("T")
 
 _HEADERS = {"User-Agent": "wieldy", "Accept-Encoding": ENCODINGS}
 _CONNECT_SECONDS = 10.0
@@ -94,7 +90,7 @@ class Client:
                 # A forked child has its parent's memory, but not its threads.
                 self._pool = _Pool(self._seconds, GuardedTransport(self.reach, self._backend))
             pool = self._pool
-        return await _on(pool.home, pool.follow(request, largest))
+        return await pool.home.perform(pool.follow(request, largest))
 
     def allow(self, url: str) -> None:
         """Allow an address that the user chose, which may be on this machine or its network."""
@@ -133,7 +129,7 @@ class Client:
             pool, self._pool = self._pool, None
         if pool is not None and pool.pid == os.getpid():
             with suppress(TimeoutError):
-                await asyncio.wait_for(_on(pool.home, pool.end()), _CLOSE_SECONDS)
+                await asyncio.wait_for(pool.home.perform(pool.end()), _CLOSE_SECONDS)
             await asyncio.to_thread(pool.home.stop)
 
 
@@ -175,12 +171,6 @@ class _Pool:
         if self._http is not None:
             with suppress(Exception):
                 await self._http.aclose()
-
-
-async def _on(home: LoopThread, work: Coroutine[Any, Any, T]) -> T:
-    answer: Future[T] = Future()
-    home.submit(work, answer)
-    return await asyncio.wrap_future(answer)
 
 
 async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int) -> HttpResponse:

@@ -1,5 +1,6 @@
 """Search the web and read its pages, without being led to places that only we can reach."""
 
+from .browser_process import Browser
 from .search_providers import Bocha, Brave, SearXNG, Tavily
 from .search_result import SearchProvider, SearchQuestion, SearchResult
 from .web_tools import add_web_tools
@@ -7,6 +8,7 @@ from .web_tools import add_web_tools
 __all__ = [
     "Bocha",
     "Brave",
+    "Browser",
     "SearXNG",
     "SearchProvider",
     "SearchQuestion",

@@ -2,21 +2,28 @@
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach
-from wieldy.core.network.http_client import Client, HttpRequest, url_origin
+from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse, url_origin
 
+from .browser_process import Browser, find_browser
+from .page_renderer import PageRenderer
 from .page_text import PageText, read_page
+from .script_need import needs_scripts
 
 _ACCEPT = "text/html, application/xhtml+xml, application/pdf, application/json, text/*;q=0.9"
 _ROBOTS_BYTES = 500_000
 _MOST_ORIGINS = 200
 _NAME = "wieldy"
+_MADE = "text/html; charset=utf-8"
+_MOST_HTML = 1_000_000
+# What a page that needs a browser must leave of its time, to be read when it is shown.
+_SPARE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class FetchedPage:
     page: PageText | None = None
     error: str = ""
     status: int | None = None
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The facts, as a model gets them."""
@@ -38,6 +46,8 @@ class FetchedPage:
         if not self.page.complete:
             text += f"\n\n[truncated after {len(text):,} characters]"
             facts["truncated"] = True
+        if self.note:
+            facts["note"] = self.note
         return {**facts, "content": text}
 
 
@@ -49,6 +59,11 @@ class PageReader:
         timeout: How many seconds one address may take, redirects and all.
         max_bytes: How large a page may be, unpacked.
         robots: Whether `robots.txt` of a site is kept to.
+        browser: How pages are shown whose text is made by JavaScript; True and None stand for
+            the browser that is installed, where None does without if there is none.
+
+    Raises:
+        ServiceError: A browser was asked for, and there is none.
     """
 
     def __init__(
@@ -58,9 +73,11 @@ class PageReader:
         timeout: float = 30,
         max_bytes: int = 10_000_000,
         robots: bool = False,
+        browser: Browser | bool | None = None,
         client: Client | None = None,
     ) -> None:
         self._client = client or Client(timeout, Reach(anywhere=allow_private))
+        self._renderer, self._no_browser = _find_renderer(browser, self._client.reach)
         self._seconds = timeout
         self._largest = max_bytes
         self._keeps_rules = robots
@@ -68,37 +85,63 @@ class PageReader:
 
     @property
     def held(self) -> bool:
-        """Whether there may be connections."""
-        return self._client.held
+        """Whether there may be connections or a browser."""
+        return self._client.held or (self._renderer is not None and self._renderer.held)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Let go of the connections and the browser."""
         await self._client.close()
+        if self._renderer is not None:
+            await self._renderer.close()
 
     async def fetch(self, url: str, most: int) -> FetchedPage:
         """The page at an address, with up to `most` characters of its text; never raises."""
         try:
-            async with asyncio.timeout(self._seconds):
-                return FetchedPage(url, await self._read(url, most))
+            async with asyncio.timeout(self._seconds) as limit:
+                return await self._read(url, most, limit.when() or 0)
         except TimeoutError:
             return FetchedPage(url, error=f"it did not come within {self._seconds:g} seconds")
         except ServiceError as error:
             return FetchedPage(url, error=str(error), status=error.status)
 
-    async def _read(self, url: str, most: int) -> PageText:
+    async def _read(self, url: str, most: int, end: float) -> FetchedPage:
         if urlsplit(url).scheme.lower() not in ("http", "https") or not url_origin(url):
             raise ServiceError("it is not an address that begins with http:// or https://")
-        if self._keeps_rules and not (await self._find_rules(url)).can_fetch(_NAME, url):
-            raise ServiceError("the site's robots.txt asks not to fetch it")
+        await self._check_rules(url)
         response = await self._client.send(
             HttpRequest("GET", url, {"Accept": _ACCEPT}), self._largest
         )
         if not 200 <= response.status < 300:
             said = f"{response.status} {response.reason}".strip()
             raise ServiceError(f"the site answered with {said}", status=response.status)
-        kind = response.headers.get("content-type", "")
         # Parsing takes a while for a large page, and must not hold up the loop.
-        return await asyncio.to_thread(read_page, response.content, kind, response.url, most)
+        page, unfinished = await asyncio.to_thread(_read_response, response, most)
+        if not unfinished:
+            return FetchedPage(url, page)
+        try:
+            return FetchedPage(url, await self._render(response.url, page, most, end))
+        except ServiceError as error:
+            if not page.text:
+                raise
+            return FetchedPage(url, page, note=f"Its scripts may add to this, but {error}")
+
+    async def _render(self, url: str, page: PageText, most: int, end: float) -> PageText:
+        """The page as its scripts make it, unless they only take away from it."""
+        if self._renderer is None:
+            raise ServiceError(f"its text is made by JavaScript. {self._no_browser}")
+        seconds = end - asyncio.get_running_loop().time() - _SPARE_SECONDS
+        made = await self._renderer.render(url, max(seconds, _SPARE_SECONDS), self._largest)
+        await self._check_rules(made.url)
+        found = await asyncio.to_thread(
+            read_page, made.html.encode("utf-8", "replace"), _MADE, made.url, most
+        )
+        if len(found.text) <= len(page.text):
+            return page
+        return found if made.complete else replace(found, complete=False)
+
+    async def _check_rules(self, url: str) -> None:
+        if self._keeps_rules and not (await self._find_rules(url)).can_fetch(_NAME, url):
+            raise ServiceError("the site's robots.txt asks not to fetch it")
 
     async def _find_rules(self, url: str) -> RobotFileParser:
         origin = url_origin(url)
@@ -123,3 +166,25 @@ class PageReader:
         # Without this, a file that says nothing would forbid everything.
         rules.modified()
         return rules
+
+
+def _find_renderer(browser: Browser | bool | None, reach: Reach) -> tuple[PageRenderer | None, str]:
+    """Who shows pages, or why nobody does."""
+    if browser is False:
+        return None, "No browser is used here: browser=False."
+    settings = browser if isinstance(browser, Browser) else Browser()
+    try:
+        find_browser(settings.executable)
+    except ServiceError as error:
+        if browser is not None:
+            raise
+        return None, str(error)
+    return PageRenderer(settings, reach), ""
+
+
+def _read_response(response: HttpResponse, most: int) -> tuple[PageText, bool]:
+    """The text of a page, and whether its scripts seem to make more of it."""
+    page = read_page(response.content, response.headers.get("content-type", ""), response.url, most)
+    if page.kind != "html":
+        return page, False
+    return page, needs_scripts(response.content[:_MOST_HTML].decode("utf-8", "replace"), page.text)

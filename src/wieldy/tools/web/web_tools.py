@@ -9,6 +9,7 @@ from wieldy.core.errors import ServiceError
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
+from .browser_process import Browser
 from .page_reader import FetchedPage, PageReader
 from .search_providers import Bocha
 from .search_result import SearchProvider, check_question
@@ -24,6 +25,7 @@ def add_web_tools(
     timeout: float = 30,
     max_bytes: int = 10_000_000,
     robots: bool = False,
+    browser: Browser | bool | None = None,
 ) -> list[Tool]:
     """Add `web_search` and `web_fetch`.
 
@@ -35,9 +37,15 @@ def add_web_tools(
         timeout: How many seconds one page may take.
         max_bytes: How large a page may be, unpacked.
         robots: Whether the `robots.txt` of a site is kept to.
+        browser: How pages are read whose text is made by JavaScript. Without it in Chromium,
+            where the extra `browser` and Chromium are installed. True demands both, False
+            starts no browser, and `Browser(…)` says which one and within what limits.
 
     Returns:
         The two tools.
+
+    Raises:
+        ServiceError: A browser was demanded, and the extra or Chromium is not installed.
 
     Example:
         `add_web_tools(box, search=SearXNG("http://localhost:8888"))`
@@ -45,7 +53,11 @@ def add_web_tools(
     tools = WebTools(
         search,
         PageReader(
-            allow_private=allow_private, timeout=timeout, max_bytes=max_bytes, robots=robots
+            allow_private=allow_private,
+            timeout=timeout,
+            max_bytes=max_bytes,
+            robots=robots,
+            browser=browser,
         ),
     )
     box.close_with(tools)
@@ -67,11 +79,11 @@ class WebTools:
 
     @property
     def held(self) -> bool:
-        """Whether there may be connections."""
+        """Whether there may be connections or a browser."""
         return self._reader.held or bool(getattr(self._search, "held", False))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Let go of the connections and the browser."""
         await self._reader.close()
         close = getattr(self._search, "close", None)
         if close is not None:
