@@ -61,6 +61,7 @@ from .commands.serve import ListenAddress, ToolSearch, run_serve
 from .commands.show_runs import run_runs
 from .sources import Own
 from .store_choice import StoreChoice
+from .token_app import token_app
 
 Guard = Annotated[
     str | None,
@@ -77,6 +78,8 @@ LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
 app = typer.Typer(
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
+
+app.add_typer(token_app, name="token")
 
 
 @app.callback(invoke_without_command=True)
@@ -296,6 +299,10 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    stored_tokens: Annotated[
+        bool,
+        typer.Option("--stored-tokens", help="Let in who has a token that `wieldy token` made."),
+    ] = False,
     max_sessions: Annotated[
         int,
         typer.Option(help="How many sessions clients of the older protocol may have open.", min=1),
@@ -315,7 +322,8 @@ def serve(
     on_change: OnChange = None,
 ) -> None:
     """Serve the tools to MCP clients, over HTTP at /mcp or over stdio."""
-    place = None if stdio else ListenAddress(host, port, tuple(token or ()), max_sessions)
+    listening = ListenAddress(host, port, tuple(token or ()), max_sessions, stored_tokens)
+    place = None if stdio else listening
     own = Own(store, lock, on_change)
     found = ToolSearch(budget, tuple(always or ())) if search else None
     raise typer.Exit(run_serve(sources, own, place, isolation is not None, found))

@@ -20,8 +20,11 @@ class SettingMissing(WieldyError):
     """A required setting is neither given nor in the environment."""
 
 
-def store_url(given: str | None) -> str:
-    """The address of the store: as given, from the environment, or `wieldy.db` if it exists."""
+def store_url(given: str | None, create: bool = False) -> str:
+    """The address of the store: as given, from the environment, or `wieldy.db` if it exists.
+
+    A file that does not exist is refused, unless the command may create it.
+    """
     url = given or default_store()
     if url is None:
         raise SettingMissing(
@@ -29,13 +32,14 @@ def store_url(given: str | None) -> str:
             "--store sqlite:///FILE or the variable WIELDY_STORE, or name a Python file whose "
             "toolbox has a store with --source."
         )
-    check_file(url)
+    if not create:
+        check_file(url)
     return url
 
 
-def store_box(store: str | None) -> Toolbox:
+def store_box(store: str | None, create: bool = False) -> Toolbox:
     """A toolbox without tools over a store; it prunes nothing, because others own the data."""
-    return Toolbox(store=store_url(store), retention=Retention.unbounded())
+    return Toolbox(store=store_url(store, create), retention=Retention.unbounded())
 
 
 def default_store() -> str | None:

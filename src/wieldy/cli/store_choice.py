@@ -22,11 +22,14 @@ class StoreChoice:
     url: str | None = None
     sources: tuple[str, ...] = ()
 
-    def open(self) -> Toolbox:
-        """A toolbox over the store. For a Python source it is the source's own toolbox."""
+    def open(self, create: bool = False) -> Toolbox:
+        """A toolbox over the store. For a Python source it is the source's own toolbox.
+
+        With `create`, a store that does not exist yet is created.
+        """
         loaded = [load_box(source) for source in self.sources if is_python(source)]
         if not loaded:
-            return environment.store_box(self.url)
+            return environment.store_box(self.url, create)
         if self.url is not None:
             raise SourceError("Give --store or --source: a Python source has a store of its own.")
         boxes = [box for box in loaded if isinstance(box, Toolbox)]
@@ -36,7 +39,8 @@ class StoreChoice:
             )
         if not has_store(boxes[0]):
             raise SourceError(IN_MEMORY)
-        environment.check_file(boxes[0].store.address)
+        if not create:
+            environment.check_file(boxes[0].store.address)
         return boxes[0]
 
     def command(self, words: str) -> str:

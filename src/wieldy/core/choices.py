@@ -20,6 +20,8 @@ ProviderFormat = Literal[
     "openai", "openai-responses", "anthropic", "gemini", "gemini-openapi", "mcp"
 ]
 TextDialect = Literal["xml", "hermes", "qwen", "invoke", "auto"]
+# What somebody who comes in may do: call tools, decide on others' calls, change the gateway.
+Role = Literal["call", "approve", "administer"]
 CallState = Literal[
     "pending",
     "approved",

@@ -11,6 +11,7 @@ WieldyError
 ├── WaitsForCalls        the call waits for other calls: decide on those
 ├── NotKept              the store has no session, state or rule of this name
 ├── SessionTaken         a session of this name exists already
+├── TokenTaken           somebody of this name has a token (in store.access_tokens)
 ├── StoreError           the store can't do what was asked
 │   ├── StoreUnavailable it is locked, full, or can't be reached: try again
 │   ├── StoreTooNew      a newer version made it: upgrade

@@ -10,6 +10,7 @@ from wieldy.core.registry import Registry
 from wieldy.core.run import Extras
 
 from . import toolbox_states as states
+from .access_tokens import StoredTokens
 from .artifacts.artifacts import Artifacts
 from .crash_recovery import CrashRecovery
 from .ledger import Ledger
@@ -41,6 +42,7 @@ class Store(StoreAccess):
         self.sessions = Sessions(self)
         self.runs = Runs(self)
         self.loaded_tools = LoadedTools(self)
+        self.tokens = StoredTokens(self)
         self.standing = Standing(self, registry)
 
     async def recover(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, WIELDY, Terminal
 from wieldy import Context, Toolbox
-from wieldy.cli.commands.log import MomentError, read_moment
+from wieldy.cli.moments import MomentError, read_moment
 from wieldy.core.choices import Durability
 from wieldy.store.row_values import STATES
 

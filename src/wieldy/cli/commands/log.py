@@ -2,48 +2,19 @@
 
 import asyncio
 import contextlib
-import re
-import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wieldy.cli import exits, screen
 from wieldy.cli.call_ids import find_entry
 from wieldy.cli.json_views import entry_data
+from wieldy.cli.moments import read_moment
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.call import Decision
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 from wieldy.store.ledger_entry import Entry
 from wieldy.store.row_values import STATES
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-_LENGTH = re.compile(rf"(?:{_PIECE.pattern})+", re.ASCII)
-
-
-class MomentError(WieldyError):
-    """The text is not a point in time."""
-
-
-def read_moment(text: str | None, option: str) -> float | None:
-    """The time in seconds since the epoch; `2h` means two hours ago."""
-    if text is None:
-        return None
-    plain = text.strip()
-    try:
-        if _LENGTH.fullmatch(plain):
-            pieces = _PIECE.findall(plain)
-            return time.time() - sum(float(size) * _SECONDS[unit] for size, unit in pieces)
-        # A time without a zone is local time.
-        return datetime.fromisoformat(plain).timestamp()
-    except (ValueError, OverflowError, OSError):
-        raise MomentError(
-            f"{option} takes an age, such as 90s, 30m, 2h or 1d12h, "
-            f"or a date such as 2026-11-01 or 2026-11-01T10:00, not {text!r}."
-        ) from None
-
 
 if TYPE_CHECKING:
     from wieldy.store.store import Store

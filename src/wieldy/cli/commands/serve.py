@@ -32,6 +32,7 @@ class ListenAddress:
     port: int = 8000
     tokens: tuple[str, ...] = ()
     max_sessions: int = 1000
+    stored_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +94,21 @@ def _listen(
     runner: asyncio.Runner, found: LoadedSources, place: ListenAddress, words: list[str]
 ) -> None:
     tokens = environment.tokens(list(place.tokens))
-    if not tokens and not _is_local(place.host):
+    guarded = bool(tokens) or place.stored_tokens
+    if not guarded and not _is_local(place.host):
         raise ServeError(
             f"Other machines can reach the tools on {place.host}, so every caller needs a token. "
-            "Give them with --token NAME=TOKEN or the variable WIELDY_TOKENS."
+            "Use --stored-tokens and make them with `wieldy token make NAME`, or give them with "
+            "--token NAME=TOKEN or the variable WIELDY_TOKENS."
+        )
+    if place.stored_tokens and not found.kept:
+        raise ServeError(
+            "--stored-tokens needs a store: name it with --store, or give it to the toolbox of "
+            "the source."
         )
 
     def ready(url: str) -> None:
-        _explain(found, url, bool(tokens), words)
+        _explain(found, url, guarded, words)
 
     run = _extra("wieldy.server", "run", "server")
     serving = run(
@@ -110,6 +118,7 @@ def _listen(
         tokens=tokens or None,
         ready=ready,
         max_sessions=place.max_sessions,
+        stored_tokens=place.stored_tokens,
     )
     try:
         runner.run(serving)

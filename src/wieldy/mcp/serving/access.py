@@ -1,13 +1,13 @@
 """Who may reach the server: addresses, hosts, origins and bearer tokens."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from wieldy.core.errors import StoreError
 
-from .callers import Tokens
+from .callers import Identifier, Identity, read_bearer
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -28,21 +28,21 @@ class Access:
 
     def __init__(
         self,
-        tokens: Mapping[str, str] | None = None,
+        identifiers: Sequence[Identifier] = (),
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
         anonymous: bool = False,
     ) -> None:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise TypeError("hosts and origins are lists of names, not one text")
-        self._tokens = None if tokens is None else Tokens(tokens)
+        self._identifiers = tuple(identifiers)
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
 
     def check_address(self, host: str) -> None:
         """Refuse to listen where anybody could call without a token."""
-        if self._tokens is None and not self._anonymous and not _is_loopback(host):
+        if not self._identifiers and not self._anonymous and not _is_loopback(host):
             raise ValueError(
                 f"Without tokens only this machine is served, and {host} is open to others. "
                 'Pass tokens={"name": "…"}, or anonymous=True to let everybody in.'
@@ -56,17 +56,27 @@ class Access:
         for name, value in headers:
             if name == b"origin" and not self._trusts(value.decode("latin-1").lower()):
                 return Refusal(403, "This origin is not allowed. The setting is `origins`.")
-        if self._tokens is None and not self._anonymous and not _is_local_peer(peer):
+        if not self._identifiers and not self._anonymous and not _is_local_peer(peer):
             return Refusal(403, "Without tokens only this machine is served.")
         return None
 
-    def user(self, headers: Iterable[tuple[bytes, bytes]]) -> AuthenticatedUser | Refusal | None:
+    async def identify(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | Refusal | None:
         """Whose token came along; None where tokens are not used."""
-        if self._tokens is None:
+        if not self._identifiers:
             return None
         sent = [value for name, value in headers if name == b"authorization"]
-        user = self._tokens.user(sent[0]) if len(sent) == 1 else None
-        return user or Refusal(401, "A bearer token is needed.")
+        token = read_bearer(sent[0]) if len(sent) == 1 else None
+        if token is None:
+            return Refusal(401, "A bearer token is needed.")
+        try:
+            for each in self._identifiers:
+                identity = await each.identify(token)
+                if identity is not None:
+                    return identity
+        except StoreError:
+            # Nobody comes in whose token can't be checked.
+            return Refusal(503, "The token can't be checked now. Try again.")
+        return Refusal(401, "A bearer token is needed, and this one is not valid.")
 
     def _expects(self, host: str) -> bool:
         return host in self._hosts or "*" in self._hosts

@@ -1,48 +1,130 @@
-"""Who calls: the name that belongs to a bearer token."""
+"""Who calls: the identity that belongs to a bearer token."""
 
 import hashlib
 import hmac
+import time
+from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
+from wieldy.core.choices import Role
+
+if TYPE_CHECKING:
+    from wieldy.store.access_tokens import StoredTokens
+
+# A token that was revoked in another process is refused after this time.
+_FRESH_SECONDS = 1.0
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who has come in.
+
+    Attributes:
+        name: The name, which is the caller of the calls.
+        roles: What they may do: `call`, `approve` and `administer`.
+        view: The name of the view that they see, or None for the default.
+        claims: What else is known of them, such as the claims of an OAuth token.
+    """
+
+    name: str
+    roles: frozenset[Role] = frozenset(("call", "approve"))
+    view: str | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Identifier(Protocol):
+    """What knows some of the tokens."""
+
+    async def identify(self, token: str) -> Identity | None:
+        """Whose token this is, or None if it is none of these."""
+
+
+class IdentifiedUser(AuthenticatedUser):
+    """A user as the SDK knows them, with their identity."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__(AccessToken(token="", client_id=identity.name, scopes=[]))
+        self.who = identity
+
+
+def current_identity() -> Identity | None:
+    """Who sent the current request, if tokens are used."""
+    user = auth_context_var.get()
+    if user is None or isinstance(user, IdentifiedUser):
+        return None if user is None else user.who
+    # An application around ours has let them in.
+    return Identity(user.access_token.client_id)
+
 
 def caller_name() -> str | None:
-    """The name of the token that the current request came with, if tokens are used."""
-    token = get_access_token()
-    return None if token is None else token.client_id
+    """The name of whoever sent the current request, if tokens are used."""
+    identity = current_identity()
+    return None if identity is None else identity.name
 
 
-class Tokens:
+def may_do(role: Role) -> bool:
+    """Whether whoever sent the current request has a role; without tokens everybody has."""
+    identity = current_identity()
+    return identity is None or role in identity.roles
+
+
+class GivenTokens:
     """Bearer tokens and whom they belong to. The tokens themselves are not kept."""
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         for name, token in tokens.items():
             if not name or not token or not token.isascii() or not token.isprintable():
                 raise ValueError(f"The token of {name!r} must be printable ASCII text.")
-        self._digests = {name: _digest(token.encode()) for name, token in tokens.items()}
+        self._digests = {name: _digest_token(token) for name, token in tokens.items()}
         if not tokens or len(set(self._digests.values())) < len(tokens):
             raise ValueError("Tokens: at least one is needed, and each name needs its own.")
 
-    def user(self, header: bytes | None) -> AuthenticatedUser | None:
-        """Whom an Authorization header belongs to.
-
-        Every token is looked at, and each in the same time, whichever fits.
-        """
-        scheme, _, sent = (header or b"").partition(b" ")
-        if scheme.lower() != b"bearer":
-            return None
-        given = _digest(sent.strip())
-        found = None
+    async def identify(self, token: str) -> Identity | None:
+        """Whose token this is. Every token is compared, each in the same time."""
+        given, found = _digest_token(token), None
         for name, digest in self._digests.items():
             if hmac.compare_digest(digest, given):
                 found = name
+        return None if found is None else Identity(found)
+
+
+class KeptTokens:
+    """The tokens of a store, each looked up again after a second."""
+
+    def __init__(self, stored: "StoredTokens") -> None:
+        self._stored = stored
+        self._known: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
+
+    async def identify(self, token: str) -> Identity | None:
+        """Whose token this is, or None if it is unknown, expired or revoked."""
+        digest = _digest_token(token)
+        at, known = self._known.get(digest, (0.0, None))
+        if known is not None and time.monotonic() - at < _FRESH_SECONDS:
+            return known
+        self._known.pop(digest, None)
+        found = await self._stored.find(token)
         if found is None:
+            # Wrong tokens are not remembered: there may be any number of them.
             return None
-        return AuthenticatedUser(AccessToken(token="", client_id=found, scopes=[]))
+        identity = Identity(found.name, found.roles, found.view)
+        self._known[digest] = (time.monotonic(), identity)
+        if len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+        return identity
 
 
-def _digest(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
+def read_bearer(header: bytes) -> str | None:
+    """The token in an Authorization header, or None if it has another scheme."""
+    scheme, _, sent = header.partition(b" ")
+    return sent.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+def _digest_token(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

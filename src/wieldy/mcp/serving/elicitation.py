@@ -27,6 +27,7 @@ from wieldy.core.permission.parked import make_receipt
 from wieldy.core.tool import Tool
 
 from .call_results import Answer, call_answer, decide_elsewhere, failure_answer, waiting_answer
+from .callers import may_do
 from .offer import Decider, ServedBox
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
 
@@ -141,7 +142,8 @@ class Elicitation:
         if asked is not None:
             return asked
         # What is approved already waits for somebody who has the tool.
-        if not self._self_approval or outcome.call.decision is not None:
+        allowed = self._self_approval and may_do("approve")
+        if not allowed or outcome.call.decision is not None:
             return None
         return approval_question(outcome, tool)
 

@@ -7,10 +7,12 @@ from typing import TypeVar, cast
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from .access import Access
+from .callers import GivenTokens, Identifier, KeptTokens, may_do
 from .health import Health
 from .http_guard import MAX_BODY, Guard
 from .offer import ServedBox
@@ -34,6 +36,8 @@ class WebOptions(ServerOptions, total=False):
     `max_sessions` is how many sessions of the older protocol may be open at once, 1,000 if
     not said; whoever wants one more is told to come back. A session without a request for
     `session_idle` seconds ends, after half an hour if not said. None is no limit.
+
+    With `stored_tokens` the tokens of the box's store count too, which `wieldy token` makes.
     """
 
     hosts: Sequence[str]
@@ -43,6 +47,7 @@ class WebOptions(ServerOptions, total=False):
     events: EventStore | None
     max_sessions: int | None
     session_idle: float | None
+    stored_tokens: bool
 
 
 class HttpEndpoint:
@@ -55,9 +60,12 @@ class HttpEndpoint:
         options: WebOptions,
     ) -> None:
         self.server = server(box, **of_server(options))
-        self.server.check_callers(tokens or ())
+        stored = options.get("stored_tokens", False)
+        if not stored:
+            self.server.check_callers(tokens or ())
+        identifiers = _find_identifiers(self.server.box, tokens, stored)
         self.access = Access(
-            tokens,
+            identifiers,
             options.get("hosts", ()),
             options.get("origins", ()),
             options.get("anonymous", False),
@@ -67,7 +75,7 @@ class HttpEndpoint:
         self._most = _above_zero("max_sessions", options.get("max_sessions", MAX_SESSIONS))
         self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
-        health = Health(self.server, tokens is None)
+        health = Health(self.server, not identifiers)
         self.routes = [Route(PATH, self), *health.routes]
         self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
 
@@ -75,6 +83,10 @@ class HttpEndpoint:
         """Serve one request."""
         if self._sessions is None:
             raise RuntimeError("The application has not been started: its lifespan must run.")
+        if not may_do("call"):
+            refused = JSONResponse({"error": "This token does not allow calling tools."}, 403)
+            await refused(scope, receive, send)
+            return
         await self._sessions.asgi_app(scope, receive, _with_retry(send))
 
     @asynccontextmanager
@@ -100,6 +112,18 @@ class HttpEndpoint:
         done = await self.server.traffic.drain(seconds)
         self.server.changes.listening.close()
         return done
+
+
+def _find_identifiers(
+    box: object, tokens: Mapping[str, str] | None, stored: bool
+) -> list[Identifier]:
+    """What knows the tokens of those who may come in."""
+    found: list[Identifier] = [] if tokens is None else [GivenTokens(tokens)]
+    if stored:
+        if not getattr(box, "recorded", False) or not hasattr(box, "store"):
+            raise ValueError("stored_tokens needs a toolbox with a store, and this has none.")
+        found.append(KeptTokens(box.store.tokens))
+    return found
 
 
 def _above_zero(option: str, given: N) -> N:

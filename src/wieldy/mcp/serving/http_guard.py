@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .access import Access, Refusal
+from .callers import IdentifiedUser
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
@@ -27,7 +28,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or say why not."""
-        refused = None if scope["type"] == "lifespan" else self._admit(scope)
+        refused = None if scope["type"] == "lifespan" else await self._admit(scope)
         if refused is None and scope["type"] == "http":
             refused, receive = await self._carried(scope, receive)
         if refused is None:
@@ -37,14 +38,14 @@ class Guard:
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
-    def _admit(self, scope: Scope) -> Refusal | None:
+    async def _admit(self, scope: Scope) -> Refusal | None:
         headers = scope["headers"]
-        user = self._access.user(headers)
-        if isinstance(user, Refusal):
+        found = await self._access.identify(headers)
+        if isinstance(found, Refusal):
             if not _is_health(scope):
-                return self._access.refusal(headers, _peer(scope)) or user
-        elif user is not None:
-            scope["user"], scope["auth"] = user, AuthCredentials()
+                return self._access.refusal(headers, _peer(scope)) or found
+        elif found is not None:
+            scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
         return None if _is_health(scope) else self._access.refusal(headers, _peer(scope))
 
     async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:

@@ -12,7 +12,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INVALID_REQUEST,
     CallToolRequestParams,
     InputRequiredResult,
     NotificationParams,
@@ -29,7 +31,7 @@ from wieldy.wire.definitions import lowered_schema, tool_definitions
 
 from .approved_runner import Pickup
 from .call_results import Answer, complete_result
-from .callers import caller_name
+from .callers import caller_name, current_identity
 from .elicitation import Elicitation
 from .list_changes import ListChanges
 from .offer import Offer, ServedBox
@@ -48,7 +50,8 @@ class ServerOptions(TypedDict, total=False):
     """The options of `server`.
 
     Attributes:
-        views: for the name of a token, a view to serve instead of the whole box.
+        views: for the name of a token, or of the view that a token names, a view to serve
+            instead of the whole box.
         self_approval: whether a client's user may approve the client's own calls.
         patience: how many seconds the user of an older client has to answer a question.
         secret: the key that seals the state of questions, of at least 32 bytes. Processes
@@ -208,7 +211,16 @@ class BoxServer(Server[Any]):
 
     def _offer(self) -> Offer:
         """What the caller of the current request may see and call."""
-        return self._views.get(caller_name() or "", self.box)
+        identity = current_identity()
+        if identity is None:
+            return self.box
+        if identity.view is None:
+            return self._views.get(identity.name, self.box)
+        offer = self._views.get(identity.view)
+        if offer is None:
+            # Somebody who should see a part must not see the whole.
+            raise MCPError(INVALID_REQUEST, f"There is no view {identity.view!r} here.")
+        return offer
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         tool = self._offer().get(name)

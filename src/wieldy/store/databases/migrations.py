@@ -75,6 +75,10 @@ def _loaded_tools(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.loaded_tools])
 
 
+def _access_tokens(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.access_tokens])
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the table of calls all indexes of today, whichever it had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -99,6 +103,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _callers,
     _runs,
     _loaded_tools,
+    _access_tokens,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -347,3 +347,17 @@ chores = Table(
     Column("name", String(32), primary_key=True),
     Column("done_at", Double, nullable=False),
 )
+
+# The tokens of those who come in. A token itself is not kept, only its digest; `roles` is JSON.
+access_tokens = Table(
+    "wieldy_tokens",
+    metadata,
+    Column("name", FreeKey, primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("roles", SqlText, nullable=False),
+    Column("view", Free),
+    Column("created_at", Double, nullable=False),
+    Column("created_by", Free),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)

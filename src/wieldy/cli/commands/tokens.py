@@ -1,0 +1,83 @@
+"""`wieldy token`: make, list and revoke the tokens with which callers come in."""
+
+from collections.abc import Sequence
+
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.moments import read_deadline
+from wieldy.cli.store_choice import StoreChoice
+from wieldy.core.choices import Role
+from wieldy.store.access_tokens import StoredToken
+
+_COLUMNS = ("name", "state", "roles", "view", "made", "by", "expires")
+
+
+def run_make_token(
+    choice: StoreChoice,
+    name: str,
+    roles: Sequence[Role],
+    view: str | None,
+    expires: str | None,
+    as_json: bool,
+) -> int:
+    """Make a token and print it, the only time that it is shown; returns the exit code."""
+
+    async def make() -> int:
+        expires_at = read_deadline(expires, "--expires")
+        # Whoever is to come in may get a token before the server runs for the first time.
+        async with choice.open(create=True) as box:
+            tokens, by = box.store.tokens, environment.user()
+            token = await tokens.make(name, roles, view=view, expires_at=expires_at, by=by)
+            if as_json:
+                known = {each.name: each for each in await tokens.list()}
+                screen.put({"token": token, **known[name].to_dict()})
+                return exits.OK
+        screen.show(token)
+        screen.say("This is the token. It is not kept, so that it can't be shown again.")
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(make()))
+
+
+def run_list_tokens(choice: StoreChoice, as_json: bool) -> int:
+    """Print what is known of the tokens; returns the exit code."""
+
+    async def read() -> int:
+        async with choice.open() as box:
+            found = await box.store.tokens.list()
+            if as_json:
+                screen.put([token.to_dict() for token in found])
+            elif found:
+                screen.table(_COLUMNS, [_token_row(token) for token in found])
+            else:
+                make = "Make one with `wieldy token make NAME`."
+                screen.say(f"There is no token in {box.store.address}. {make}")
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(read()))
+
+
+def run_revoke_token(choice: StoreChoice, name: str, as_json: bool) -> int:
+    """Revoke a token; returns the exit code."""
+
+    async def revoke() -> int:
+        async with choice.open() as box:
+            token = await box.store.tokens.revoke(name)
+            if as_json:
+                screen.put(token.to_dict())
+            else:
+                screen.show(f"Revoked the token of {name}. Servers refuse it within a second.")
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(revoke()))
+
+
+def _token_row(token: StoredToken) -> tuple[object, ...]:
+    return (
+        token.name,
+        token.state,
+        ", ".join(sorted(token.roles)),
+        token.view or "",
+        screen.local(token.created_at),
+        token.created_by or "",
+        screen.local(token.expires_at) or "never",
+    )
