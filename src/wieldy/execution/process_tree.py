@@ -15,12 +15,16 @@ _MOST_LOOKS = 1000
 
 
 class ProcessFacts(NamedTuple):
-    """What /proc says about one process, or about several together."""
+    """What /proc says about one process, or about several together.
+
+    `reaped_ms` is the processor time of the children that it has waited for.
+    """
 
     parent: int
     state: str
     cpu_ms: float
     resident: int
+    reaped_ms: float = 0.0
 
 
 def read_process(pid: int) -> ProcessFacts | None:
@@ -31,8 +35,8 @@ def read_process(pid: int) -> ProcessFacts | None:
             words = stat.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    spent = (int(words[11]) + int(words[12])) * 1000 / _TICK
-    return ProcessFacts(int(words[1]), words[0].decode(), spent, int(words[21]) * _PAGE)
+    spent, reaped = ((int(words[n]) + int(words[n + 1])) * 1000 / _TICK for n in (11, 13))
+    return ProcessFacts(int(words[1]), words[0].decode(), spent, int(words[21]) * _PAGE, reaped)
 
 
 def find_descendants(roots: Iterable[int]) -> dict[int, ProcessFacts]:

@@ -1,9 +1,11 @@
 """What may be done with files, checked against grants: the one way to them for every tool."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .disk_files import DiskFiles
 from .file_backend import FileBackend, FileInfo, Names
 from .file_errors import FileError, UnfitFile
 from .file_grants import Grant, Grants, read_grants
@@ -149,6 +151,18 @@ class FileService:
             if not chain[-1].is_folder and chain[-1].size <= self._largest:
                 found += self._matches(_join(path, chain), wanted, ignore_case)
         return found[:_MOST_MATCHES]
+
+    def allows(self, operation: str, path: str) -> bool:
+        """Whether "list", "read", "write" or "delete" is granted for a path."""
+        return self._grants.allows(operation, path)
+
+    def find_disk_folder(self, path: str) -> str | None:
+        """Where a folder is on the disk of this machine, made if it is missing; None if nowhere."""
+        names = self._grants.check("list", path)
+        if not isinstance(self._files, DiskFiles):
+            return None
+        self._files.make_folder(names)
+        return os.path.join(self._files.root, *names)
 
     def describe(self) -> str:
         """What is granted, in words."""

@@ -1,0 +1,173 @@
+"""The tools `run_python` and `run_shell`, and how they are added to a toolbox."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.context import Context
+from wieldy.core.limits.limits import parse_size
+from wieldy.core.tool import Permission, Tool
+from wieldy.toolbox import Toolbox
+from wieldy.tools.files.disk_files import DiskFiles
+from wieldy.tools.files.file_service import FileService
+
+from .code_result import CodeResult
+from .picture_files import list_pictures, read_new_pictures
+from .sandbox import Sandbox, SandboxKind
+from .sandbox_errors import CodeStopped
+from .sandbox_limits import ProgramEnd, SandboxLimits
+from .workspaces import OpenFolder, Workspace, make_workspace
+
+_LONGEST = 1_000_000
+_DRIVER = Path(__file__).with_name("python_driver.py")
+
+
+def add_code_tools(
+    box: Toolbox,
+    files: FileService | str | os.PathLike[str] | None = None,
+    memory: int | str = "512MB",
+    timeout: float = 60,
+    processes: int = 32,
+    disk: int | str = "256MB",
+    output: int = 1_000_000,
+    *,
+    readonly: Mapping[str, str | os.PathLike[str]] | None = None,
+    sandbox: SandboxKind = "bubblewrap",
+) -> list[Tool]:
+    """Add `run_python` and `run_shell`, which run code in a sandbox. Both ask first.
+
+    Args:
+        box: The toolbox that gets them.
+        files: A file service, or the folder of one, whose `/workspace/` is the working folder.
+            Without it each session has a folder of its own, until the toolbox is closed.
+        memory: How much memory a program and all that it starts may hold.
+        timeout: How many seconds it may take.
+        processes: How many processes and threads it may have at the same time.
+        disk: How much it may keep in its working folder and in `/tmp`.
+        output: How many bytes it may print.
+        readonly: Files and folders of this machine that code may read, by their place in the
+            sandbox: `{"/data": "/srv/measurements"}`.
+        sandbox: "bubblewrap", or "unprotected": a plain process of this user, which can read,
+            change and send whatever this user can.
+
+    Returns:
+        The two tools.
+
+    Raises:
+        SandboxUnavailable: There is no sandbox here; the message says what to install.
+        ValueError: A limit makes no sense, or the service does not grant `/workspace/`.
+
+    Example:
+        `add_code_tools(box, files="project", timeout=20)`
+    """
+    limits = SandboxLimits(parse_size(memory), timeout, processes, parse_size(disk), output)
+    place = Sandbox(limits, readonly, sandbox)
+    if files is not None and not isinstance(files, FileService):
+        files = FileService(DiskFiles(files))
+    tools = CodeTools(place, make_workspace(files))
+    box.close_with(tools)
+    options: dict[str, Any] = {"permission": Permission.CONFIRM, "destructive": True}
+    return [
+        box.add(tools.run_python, "run_python", **options),
+        box.add(tools.run_shell, "run_shell", **options),
+    ]
+
+
+class CodeTools:
+    """What the two tools share: the sandbox, and where working folders come from."""
+
+    kind = None
+
+    def __init__(self, sandbox: Sandbox, workspace: Workspace) -> None:
+        self._sandbox = sandbox
+        self._workspace = workspace
+        self._shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
+        self.held = False
+
+    async def close(self) -> None:
+        """Remove the working folders."""
+        self.held = False
+        await asyncio.to_thread(self._workspace.close)
+
+    async def run_python(self, code: str, context: Context) -> CodeResult:
+        """Run Python code in a sandbox without network, and give what it prints.
+
+        The value of a last expression is shown. The working folder is /workspace; files in it
+        stay for later calls. Pictures that are saved there, and plots, are shown.
+
+        Args:
+            code: the code
+        """
+        scripts = {"driver.py": _DRIVER.read_bytes(), "code.py": _encode("code", code)}
+        words = [sys.executable, "driver.py", "code.py"]
+        return await self._run(words, scripts, context)
+
+    async def run_shell(self, command: str, context: Context) -> CodeResult:
+        """Run a shell command in a sandbox without network, and give what it prints.
+
+        The working folder is /workspace; files in it stay for later calls. Pictures that are
+        saved there are shown.
+
+        Args:
+            command: one command, or a script of several lines
+        """
+        scripts = {"command.sh": _encode("command", command)}
+        return await self._run([self._shell, "command.sh"], scripts, context)
+
+    async def _run(
+        self, words: list[str], scripts: dict[str, bytes], context: Context
+    ) -> CodeResult:
+        self.held = True
+        context.report(sandbox=self._sandbox.kind)
+        folder = await asyncio.to_thread(self._workspace.open_folder, context.scope)
+        before = await asyncio.to_thread(list_pictures, folder.path)
+
+        async def show(text: str) -> None:
+            await context.emit(text)
+
+        try:
+            end = await self._sandbox.run(
+                words, folder.path, writable=folder.writable, scripts=scripts, on_output=show
+            )
+        except BaseException:
+            await asyncio.to_thread(self._workspace.keep_changes, folder)
+            raise
+        return await asyncio.to_thread(self._conclude, end, folder, before, context)
+
+    def _conclude(
+        self, end: ProgramEnd, folder: OpenFolder, before: Any, context: Context
+    ) -> CodeResult:
+        """The result of a program, or the error of one that was ended."""
+        unkept = self._workspace.keep_changes(folder)
+        context.report(exit_code=end.exit_code, cpu_ms=end.cpu_ms, peak_bytes=end.peak_bytes)
+        if end.stopped is not None:
+            context.report(stopped=end.stopped)
+            limit = self._sandbox.limits.describe(end.stopped)
+            raise CodeStopped(end.stopped, limit, end.stdout + end.stderr)
+        pictures = read_new_pictures(folder.path, before)
+        notes = (*pictures.notes, *unkept)
+        return CodeResult(end.exit_code, end.stdout, end.stderr, pictures.images, notes)
+
+
+def _encode(what: str, text: str) -> bytes:
+    """The bytes of a program; `ValueError` where no program looks like this."""
+    if not text.strip():
+        raise ValueError(f"The {what} is empty. Send what is to be run.")
+    if len(text) > _LONGEST:
+        raise ValueError(
+            f"The {what} has {len(text):,} characters, and {_LONGEST:,} are the most. "
+            "Write data to a file and read it from there."
+        )
+    if "\0" in text:
+        raise ValueError(f"The {what} has a NUL character in it. Send it without.")
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"The {what} has half of a surrogate pair at character {error.start}, which is no "
+            "text. Send it as whole characters."
+        ) from None

@@ -1,0 +1,142 @@
+"""How much a folder holds, and how it is removed, whatever the code in a sandbox made of it.
+
+No link is followed, and every step is taken relative to a folder that is held open. Nothing but
+the standard library is imported, because the process that keeps a sandbox uses this too.
+"""
+
+import os
+import stat
+from contextlib import suppress
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# An entry takes room even where it is empty.
+_ENTRY_BYTES = 4096
+_DEEPEST = 100
+
+
+class TooDeep(Exception):
+    """Folders are nested deeper than anybody needs."""
+
+
+def measure_folder(path: str, most: int) -> int:
+    """The bytes that a folder takes on its disk; counting stops above `most`."""
+    folder = os.open(path, _FOLDER)
+    try:
+        return _measure(folder, most, 0)
+    finally:
+        os.close(folder)
+
+
+def _measure(folder: int, most: int, depth: int) -> int:
+    if depth > _DEEPEST:
+        raise TooDeep
+    total = 0
+    for name in _list_names(folder):
+        with suppress(OSError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            total += max(found.st_blocks * 512, _ENTRY_BYTES)
+            if stat.S_ISDIR(found.st_mode):
+                inner = open_inner(folder, name)
+                try:
+                    total += _measure(inner, most - total, depth + 1)
+                finally:
+                    os.close(inner)
+        if total > most:
+            break
+    return total
+
+
+def open_inner(folder: int, name: str) -> int:
+    """A folder in a folder, held open, also where its mode forbids that to its owner."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except PermissionError:
+        held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+        try:
+            # By its handle: by its name it could be a link by now.
+            os.chmod(f"/proc/self/fd/{held}", 0o700)
+            return os.open(f"/proc/self/fd/{held}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        finally:
+            os.close(held)
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with all that is in it, however deep it goes and whatever its modes are."""
+    try:
+        top = os.open(path, _FOLDER)
+    except FileNotFoundError:
+        return
+    try:
+        _empty(top)
+    finally:
+        os.close(top)
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def _empty(top: int) -> None:
+    """Remove everything in a folder. Inner folders are moved up first, so depth is no matter."""
+    while names := _list_names(top):
+        before = len(names)
+        for name in names:
+            with suppress(OSError):
+                if _is_folder(top, name):
+                    inner = open_inner(top, name)
+                    try:
+                        _lift_folders(inner, top)
+                    finally:
+                        os.close(inner)
+                    os.rmdir(name, dir_fd=top)
+                else:
+                    os.unlink(name, dir_fd=top)
+                before -= 1
+        if before == len(names):
+            return  # Nothing of it can be removed by this user.
+
+
+def _lift_folders(folder: int, top: int) -> None:
+    with suppress(OSError):
+        os.fchmod(folder, 0o700)
+    for name in _list_names(folder):
+        if _is_folder(folder, name):
+            with suppress(OSError):
+                os.close(open_inner(folder, name))
+            os.rename(name, os.urandom(16).hex(), src_dir_fd=folder, dst_dir_fd=top)
+        else:
+            os.unlink(name, dir_fd=folder)
+
+
+def _is_folder(folder: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+
+
+def _list_names(folder: int) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def give_folder(path: str, owner: int) -> None:
+    """Make a user the owner of a folder and of all files in it that have no second name."""
+    folder = os.open(path, _FOLDER)
+    try:
+        os.fchown(folder, owner, owner)
+        _give(folder, owner, 0)
+    finally:
+        os.close(folder)
+
+
+def _give(folder: int, owner: int, depth: int) -> None:
+    for name in _list_names(folder) if depth <= _DEEPEST else ():
+        with suppress(OSError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_folder = stat.S_ISDIR(found.st_mode)
+            if found.st_uid != owner and (is_folder or found.st_nlink == 1):
+                os.chown(name, owner, owner, dir_fd=folder, follow_symlinks=False)
+            if is_folder:
+                inner = open_inner(folder, name)
+                try:
+                    _give(inner, owner, depth + 1)
+                finally:
+                    os.close(inner)

@@ -1,0 +1,208 @@
+"""The working folder of a call: one that a session keeps, or the folder of a file service."""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from wieldy.core.call import Scope
+from wieldy.tools.files.disk_files import DiskFiles
+from wieldy.tools.files.file_backend import FileInfo, Names
+from wieldy.tools.files.file_errors import FileError
+from wieldy.tools.files.file_service import FileService
+
+from .session_folders import SessionFolders
+
+WORKSPACE = "/workspace"
+# How far one looks into a folder that code has filled.
+_DEEPEST = 20
+_MOST_ENTRIES = 5_000
+_LARGEST = 100_000_000
+_MOST_NOTES = 10
+
+
+class OpenFolder(NamedTuple):
+    """A folder of the host for one call, and whether the code may write there."""
+
+    path: str
+    writable: bool
+
+
+class Workspace(Protocol):
+    """Where the working folder of a call comes from. The methods block."""
+
+    def open_folder(self, scope: Scope) -> OpenFolder:
+        """The folder for a call of this scope."""
+
+    def keep_changes(self, folder: OpenFolder) -> list[str]:
+        """Keep what a call has changed; what could not be kept, in words."""
+
+    def close(self) -> None:
+        """Remove what is not kept."""
+
+
+class SessionWorkspace:
+    """A folder of its own for each session, until the toolbox is closed."""
+
+    def __init__(self) -> None:
+        self._folders = SessionFolders()
+
+    def open_folder(self, scope: Scope) -> OpenFolder:
+        """The folder of the session; calls without one share a folder for each caller."""
+        kind, name = ("caller", scope.caller or "")
+        if scope.session is not None:
+            kind, name = ("session", scope.session)
+        return OpenFolder(self._folders.open_folder(f"{kind}:{name}"), True)
+
+    def keep_changes(self, folder: OpenFolder) -> list[str]:
+        """Nothing is to be done: the folder stays."""
+        return []
+
+    def close(self) -> None:
+        """Remove all folders."""
+        self._folders.close()
+
+
+class DiskWorkspace:
+    """The folder of a file service on disk, as it is there."""
+
+    def __init__(self, path: str, writable: bool) -> None:
+        self._folder = OpenFolder(path, writable)
+
+    def open_folder(self, scope: Scope) -> OpenFolder:
+        """The folder, whoever asks."""
+        os.makedirs(self._folder.path, exist_ok=True)
+        return self._folder
+
+    def keep_changes(self, folder: OpenFolder) -> list[str]:
+        """Nothing is to be done: the code wrote to the folder itself."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is removed: the files belong to the service."""
+
+
+class CopiedWorkspace:
+    """The folder of a file service elsewhere: copied in before each call, and back after it.
+
+    A file counts as changed where its content differs from what both sides last had.
+    """
+
+    def __init__(self, service: FileService) -> None:
+        self._service = service
+        self._folders = SessionFolders()
+        self._lock = threading.Lock()
+        self._known: dict[Names, str] = {}
+        self._writable = is_writable(service)
+
+    def open_folder(self, scope: Scope) -> OpenFolder:
+        """The folder, with what the service has now."""
+        with self._lock:
+            path = self._folders.open_folder("files")
+            files = DiskFiles(path)
+            found = {names: self._service.read_bytes(_logical(names)) for names in self._listed()}
+            for names in self._known.keys() - found.keys():
+                _try_delete(files, names)
+                del self._known[names]
+            for names, content in found.items():
+                if self._known.get(names) != _digest(content):
+                    files.write(names, content)
+                    self._known[names] = _digest(content)
+            return OpenFolder(path, self._writable)
+
+    def keep_changes(self, folder: OpenFolder) -> list[str]:
+        """Write to the service what the code wrote, and delete what it deleted."""
+        if not folder.writable:
+            return []
+        with self._lock:
+            files, notes = DiskFiles(folder.path), []
+            found = {names for names, info in walk_files(files) if not info.is_folder}
+            for names in sorted(found):
+                try:
+                    self._keep(names, files.read(names, _LARGEST))
+                except FileError as error:
+                    notes.append(f"Not kept: {error}")
+            for names in self._known.keys() - found:
+                del self._known[names]
+                _try_delete(self._service, names)
+            more = len(notes) - _MOST_NOTES
+            return notes if more <= 0 else [*notes[:_MOST_NOTES], f"Not kept: {more} more files"]
+
+    def close(self) -> None:
+        """Remove the copy."""
+        self._folders.close()
+
+    def _keep(self, names: Names, content: bytes) -> None:
+        digest = _digest(content)
+        if self._known.get(names) != digest:
+            self._service.write(_logical(names), content)
+            self._known[names] = digest
+
+    def _listed(self, above: Names = ()) -> Iterator[Names]:
+        """The files of the service."""
+        if len(above) > _DEEPEST:
+            return
+        for entry in self._service.list_folder(_logical(above)):
+            names = (*above, entry["name"])
+            if entry.get("folder"):
+                yield from self._listed(names)
+            else:
+                yield names
+
+
+def make_workspace(service: FileService | None) -> Workspace:
+    """The workspace for a service, or without one."""
+    if service is None:
+        return SessionWorkspace()
+    if not (service.allows("list", WORKSPACE) and service.allows("read", WORKSPACE)):
+        raise ValueError(
+            f"Code sees all of {WORKSPACE}/, so the file service must grant list and read there."
+        )
+    path = service.find_disk_folder(WORKSPACE)
+    if path is None:
+        return CopiedWorkspace(service)
+    return DiskWorkspace(path, is_writable(service))
+
+
+def is_writable(service: FileService) -> bool:
+    """Whether code may write: it can then replace and delete every file, so both are needed."""
+    return service.allows("write", WORKSPACE) and service.allows("delete", WORKSPACE)
+
+
+def walk_files(files: DiskFiles) -> Iterator[tuple[Names, FileInfo]]:
+    """What is in a folder and below, without links and devices, as far as anybody should look."""
+    rest: list[Names] = [()]
+    seen = 0
+    while rest:
+        above = rest.pop(0)
+        try:
+            inside = files.list_folder(above)
+        except FileError:
+            continue  # The code has removed it, or closed it to everybody.
+        for info in inside:
+            seen += 1
+            if seen > _MOST_ENTRIES:
+                return
+            names = (*above, info.name)
+            yield names, info
+            if info.is_folder and len(names) < _DEEPEST:
+                rest.append(names)
+
+
+def _try_delete(files: FileService | DiskFiles, names: Names) -> None:
+    try:
+        if isinstance(files, DiskFiles):
+            files.delete(names)
+        else:
+            files.delete(_logical(names))
+    except FileError:
+        pass  # The other side has deleted it too.
+
+
+def _logical(names: Names) -> str:
+    return "/".join((WORKSPACE, *names))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
