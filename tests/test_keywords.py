@@ -47,6 +47,7 @@ OPEN = {
     "BaseTool.__call__",
     "BaseTool.execute",
     "Context.report",
+    "CallSubagentTool.__call__",
     "CreateArtifactTool.__call__",
     "CreateArtifactTool.execute",
     "ReadArtifactTool.__call__",

@@ -65,6 +65,23 @@ def share_toolbox(outer: Housed, inner: Housed) -> None:
         )
 
 
+def join_toolbox(agent: Housed, box: Toolbox) -> None:
+    """Let an agent have its tools in a toolbox that was given.
+
+    Raises:
+        ValueError: The agent was given another, or has another store.
+    """
+    home = agent._home
+    if home.box is box:
+        return
+    if home.owner is None or not _can_move(home.box, box):
+        raise ValueError(
+            f"The agent {agent.name!r} has another toolbox or store than the tool that calls it. "
+            "Give both the same: Agent(…, toolbox=box)."
+        )
+    _move_in(home, AgentHome(box, agent, False))
+
+
 def own_tool_name(agent: str, tool: str) -> str:
     """The name of an agent's tool in a toolbox where another agent's has the name already."""
     return f"{agent}__{tool}"

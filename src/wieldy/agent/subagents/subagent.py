@@ -75,7 +75,7 @@ class Subagent:
         """Ask the agent, or go on where an earlier attempt of the same call stopped."""
         run = current_run.get()
         assert run is not None
-        call = _SubagentCall(self, Context(run), self._read_input(arguments))
+        call = _SubagentCall(self, Context(run), self.read_input(arguments))
         while True:
             try:
                 return await call.run()
@@ -84,7 +84,7 @@ class Subagent:
                 runs = self.agent.toolbox.store.runs
                 await runs.until(busy.run_id, lambda stored: stored.state != "running")
 
-    def _read_input(self, arguments: dict[str, Any]) -> Any:
+    def read_input(self, arguments: dict[str, Any]) -> Any:
         """What the agent is asked: text, or the fields of the input."""
         try:
             given = self.input_model.model_validate(arguments)

@@ -6,6 +6,7 @@ from .code_execution import execute_python_code, execute_shell_command
 from .mcp_clients import HttpStatefulClient, HttpStatelessClient, StdIOStatefulClient
 from .message_blocks import AudioBlock, ImageBlock, TextBlock, ToolUseBlock
 from .registrations import RegisteredToolFunction
+from .subagent_function import SubAgentSpec, make_subagent_tool
 from .text_files import insert_text_file, view_text_file, write_text_file
 from .tool_response import ToolResponse
 from .toolkit import Toolkit
@@ -17,6 +18,7 @@ __all__ = [
     "ImageBlock",
     "RegisteredToolFunction",
     "StdIOStatefulClient",
+    "SubAgentSpec",
     "TextBlock",
     "ToolGroup",
     "ToolResponse",
@@ -25,6 +27,7 @@ __all__ = [
     "execute_python_code",
     "execute_shell_command",
     "insert_text_file",
+    "make_subagent_tool",
     "view_text_file",
     "write_text_file",
 ]

@@ -28,6 +28,7 @@ from .message_blocks import ToolUseBlock
 from .read_only import ReadOnlyDict
 from .registrations import Postprocess, RegisteredToolFunction, Registrations, name_taken
 from .response_chunks import Alter, OneResponse, ResponseStream, stream_responses
+from .subagent_function import attached_tool
 from .tool_response import ToolResponse, text_response
 
 Handler = Callable[..., Awaitable[AsyncIterator[ToolResponse]]]
@@ -103,7 +104,7 @@ class Toolkit:
             namesake_strategy = "override"
         chooses = self._is_own(original, self.reset_equipped_tools)
         refresh = self._with_choice if chooses else None
-        plain = plain.replace(group=group_name)
+        plain = attached_tool(plain.replace(group=group_name), original, self.toolbox)
         self._known.put(registered, plain, given, refresh, strategy=namesake_strategy)
         if async_execution:
             self._offer_tasks()

@@ -8,6 +8,7 @@ from .artifacts import (
     UpdateArtifactTool,
     create_artifact_tools,
 )
+from .call_subagent import CallSubagentTool
 from .registry import ToolRegistry
 from .tool import BaseTool, ToolParameter, ToolPermission, ToolResult
 from .toolkit import AgentToolkit
@@ -18,6 +19,7 @@ __all__ = [
     "AgentToolkit",
     "ArtifactManager",
     "BaseTool",
+    "CallSubagentTool",
     "CreateArtifactTool",
     "ReadArtifactTool",
     "RewriteArtifactTool",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from wieldy.core.names import listed_names
 from wieldy.toolbox import Toolbox, own_box
 
+from .call_subagent import CallSubagentTool
 from .tool import BaseTool, engine_tool, need_tool
 from .toolkit import AgentToolkit, BoxTool
 
@@ -24,6 +25,8 @@ class ToolRegistry:
         """Add a tool; one of the same name is replaced."""
         need_tool(tool)
         self.tool_library[tool.name] = tool
+        if isinstance(tool, CallSubagentTool):
+            tool.attach(self.toolbox, self.agent_toolkits)
         self.toolbox.add(engine_tool(tool), on_conflict="override")
 
     def create_agent_toolkit(

@@ -82,6 +82,9 @@ class ToolError(Exception):
 class BaseTool(ABC):
     """A tool: derive from it, say what it takes, and do it in `execute`."""
 
+    # Whether a call that a crash cut off goes on where it was if it is run again.
+    resumable = False
+
     def __init__(
         self,
         name: str,
@@ -221,6 +224,7 @@ def engine_tool(tool: BaseTool) -> Tool:
         # Declared types are checked here whatever other tools of the toolbox do.
         validation="repair",
         source=_SOURCE,
+        resumable=tool.resumable,
     )
 
 

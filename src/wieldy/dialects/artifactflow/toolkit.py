@@ -10,6 +10,7 @@ from wieldy.core.run import Extras
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox, own_box
 
+from .call_subagent import CallSubagentTool
 from .sent_call import Callback, SentCall, current_errand
 from .tool import (
     BaseTool,
@@ -41,6 +42,8 @@ class AgentToolkit:
         """Add a tool; one of the same name is replaced."""
         need_tool(tool)
         self.tools[tool.name] = tool
+        if isinstance(tool, CallSubagentTool):
+            tool.attach(self.toolbox)
         self._register(tool)
 
     def add_tools(self, tools: Iterable[BaseTool]) -> None:
