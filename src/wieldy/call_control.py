@@ -8,6 +8,7 @@ from wieldy.core.call import Outcome
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
+from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked
 from wieldy.core.registry import Registry
@@ -227,6 +228,11 @@ class CallControl(View):
             `outcome = await box.wait(receipt.call.id, timeout=600)`
         """
         return self._desk.wait(call_id, timeout)
+
+    @property
+    def untrusted(self) -> TrustDesk:
+        """The sessions with a result from outside in them, and how a person clears one."""
+        return TrustDesk(self._engine.permits.sessions)
 
     @property
     def desk(self) -> Desk:

@@ -127,8 +127,7 @@ class Toolbox(CallControl):
         approvals: Approvals = MemoryApprovals() if kept is None else kept.approvals
         recorder = None if kept is None else kept.recorder
         spill = kept.artifacts.spill if spill is None and kept is not None else spill
-        self.rules = Rules(changed=registry.announce)
-        self.groups = Groups(registry)
+        self.rules, self.groups = Rules(changed=registry.announce), Groups(registry)
         workers, self._processes = Threads(threads), processes
         permits = Permits(
             self.rules,
@@ -138,6 +137,7 @@ class Toolbox(CallControl):
             ttl=approval_ttl,
             stored=None if kept is None else kept.standing,
             place=workers,
+            sessions=None if kept is None else kept.untrusted,
         )
         self._holdings.add(workers)
         self._executors: dict[str, Executor] = {"thread": workers}

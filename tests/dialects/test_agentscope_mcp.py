@@ -322,3 +322,12 @@ async def test_001_9_an_mcp_function_is_registered_like_any_other(toolkit: Toolk
         assert second == given
         assert await answer(toolkit, "add", a=1) == "6"
         assert await answer(toolkit, "plus", a=1) == "8"
+
+
+async def test_what_a_server_says_is_from_outside_in_a_toolkit_too() -> None:
+    async with connected(shop()) as client:
+        toolkit = Toolkit()
+        await toolkit.register_mcp_client(client, enable_funcs=["add"])
+        await answer(toolkit, "add", a=1, b=2)
+
+        assert await toolkit.toolbox.untrusted.holds()

@@ -80,3 +80,15 @@ async def test_004_7_near_addresses_are_refused(site: Api) -> None:
 
     assert "on this machine or its network" in (result.error or "")
     assert site.asked == []
+
+
+async def test_what_the_web_says_is_from_outside_in_a_toolkit_too(site: Api) -> None:
+    site.answer("/page", 200, "hello", Content_Type="text/plain")
+    tool = WebFetchTool(allow_private=True)
+    toolkit = AgentToolkit("agent")
+    toolkit.add_tool(tool)
+
+    await toolkit.execute_tool("web_fetch", {"url_list": [f"{site.url}/page"]})
+    await tool.close()
+
+    assert await toolkit.toolbox.untrusted.holds()

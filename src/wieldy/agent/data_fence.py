@@ -6,13 +6,15 @@ from wieldy.core.block import Text, join_text
 from wieldy.core.call import Outcome
 from wieldy.core.tool import Tool
 
-_OUTSIDE = ("mcp", "openapi")
+_OWN = "python"
 _LONGEST_FAILURE = 1000
 
 
-def is_outside(tool: Tool | None) -> bool:
-    """Whether a tool's results are written by somebody else than the program."""
-    return tool is not None and tool.source.partition(":")[0] in _OUTSIDE
+def outside_source(outcome: Outcome, tool: Tool | None) -> str | None:
+    """Who wrote a result, if that is somebody else than the program."""
+    if outcome.metadata.get("untrusted") or (tool is not None and tool.is_untrusted):
+        return outcome.call.tool if tool is None or tool.source == _OWN else tool.source
+    return None
 
 
 def fence_text(text: str, source: str) -> str:
@@ -26,13 +28,13 @@ def tell_model(outcome: Outcome, tool: Tool | None) -> Outcome:
 
     A failure is one short message. What an outside tool showed stands between marks.
     """
-    shown = outcome.content
+    shown, source = outcome.content, outside_source(outcome, tool)
     if outcome.error is not None:
         shown = (Text(short_failure(str(outcome.error))),)
-    elif tool is None or not is_outside(tool):
+    elif source is None:
         return outcome
-    if tool is not None and is_outside(tool):
-        opening, closing = _marks(join_text(shown), tool.source)
+    if source is not None:
+        opening, closing = _marks(join_text(shown), source)
         shown = (Text(opening), *shown, Text(closing))
     # The error is among the content.
     return Outcome(outcome.call, outcome.status, content=shown)

@@ -151,6 +151,17 @@ class Context(Injected):
             raise ValueError(f"a cost is a number from 0 up, not {cost!r}")
         self._run.report(float(cost), meta)
 
+    def mark_untrusted(self) -> None:
+        """Say that what this call gives comes from outside, so that nobody trusts it.
+
+        The outcome has `untrusted` in its metadata and is scanned, and rules with
+        `untrusted=True` hold for the session from now on.
+
+        Example:
+            `context.mark_untrusted()` before the text of a stranger's file is returned
+        """
+        self._run.mark_untrusted()
+
     async def call(
         self,
         call: str | Call,

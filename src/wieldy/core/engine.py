@@ -11,7 +11,7 @@ from types import CoroutineType
 from typing import Any
 
 from .arguments.argument_repair import Receipt
-from .block import FINAL, Block, Progress, to_text
+from .block import FINAL, Block, Progress
 from .call import Call, Outcome, Status, asked_for
 from .errors import (
     CallDenied,
@@ -27,19 +27,21 @@ from .errors import (
 from .invoke import failure_outcome, outcome_of_exception, settle_value
 from .limits.budget import current_spending
 from .names import find_near_names
+from .outside.admission import admit_outcome
 from .permission.explanation import Explanation
 from .permission.modes import ModeChange
 from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
 from .registry import Registry, Selection
-from .run import ENDED_TASK, Extras, Observer, Run, Watcher, covered_content, current_run
+from .run import Extras, Observer, Run, Watcher, current_run
 from .schema.result_check import checked_outcome
+from .secrets.covered_content import covered_content, has_covered
 from .secrets.credential import sent_secrets
 from .secrets.secret import redact_data, redact_text
 from .streaming import Channel, iterate_pushed
 from .sync import blocking_border
-from .task import current_task
+from .task import ENDED_TASK, current_task
 from .tool import Tool
 from .tracing import OTEL_API, VARIABLE, close_span, is_tracing, open_span, probe, variables
 
@@ -253,6 +255,8 @@ class Engine:
     async def _wind_up(self, run: Run, outcome: Outcome) -> Outcome:
         """Finish a call that had events, was interrupted or was cancelled."""
         outcome = _wound_up(run, outcome)
+        if run.outside is not None:
+            await admit_outcome(run, outcome, self.permits.sessions)
         left, run.unwinding = run.unwinding, None
         if run.interruption is not None:
             if left is None:
@@ -378,6 +382,8 @@ class Engine:
         if run.secrets:
             outcome = _covered(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
+        if run.outside is not None:
+            outcome.metadata["untrusted"] = True
         if self._recorder is not None:
             self._recorder.late(run, outcome)
         telling = self._tell(outcome)
@@ -413,6 +419,9 @@ class _EngineLink:
     def run_blocking(self, call: Call, deps: Any) -> Outcome:
         run = self._engine().run
         return blocking_border().wait(lambda home: run(call, None, Extras(deps, home=home)))
+
+    def taint_session(self, call: Call) -> None:
+        self._engine().permits.sessions.add_soon(call)
 
     def _engine(self) -> Engine:
         engine = self._find()
@@ -490,21 +499,14 @@ def _interrupted(run: Run) -> Outcome:
     return _with_events(run, outcome)
 
 
-def _note_covered(run: Run, value: Any) -> None:
-    """Note that the value has secrets that are covered in the content, so it must not be shown."""
-    if value is not None:
-        whole = to_text(value)
-        if redact_text(whole, run.secrets) != whole:
-            run.note("covered", True)
-
-
 def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     ended_well = outcome.status is Status.OK
     rest = () if run.streamed and ended_well else outcome.content
     content = (*shown, *rest)
     if run.secrets:
         content = covered_content(content, run.secrets)
-        _note_covered(run, outcome.value)
+        if has_covered(outcome.value, run.secrets):
+            run.note("covered", True)
     run.end_stream(rest if ended_well else ())
     return Outcome(
         outcome.call,

@@ -163,6 +163,8 @@ def _taken_over(run: Run, inner: Outcome) -> Any:
 
     What the other call showed is shown here, and its error is raised.
     """
+    if inner.metadata.get("untrusted"):
+        run.come_from_outside()
     value = inner.unwrap()
     if inner.content != to_blocks(value):
         run.begin_stream()

@@ -48,6 +48,7 @@ class ToolOptions(LimitOptions, total=False):
     idempotent: bool | None
     destructive: bool | None
     open_world: bool | None
+    untrusted: bool | None
     simulate: Callable[..., Any] | None
     check_output: bool | None
     validation: ValidationMode | None

@@ -19,6 +19,7 @@ from .limits.result_cache import keep_results
 from .limits.result_size import Spill, limit_size
 from .limits.retry import retry_failures
 from .limits.start_rate import limit_rate
+from .outside.admission import mark_results
 from .permission.permits import Permits
 from .recording import Keeper
 from .registry import Registry
@@ -157,6 +158,8 @@ class Planner:
         before, after = _limiters(tool, self._spill, self._gate, self.permits, self._max_result)
         if self._checks(tool):
             after = [check_results, *after]
+        if tool.is_untrusted:
+            after = [mark_results(self.permits.sessions), *after]
         if isinstance(executor, RemoteExecutor):
             after.append(executor.hold_worker(work))
         if tool.limits.timeout is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pydantic_core import from_json
 
-from .block import Block, Progress, Text, join_text, to_blocks
+from .block import Block, Progress, to_blocks
 from .call import Call, Outcome
 from .secrets.credential import held_secrets
 from .secrets.held_text import HeldText
@@ -81,6 +81,9 @@ class CallChannel(Protocol):
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Keep the cost and the facts that the tool reports."""
+
+    def mark_untrusted(self) -> None:
+        """Note that what the call gives comes from outside."""
 
     async def call_nested(
         self, call: "str | Call", arguments: Mapping[str, Any] | str | None, deps: Any
@@ -171,6 +174,10 @@ class Run:
     attempts: int = 1
     streamed: bool = False
     exclusive: bool = False
+    # What the call said on its way, if what it gives comes from outside; otherwise None.
+    outside: list[str] | None = None
+    # Whether a result from outside is in the session, where a rule has asked.
+    tainted: bool | None = None
     # Whether the caller wants the result held to the tool's output schema.
     checks_result: bool = False
     slots: object = None
@@ -285,6 +292,19 @@ class Run:
     def tell_entered_blocking(self) -> None:
         """The same from a worker's thread."""
         asyncio.run_coroutine_threadsafe(self.tell_entered(), self.loop).result()
+
+    def come_from_outside(self) -> list[str]:
+        """Note that what the call gives comes from outside; returns where to note what it says."""
+        if self.outside is None:
+            self.outside = []
+            self.eventful = True
+        return self.outside
+
+    def mark_untrusted(self) -> None:
+        """The same, said by the function; it holds at once where a reader sees what comes."""
+        self.come_from_outside()
+        if self.sink is not None:
+            self.late.taint_session(self.call)
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Keep what the tool reports, unless the call has ended without it."""
@@ -409,17 +429,6 @@ def _give_turn(turn: "asyncio.Future[None]") -> None:
         turn.set_result(None)
 
 
-def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:
-    """The blocks with every secret covered, also one that is split over several texts."""
-    given = tuple(blocks)
-    each = tuple(block.map_text(lambda text: redact_text(text, secrets)) for block in given)
-    if join_text(each) == redact_text(join_text(given), secrets):
-        return each
-    text = "".join(block.text for block in given if isinstance(block, Text))
-    others = (block for block, raw in zip(each, given, strict=True) if not isinstance(raw, Text))
-    return (Text(redact_text(text, secrets)), *others)
-
-
 class EngineLink(Protocol):
     """The engine of a call, as long as there is one: a run may outlive it on its thread."""
 
@@ -431,6 +440,9 @@ class EngineLink(Protocol):
 
     def run_blocking(self, call: Call, deps: Any) -> Outcome:
         """Run another call from blocking code."""
+
+    def taint_session(self, call: Call) -> None:
+        """Count the call's session as untrusted from now on."""
 
 
 class Extras:
@@ -512,30 +524,6 @@ class LateRefusal:
 Veto = Callable[[Run], Awaitable[LateRefusal | None]]
 Objection = Callable[[Run], LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None]
 
-
-class _EndedTask:
-    """Stands for the task of a call that has ended.
-
-    It also stands for that task's loop, which counts as closed.
-    """
-
-    def get_loop(self) -> "_EndedTask":
-        return self
-
-    def cancelling(self) -> int:
-        return 0
-
-    def is_closed(self) -> bool:
-        return True
-
-    def is_running(self) -> bool:
-        return False
-
-    def call_soon_threadsafe(self, *_: Any) -> None:
-        raise RuntimeError("the call has ended")
-
-
-ENDED_TASK: Any = _EndedTask()
 
 # The call that this code runs in. A call may end without resetting it, and a task that a tool
 # started may outlive its call, so a reader must skip calls that have stopped.

@@ -62,3 +62,28 @@ class _Current:
 running_tasks: Any = _Current()
 if sys.version_info < (3, 12):
     running_tasks = vars(asyncio.tasks)["_current_tasks"].values()
+
+
+class _EndedTask:
+    """Stands for the task of a call that has ended.
+
+    It also stands for that task's loop, which counts as closed.
+    """
+
+    def get_loop(self) -> "_EndedTask":
+        return self
+
+    def cancelling(self) -> int:
+        return 0
+
+    def is_closed(self) -> bool:
+        return True
+
+    def is_running(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, *_: Any) -> None:
+        raise RuntimeError("the call has ended")
+
+
+ENDED_TASK: Any = _EndedTask()

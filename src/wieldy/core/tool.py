@@ -1,7 +1,6 @@
 """A tool: a function and everything that is known about it."""
 
 import functools
-import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, get_args
@@ -17,11 +16,12 @@ from .schema import json_schema as schema_of
 from .schema.derive import UNSET, Argument, Reshape
 from .schema.preset_removal import without_filled_in
 from .schema.result_wrapping import inner_schema, is_wrapped
-from .schema.schema_graph import SchemaGraph, SchemaRefused
+from .schema.schema_graph import find_input_fault
 from .schema.signature import (
     Signature,
     bound_keywords,
     bound_values,
+    find_documented,
     local_names,
     read_docstring,
     read_outside,
@@ -54,10 +54,11 @@ Review = Callable[["Tool"], Hold | None]
 GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any] | None]
 
 VALIDATIONS = get_args(ValidationMode)
+# The kinds of sources whose results are written by somebody else than the program.
+_OUTSIDE = ("mcp", "openapi")
 # The fields beside the definition: nothing in the cache depends on them.
-_ASIDE = frozenset(
-    ("group", "hold", "limits", "permission", "postprocess", "source", "tags", "validation")
-)
+_BESIDE = "group hold limits permission postprocess source tags untrusted validation"
+_ASIDE = frozenset(_BESIDE.split())
 
 
 class Permission(StrEnum):
@@ -79,7 +80,8 @@ class Tool:
     it. `is_destructive` and `is_open_world` say what that counts as: with `cautious`, which
     tools have that are described elsewhere, as the worse. `trusted` says whether whoever
     describes the tool is trusted. `simulate` is a function that answers in its place in the
-    mode `dry-run`.
+    mode `dry-run`. `untrusted` says whether its results come from outside; None leaves that
+    to its source.
 
     `hints` are what the server of the tool says of it, in MCP's words: they are passed
     on to clients and decide nothing here. `check_output` says whether results are held
@@ -119,6 +121,7 @@ class Tool:
         "source",
         "tags",
         "trusted",
+        "untrusted",
         "validation",
     )
 
@@ -151,6 +154,7 @@ class Tool:
         trusted: bool = True,
         cautious: bool = False,
         resumable: bool = False,
+        untrusted: bool | None = None,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -174,9 +178,9 @@ class Tool:
         self.original_names = tuple(original_names)
         self.check_output = check_output
         self.simulate = simulate
-        self.trusted = trusted
-        self.cautious = cautious
+        self.trusted, self.cautious = trusted, cautious
         self.resumable = resumable
+        self.untrusted = untrusted
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
@@ -335,6 +339,13 @@ class Tool:
         return self.cautious if self.open_world is None else self.open_world
 
     @property
+    def is_untrusted(self) -> bool:
+        """Whether its results come from outside: by its own word, or else by its source."""
+        if self.untrusted is None:
+            return self.source.partition(":")[0] in _OUTSIDE
+        return self.untrusted
+
+    @property
     def locked_traits(self) -> dict[str, bool]:
         """The traits as fingerprints and locks have them; one that nobody stated counts as False.
 
@@ -418,7 +429,7 @@ def _check(tool: Tool, input_schema: Any) -> None:
         raise DefinitionError(tool.name, 'a lambda has no name of its own: pass name="…"')
     if tool.validation not in (None, *VALIDATIONS):
         raise DefinitionError(tool.name, f"validation must be one of {', '.join(VALIDATIONS)}")
-    for trait, holds in tool.traits.items():
+    for trait, holds in (*tool.traits.items(), ("untrusted", tool.untrusted)):
         if holds is not None and not isinstance(holds, bool):
             raise DefinitionError(tool.name, f"{trait} is True, False or None, not {holds!r}")
     if tool.simulate is not None and not callable(tool.simulate):
@@ -426,21 +437,13 @@ def _check(tool: Tool, input_schema: Any) -> None:
     if tool.limits.cache is not None and not tool.read_only:
         raise DefinitionError(tool.name, "only a read-only tool can have a cache")
     if input_schema is not None and not callable(input_schema):
-        _check_describes_object(tool, input_schema)
+        _check_input_schema(tool, input_schema)
 
 
-def _check_describes_object(tool: Tool, schema: Any) -> None:
-    if not (
-        isinstance(schema, Mapping)
-        and schema.get("type", "object") == "object"
-        and isinstance(schema.get("properties", {}), Mapping)
-    ):
-        reason = 'input_schema must be a dict with "type": "object", and its "properties" a dict'
+def _check_input_schema(tool: Tool, schema: Any) -> None:
+    reason = find_input_fault(schema)
+    if reason is not None:
         raise DefinitionError(tool.name, reason)
-    try:
-        SchemaGraph(schema).check()
-    except SchemaRefused as error:
-        raise DefinitionError(tool.name, f"its input schema can't be used: {error}") from None
 
 
 def _check_changes(tool: Tool, arguments: Mapping[str, Argument]) -> None:
@@ -485,16 +488,7 @@ def _read_argument_names(tool: Tool) -> ArgumentNames:
 
 
 def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
-    return read_docstring(_documented(tool.function))
-
-
-def _documented(function: Any) -> Any:
-    """The object with the docstring: the inner function, or an object's `__call__` or class."""
-    function = unwrap_partial(function)[0]
-    if inspect.isroutine(function) or inspect.isclass(function):
-        return function
-    call = type(function).__call__
-    return call if inspect.getdoc(call) and call.__doc__ else type(function)
+    return read_docstring(find_documented(tool.function))
 
 
 def _build_input_schema(tool: Tool) -> dict[str, Any]:
@@ -528,7 +522,7 @@ def _read_own_schema(tool: Tool) -> dict[str, Any] | None:
         return None
     if callable(given):
         given = given() or {}
-        _check_describes_object(tool, given)
+        _check_input_schema(tool, given)
     try:
         plain: dict[str, Any] = schema_of.without_titles(dict(given))
         return without_filled_in(plain, hidden) if hidden else plain

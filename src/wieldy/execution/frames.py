@@ -35,6 +35,7 @@ class Frame(IntEnum):
     SECRET = 11
     LOG = 12
     REQUEST = 13
+    UNTRUSTED = 14
 
 
 class TooLarge(Exception):

@@ -270,6 +270,10 @@ class WorkerChannel:
         """Report costs and metadata of this call."""
         self._send(Frame.REPORT, cost, dict(meta))
 
+    def mark_untrusted(self) -> None:
+        """Note that what the call gives comes from outside."""
+        self._send(Frame.UNTRUSTED)
+
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Also mask these strings in everything that the call shows."""
         self._send(Frame.SECRET, secrets)

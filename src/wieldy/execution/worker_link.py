@@ -265,6 +265,8 @@ class _Exchange:
             self.channel.begin_stream()
         elif kind is Frame.REPORT:
             self.channel.report(*content)
+        elif kind is Frame.UNTRUSTED:
+            self.channel.mark_untrusted()
         elif kind is Frame.SECRET:
             self.channel.keep_secret(content[0])
 

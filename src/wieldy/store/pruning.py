@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, update
+from sqlalchemy import Connection, Row, Table, and_, delete, exists, func, or_, select, update
 
 from .artifacts.artifact_rows import session_shelf
 from .databases.database import Operation
@@ -20,6 +20,7 @@ from .databases.tables import (
     run_steps,
     runs,
     sessions,
+    untrusted_sessions,
 )
 from .process_owner import shared_clock
 from .retention import Retention
@@ -62,6 +63,7 @@ class Pruning:
             found.append(("sessions", lambda c: _idle_sessions(c, seconds)))
             found.append(("runs", lambda c: _old_runs(c, seconds)))
             found.append(("loaded_tools", lambda c: _old_lists(c, seconds)))
+            found.append(("untrusted_sessions", lambda c: _left_sessions(c, seconds)))
         if kept.calls is not None:
             found.append(("calls", _surplus_calls(kept.calls)))
         if kept.messages is not None:
@@ -140,6 +142,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
         (sessions, sessions.c.id == session),
         (rules, rules.c.session == session),
         (loaded_tools, loaded_tools.c.session == session),
+        (untrusted_sessions, untrusted_sessions.c.id == session_shelf(session)),
     ]
     kept = _artifacts()
     if kept is not None:
@@ -212,6 +215,19 @@ def _old_lists(connection: Connection, seconds: float) -> int:
     old = loaded_tools.c.changed_at < shared_clock(connection) - seconds
     some = select(loaded_tools.c.session).where(old).limit(_MOST_ROWS)
     return _removed(connection, loaded_tools, loaded_tools.c.session.in_(some))
+
+
+def _left_sessions(connection: Connection, seconds: float) -> int:
+    """Forget that sessions are untrusted of which nothing is kept any more."""
+    mark, before = untrusted_sessions, shared_clock(connection) - seconds
+    names = (calls.c.session, runs.c.session, sessions.c.id)
+    left = [~exists().where(name == mark.c.session) for name in names]
+    kept = _artifacts()
+    if kept is not None:
+        left.append(~exists().where(kept.artifacts.c.shelf == mark.c.id))
+    # Calls without a session are always going on.
+    some = select(mark.c.id).where(mark.c.session.is_not(None), mark.c.at < before, *left)
+    return _removed(connection, mark, mark.c.id.in_(some.limit(_MOST_ROWS)))
 
 
 def _surplus_messages(connection: Connection, most: int) -> int:

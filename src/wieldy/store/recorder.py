@@ -272,6 +272,9 @@ class LedgerRecorder:
             raise NotRecorded(run.tool.name, str(error)) from error
         outcome = entry.outcome()
         outcome.metadata["repeated"] = True
+        if outcome.metadata.get("untrusted"):
+            # The first call may have been made in another session.
+            run.come_from_outside()
         return outcome
 
 

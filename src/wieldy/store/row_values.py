@@ -83,6 +83,21 @@ def mode_row(change: ModeChange) -> dict[str, Any]:
     }
 
 
+def trust_row(scope: Scope, by: str | None, reason: str | None, at: float) -> dict[str, Any]:
+    """That a person counts a session as trusted again, as the ledger keeps it among the calls."""
+    said = {"session": scope.session, "by": by, "reason": reason}
+    why = f": {reason}" if reason else ""
+    return {
+        **call_columns(Call("trust_session", scope=scope)),
+        **argument_columns(said, ()),
+        "state": "mode",
+        "reason": f"the session was trusted again{f' by {by}' if by else ''}{why}",
+        "value": to_column("untrusted → trusted"),
+        "proposed_at": at,
+        "ended_at": at,
+    }
+
+
 def decision_columns(decision: Decision) -> dict[str, Any]:
     """The columns of a decision."""
     return {

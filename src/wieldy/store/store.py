@@ -23,6 +23,7 @@ from .sessions import Sessions
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
 from .stored_rules import Standing, over_check
+from .stored_sessions import StoredSessions
 
 
 class Store(StoreAccess):
@@ -43,6 +44,7 @@ class Store(StoreAccess):
         self.runs = Runs(self)
         self.loaded_tools = LoadedTools(self)
         self.tokens = StoredTokens(self)
+        self.untrusted = StoredSessions(self)
         self.standing = Standing(self, registry)
 
     async def recover(

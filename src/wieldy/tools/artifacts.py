@@ -188,7 +188,10 @@ class _ArtifactTools:
         return _receipt(made)
 
     async def _open(self, reference: str, context: Context) -> Artifact:
-        return await self._box.artifacts.open(reference, context.scope.session)
+        found = await self._box.artifacts.open(reference, context.scope.session)
+        if found.untrusted:
+            context.mark_untrusted()
+        return found
 
 
 def _receipt(made: ArtifactEdit) -> dict[str, Any]:

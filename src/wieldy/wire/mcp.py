@@ -75,7 +75,15 @@ def render_result(outcome: Outcome, promise: Promise | None = None) -> dict[str,
         answer["structuredContent"] = structured
         if promise is not None and promise.wrapped:
             answer["_meta"] = {"fastmcp": {"wrap_result": True}}
+    if outcome.metadata.get("untrusted"):
+        answer["_meta"] = {**answer.get("_meta", {}), **_origin(outcome)}
     return answer
+
+
+def _origin(outcome: Outcome) -> dict[str, Any]:
+    """That a result comes from outside, and what is suspicious in it."""
+    found = outcome.metadata.get("suspicious")
+    return {"wieldy/untrusted": True, **({"wieldy/suspicious": found} if found else {})}
 
 
 def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from contextlib import aclosing
 from typing import Any
 
-from wieldy.agent.data_fence import fence_text, is_outside, short_failure
+from wieldy.agent.data_fence import fence_text, outside_source, short_failure
 from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.prompt_text import make_turns, value_text
@@ -73,8 +73,9 @@ class Judge(Strategy):
         tool = self._view.get(call.tool)
         result = _safe_result(outcome, tell_outcome(outcome, tool))
         told = result
-        if tool is not None and is_outside(tool):
-            told = fence_text(value_text(result), tool.source)
+        source = outside_source(outcome, tool)
+        if source is not None:
+            told = fence_text(value_text(result), source)
         prompt.set("action_results", {purpose: told})
         prompt.set("extra_instruction", _NOTICE)
         run.add_log(

@@ -19,11 +19,12 @@ _OBJECT = '{"!":'
 
 
 class _Kept(NamedTuple):
-    """A result, until when it is reused, and about how many bytes it holds."""
+    """A result, until when it is reused, its bytes, and whether it came from outside."""
 
     until: float
     value: Any
     size: int
+    outside: bool
 
 
 def keep_results(seconds: float) -> Middleware:
@@ -44,9 +45,9 @@ def keep_results(seconds: float) -> Middleware:
                 return None
             return entry
 
-    def keep(key: str, value: Any, size: int) -> None:
+    def keep(key: str, value: Any, size: int, outside: bool) -> None:
         with lock:
-            kept[key] = _Kept(time.monotonic() + seconds, value, size)
+            kept[key] = _Kept(time.monotonic() + seconds, value, size, outside)
             kept.move_to_end(key)
             held = sum(entry.size for entry in kept.values())
             while len(kept) > _MOST_ENTRIES or held > _MOST_BYTES:
@@ -59,18 +60,24 @@ def keep_results(seconds: float) -> Middleware:
             return await proceed(run)
         entry = find(key)
         if entry is not None:
-            run.note("cached", True)
-            return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
+            return _reused(run, entry)
         outcome = await proceed(run)
         if outcome.status is Status.OK and not run.blocks and not run.streamed:
             size = held_bytes(outcome.value, _MOST_BYTES)
             # The value is other people's code; if it can't be copied, it is not kept.
             with suppress(Exception):
                 if size <= _MOST_BYTES:
-                    keep(key, copy.deepcopy(outcome.value), size)
+                    keep(key, copy.deepcopy(outcome.value), size, run.outside is not None)
         return outcome
 
     return reuse
+
+
+def _reused(run: Run, entry: _Kept) -> Outcome:
+    run.note("cached", True)
+    if entry.outside:
+        run.come_from_outside()
+    return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
 
 
 def _key(run: Run) -> str | None:

@@ -31,6 +31,7 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
             if attempt > retries or not _worth_another(run, trial, outcome):
                 break
             trial.stopped = True
+            _adopt_origin(run, trial)
             # The cost of a failed attempt counts too.
             if trial.noted("cost"):
                 run.note("cost", trial.noted("cost"))
@@ -92,8 +93,15 @@ def _adopt(run: Run, trial: Run) -> None:
     """Take over what the final attempt has shown and noted."""
     run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
     run.metadata = trial.metadata or None
+    _adopt_origin(run, trial)
     if trial.secrets != run.secrets:
         run.keep_secret(trial.secrets)
     run.eventful = run.eventful or trial.eventful
     if trial.attempts > 1:
         run.note("attempts", trial.attempts)
+
+
+def _adopt_origin(run: Run, trial: Run) -> None:
+    """What an attempt has taken in from outside is in the call, also if that attempt failed."""
+    if trial.outside is not None:
+        run.come_from_outside()

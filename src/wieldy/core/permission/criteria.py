@@ -1,4 +1,4 @@
-"""Select the tools of a rule by trait, tag, group, source and trust, besides their names."""
+"""Select the calls of a rule by trait, tag, group, source, trust and session, besides names."""
 
 import fnmatch
 import re
@@ -21,6 +21,7 @@ class CriteriaOptions(TypedDict, total=False):
     tags: Iterable[str] | str | None
     group: str | None
     source: str | None
+    untrusted: bool | None
 
 
 class RuleOptions(CriteriaOptions, total=False):
@@ -44,6 +45,8 @@ class Criteria:
         tags: Tags of which the tool has at least one.
         group: Its group, or a pattern such as `db-*`.
         source: Its source, or a pattern such as `mcp:*`.
+        untrusted: Whether a result from outside is in the session of the call; this is no fact
+            about the tool.
     """
 
     read_only: bool | None = None
@@ -54,9 +57,10 @@ class Criteria:
     tags: tuple[str, ...] | None = None
     group: str | None = None
     source: str | None = None
+    untrusted: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in _FLAGS:
+        for name in (*_FLAGS, "untrusted"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, bool):
                 raise ValueError(f"{name} is True or False, not {value!r}")

@@ -17,6 +17,7 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import CallDenied, CallUnknown, InputNeeded, NotChecked, StoreError
 from wieldy.core.invoke import make_invoker
 from wieldy.core.limits.deadline import limit_time
+from wieldy.core.outside.untrusted_sessions import MemorySessions, UntrustedSessions
 from wieldy.core.run import Executor, Handler, LateRefusal, Layer, Objection, Run
 from wieldy.core.secrets.credential import argument_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
@@ -29,6 +30,7 @@ from .parked import Approvals, Parked, make_receipt
 from .rules import Rule, Rules, StoredRules
 from .rulings import (
     NOTHING_HOLDS,
+    SESSION_UNKNOWN,
     Judge,
     Ruling,
     judge_by_mode,
@@ -71,6 +73,7 @@ class Permits:
         ttl: float | None = None,
         stored: StoredRules | None = None,
         place: Executor | None = None,
+        sessions: UntrustedSessions | None = None,
     ) -> None:
         # A change of a mode is counted with those of the rules: nobody has to look at both.
         self.modes = Modes(mode, rules.count_change)
@@ -81,6 +84,7 @@ class Permits:
         self.ttl = ttl
         self.stored = stored
         self._desk: weakref.ref[ParkedListener] | None = None
+        self.sessions = sessions or MemorySessions()
 
     def tell_of_parked(self, desk: "ParkedListener") -> None:
         """Tell a desk of parked calls that have to be seen to, as long as the desk is there."""
@@ -113,8 +117,11 @@ class Permits:
         if self.stored is not None:
             await _read_again(self.stored, run.tool)
         judge = self.judge(run.tool)
+        rules = [*self._every_rule()]
+        asked = any(rule.criteria.untrusted is not None for rule in rules)
+        tainted = asked and await self.look_at_session(run)
         ruling = NOTHING_HOLDS if judge is None else judge(run)
-        matched = matching_rules(run.tool, self._every_rule(), run.call.scope, run.values)
+        matched = matching_rules(run.tool, rules, run.call.scope, run.values, tainted)
         question = None
         if ruling.decision == "ask":
             question = f"May {_shown(run)} run? It needs approval: {ruling.because}"
@@ -134,10 +141,24 @@ class Permits:
             if self._outdated():
                 assert self.stored is not None
                 await self.stored.renew()
-        except StoreError as error:
+            judge = self.judge(run.tool)
+            if judge is None:
+                return None
+            # What has come into the session meanwhile counts.
+            run.tainted = None
+            if judge(run) is SESSION_UNKNOWN:
+                await self.look_at_session(run)
+        except (StoreError, NotChecked) as error:
             return _refusal(run, str(error))
-        judge = self.judge(run.tool)
-        return None if judge is None else self._objection(judge, run)
+        return self._objection(judge, run)
+
+    async def look_at_session(self, run: Run) -> bool:
+        """Find out whether a result from outside is in the session of a call."""
+        try:
+            run.tainted = await self.sessions.holds(run.call.scope.session)
+        except StoreError as error:
+            raise NotChecked(run.tool.name, str(error)) from error
+        return run.tainted
 
     def late_check(self, tool: Tool) -> Objection:
         """A check that a worker makes just before it enters the function.
@@ -148,7 +169,7 @@ class Permits:
 
         def check(run: Run) -> LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None:
             nonlocal known
-            if self._outdated():
+            if self._outdated() or run.tainted is not None:
                 return self.forbids(run)
             edition, judge = known
             if edition != self.edition:
@@ -314,7 +335,9 @@ class _Guard:
 
         return require_permission
 
-    def _decide(self, run: Run, proceed: Handler) -> Awaitable[Outcome]:
+    def _decide(
+        self, run: Run, proceed: Handler, tainted: bool | None = None
+    ) -> Awaitable[Outcome]:
         permits = self._permits
         edition, judge = self.known
         if edition != permits.edition:
@@ -323,13 +346,20 @@ class _Guard:
             return proceed(run)
         # The function gets exactly what was judged, even if the caller changes what it sent.
         run.values, run.judged = private_arguments(run.values), edition
+        run.tainted = tainted
         ruling = judge(run)
+        if ruling is SESSION_UNKNOWN:
+            return self._look(run, proceed)
         if permits.stored is not None:
             # Only a record has a place for it.
             run.because = ruling[1]
         if ruling[0] == "run":
             return proceed(run)
         return permits.withhold(run, proceed, ruling, edition)
+
+    async def _look(self, run: Run, proceed: Handler) -> Outcome:
+        tainted = await self._permits.look_at_session(run)
+        return await self._decide(run, proceed, tainted)
 
     async def _renew(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
         await _read_again(stored, self._tool)

@@ -202,8 +202,9 @@ class Rules:
                 needs a criterion in `options`.
             where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
             **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
-                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
-                (`agent`, `session`, `caller`).
+                `open_world`, `trusted`, `tags`, `group`, `source`), whose calls are meant
+                (`agent`, `session`, `caller`), and with `untrusted=True` only calls in sessions
+                that have a result from outside in them.
 
         Returns:
             The rule, which `remove` takes back.
@@ -232,8 +233,9 @@ class Rules:
             where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
             reason: Why, for the person who decides.
             **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
-                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
-                (`agent`, `session`, `caller`).
+                `open_world`, `trusted`, `tags`, `group`, `source`), whose calls are meant
+                (`agent`, `session`, `caller`), and with `untrusted=True` only calls in sessions
+                that have a result from outside in them.
 
         Returns:
             The rule, which `remove` takes back.
@@ -262,8 +264,9 @@ class Rules:
             where: Conditions on arguments by name, such as `{"path": "/etc/**"}`.
             reason: Why; the model is told.
             **options: What the tool must be (`read_only`, `idempotent`, `destructive`,
-                `open_world`, `trusted`, `tags`, `group`, `source`), and whose calls are meant
-                (`agent`, `session`, `caller`).
+                `open_world`, `trusted`, `tags`, `group`, `source`), whose calls are meant
+                (`agent`, `session`, `caller`), and with `untrusted=True` only calls in sessions
+                that have a result from outside in them.
 
         Returns:
             The rule, which `remove` takes back.

@@ -1,6 +1,6 @@
 """Work out once per tool how its calls are judged, by its permission, the rules and the mode."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from wieldy.core.call import Scope
@@ -9,6 +9,7 @@ from wieldy.core.run import Run
 from wieldy.core.schema.signature import known_values
 from wieldy.core.tool import Permission, Tool
 
+from .argument_reach import ArgumentNames
 from .modes import Holder, applying_modes
 from .rules import Rule, Verdict, rules_concerning
 
@@ -29,6 +30,16 @@ class Ruling(NamedTuple):
 
 Judge = Callable[[Run], Ruling]
 NOTHING_HOLDS = Ruling("run", "nothing holds it back")
+# A rule depends on whether the call's session is untrusted, which has to be found out first.
+SESSION_UNKNOWN = Ruling("deny", "it is not known whether a result from outside is in the session")
+# Whether a rule holds for a scope, where that differs; whether it matches arguments; whether it
+# is about sessions with a result from outside, or about those without; and what it says.
+_RuleVerdict = tuple[
+    Callable[[Scope], bool] | None,
+    Callable[[Mapping[str, Any], ArgumentNames], bool],
+    bool | None,
+    Ruling,
+]
 _VERDICTS: dict[Verdict, DecisionName] = {
     Verdict.DENY: "deny",
     Verdict.ASK: "ask",
@@ -58,6 +69,8 @@ def judge_by_modes(
         for mode in applying_modes(table, run.call.scope):
             judge_one = judges[mode]
             ruling = NOTHING_HOLDS if judge_one is None else judge_one(run)
+            if ruling is SESSION_UNKNOWN:
+                return ruling
             if heaviest is NOTHING_HOLDS or _weight(ruling, answered) > _weight(heaviest, answered):
                 heaviest = ruling
         return heaviest
@@ -84,6 +97,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
         (
             None if rule.always else rule.holds_for,
             rule.matches,
+            rule.criteria.untrusted,
             _in_mode(tool, mode, _ruling_of(rule)),
         )
         for rule in concerning
@@ -91,6 +105,10 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
     ]
     if not verdicts and otherwise is NOTHING_HOLDS:
         return None
+    return _judge_of(tool, verdicts, otherwise)
+
+
+def _judge_of(tool: Tool, verdicts: Sequence[_RuleVerdict], otherwise: Ruling) -> Judge:
     names = tool.argument_names
     known = known_values(tool.function)
 
@@ -99,18 +117,22 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
         if not known.keys() <= values.keys():
             # Defaults and bound values of the function are matched like arguments that were sent.
             values = {**known, **values}
-        for holds_for, matches, ruling in verdicts:
+        for holds_for, matches, untrusted, ruling in verdicts:
             if holds_for is not None and not holds_for(run.call.scope):
                 continue
-            if matches(values, names):
+            if not matches(values, names):
+                continue
+            if untrusted is None or untrusted is run.tainted:
                 return ruling
+            if run.tainted is None:
+                return SESSION_UNKNOWN
         return otherwise
 
     return judge
 
 
 def matching_rules(
-    tool: Tool, rules: Iterable[Rule], scope: Scope, values: Mapping[str, Any]
+    tool: Tool, rules: Iterable[Rule], scope: Scope, values: Mapping[str, Any], tainted: bool
 ) -> tuple[Rule, ...]:
     """Every rule that matches this call, in the order in which the rules are applied."""
     values = {**known_values(tool.function), **values}
@@ -119,6 +141,7 @@ def matching_rules(
         for rule in rules_concerning(rules, tool)
         if _means(rule, tool)
         and rule.holds_for(scope)
+        and rule.criteria.untrusted in (None, tainted)
         and rule.matches(values, tool.argument_names)
     )
 
@@ -128,7 +151,8 @@ def never_runs(
 ) -> bool:
     """Whether every call of a tool in this scope is denied, whatever its arguments are."""
     heeded = [rule for rule in rules_concerning(rules, tool) if rule.holds_for(scope)]
-    every = {rule.verdict for rule in heeded if not rule.where and _means(rule, tool)}
+    sure = [rule for rule in heeded if not rule.where and rule.criteria.untrusted is None]
+    every = {rule.verdict for rule in sure if _means(rule, tool)}
     some = {rule.verdict for rule in heeded if _means(rule, tool)}
     if Verdict.DENY in every:
         return True

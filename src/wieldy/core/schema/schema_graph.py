@@ -314,3 +314,18 @@ def _written(node: Node, keywords: frozenset[str] = _NESTING) -> list[Node]:
         elif isinstance(value, _MAPPINGS):
             found += value.values()
     return [each for each in found if isinstance(each, _MAPPINGS)]
+
+
+def find_input_fault(schema: Any) -> str | None:
+    """Why something can't be the schema of a tool's arguments, or None if it can."""
+    if not (
+        isinstance(schema, Mapping)
+        and schema.get("type", "object") == "object"
+        and isinstance(schema.get("properties", {}), Mapping)
+    ):
+        return 'input_schema must be a dict with "type": "object", and its "properties" a dict'
+    try:
+        SchemaGraph(schema).check()
+    except SchemaRefused as error:
+        return f"its input schema can't be used: {error}"
+    return None

@@ -12,6 +12,15 @@ from typing import Annotated, Any, get_args, get_origin
 from wieldy.core.errors import DefinitionError
 
 
+def find_documented(function: Any) -> Any:
+    """The object with the docstring: the inner function, or an object's `__call__` or class."""
+    function = unwrap_partial(function)[0]
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    call = type(function).__call__
+    return call if inspect.getdoc(call) and call.__doc__ else type(function)
+
+
 def read_docstring(function: Any) -> tuple[str, dict[str, str]]:
     """The description and the parameters' texts, from Google, NumPy or reST style."""
     # docstring_parser is loaded here to keep `import wieldy` light.

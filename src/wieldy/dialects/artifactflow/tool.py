@@ -84,6 +84,8 @@ class BaseTool(ABC):
 
     # Whether a call that a crash cut off goes on where it was if it is run again.
     resumable = False
+    # Whether the results come from outside.
+    _untrusted: bool | None = None
 
     def __init__(
         self,
@@ -225,6 +227,7 @@ def engine_tool(tool: BaseTool) -> Tool:
         validation="repair",
         source=_SOURCE,
         resumable=tool.resumable,
+        untrusted=tool._untrusted,
     )
 
 

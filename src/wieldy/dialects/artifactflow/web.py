@@ -21,6 +21,7 @@ class _WebTool(BaseTool):
     called: str
     says: str
     takes: tuple[ToolParameter, ...]
+    _untrusted = True
 
     def __init__(self) -> None:
         super().__init__(self.called, self.says)

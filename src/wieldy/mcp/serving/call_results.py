@@ -74,6 +74,10 @@ def _unfit(made: Answer, error: InvalidResult) -> Answer:
     """A result without the structured content that is not what was promised."""
     said = {"type": "text", "text": str(error)}
     kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}
+    # Nothing is left that could be unwrapped.
+    meta = {key: value for key, value in made.get("_meta", {}).items() if key != "fastmcp"}
+    if meta:
+        kept["_meta"] = meta
     return {**kept, "isError": True, "content": [said, *made["content"]]}
 
 

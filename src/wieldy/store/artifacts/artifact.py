@@ -32,7 +32,8 @@ class Artifact:
     """One version of an artifact, with its text.
 
     `kind` is how the version came about: `create`, `update`, `update_fuzzy` or
-    `rewrite`. `at` is when, in seconds since the epoch, and `by` who made it.
+    `rewrite`. `at` is when, in seconds since the epoch, and `by` who made it. `untrusted` says
+    that the text came from outside.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Artifact:
     kind: str
     at: float
     by: str | None
+    untrusted: bool = False
 
     @property
     def handle(self) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row
 from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import StoreUnavailable, WieldyError
+from wieldy.core.run import current_run
 from wieldy.store.store_access import StoreAccess
 
 from . import artifact_rows as rows
@@ -46,6 +47,7 @@ class Artifacts:
         session: str | None = None,
         *,
         by: str | None = None,
+        untrusted: bool = False,
     ) -> ArtifactEdit:
         """Make an artifact.
 
@@ -56,6 +58,7 @@ class Artifacts:
             content_type: The kind of text.
             session: The session that gets the artifact.
             by: Who makes it, for the history.
+            untrusted: Whether the text comes from outside; whoever reads it is told.
 
         Returns:
             The change, with the handle of version 1.
@@ -76,6 +79,7 @@ class Artifacts:
             "id": id,
             "title": title,
             "content_type": content_type,
+            "untrusted": 1 if untrusted else None,
             "version": 1,
             "created_at": first["at"],
             "changed_at": first["at"],
@@ -305,8 +309,10 @@ class Artifacts:
         id = call.id if len(call.id) <= _LONGEST_ID else digest_of(call.id)
         session = call.scope.session
         title = f"Result of {call.tool}"
+        run = current_run.get()
+        outside = run is not None and run.outside is not None
         try:
-            await self.create(id, whole, title, "text", session, by=call.id)
+            await self.create(id, whole, title, "text", session, by=call.id, untrusted=outside)
         except ArtifactTaken:
             last = await self.read(id, session=session)
             if last.content == whole:
@@ -372,6 +378,7 @@ def _artifact(head: Row[Any], version: Row[Any]) -> Artifact:
         version.kind,
         version.at,
         version.by,
+        bool(head.untrusted),
     )
 
 

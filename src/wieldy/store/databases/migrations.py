@@ -79,6 +79,12 @@ def _access_tokens(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.access_tokens])
 
 
+def _untrusted(connection: Connection) -> None:
+    """Keep which sessions and artifacts have something from outside in them."""
+    tables.metadata.create_all(connection, [kept.untrusted_sessions])
+    _add_column(connection, artifact_tables.artifacts, "untrusted INTEGER")
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the table of calls all indexes of today, whichever it had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -104,6 +110,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _runs,
     _loaded_tools,
     _access_tokens,
+    _untrusted,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -220,6 +220,7 @@ artifacts = Table(
     Column("id", Free, nullable=False),
     Column("title", Free),
     Column("content_type", Free, nullable=False),
+    Column("untrusted", Integer),
     Column("version", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("changed_at", Double, nullable=False),
@@ -264,6 +265,18 @@ messages = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("message", SqlText, nullable=False),
     Column("mark", String(32)),
+)
+
+# One row for each session with a result from outside in it, and the call that first brought one.
+# `id` is a digest of the session, the same as the shelf of its artifacts.
+untrusted_sessions = Table(
+    "wieldy_untrusted_sessions",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("session", Free),
+    Column("tool", Free, nullable=False),
+    Column("call", Free, nullable=False),
+    Column("at", Double, nullable=False),
 )
 
 # `tools` are the fingerprints that an allow rule was made for, by the names of the tools.

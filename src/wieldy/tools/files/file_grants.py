@@ -11,6 +11,8 @@ OPERATIONS = ("list", "read", "write", "delete")
 _LONGEST_PATH = 1000
 _LONGEST_NAME = 200
 _WILD = frozenset("*?")
+# The namespace of what users brought, whoever grants it.
+_OUTSIDE = "userinput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,12 @@ class Grant:
     Attributes:
         prefix: The folder, such as "/workspace/".
         operations: Some of "list", "read", "write" and "delete".
+        untrusted: Whether the files come from outside; `/userinput/` holds what users brought.
     """
 
     prefix: str
     operations: frozenset[str]
+    untrusted: bool = False
 
     def covers(self, path: str) -> bool:
         """Whether a path is the folder, or in it."""
@@ -31,7 +35,7 @@ class Grant:
 
 
 DEFAULT_GRANTS = (
-    Grant("/userinput/", frozenset(("list", "read"))),
+    Grant("/userinput/", frozenset(("list", "read")), untrusted=True),
     Grant("/workspace/", frozenset(OPERATIONS)),
     Grant("/internal/", frozenset(("list", "read", "write"))),
 )
@@ -51,6 +55,15 @@ class Grants:
     def allows(self, operation: str, path: str) -> bool:
         """Whether an operation is granted for a path."""
         return any(operation in g.operations and g.covers(path) for g in self._grants)
+
+    def is_untrusted(self, path: str) -> bool:
+        """Whether what is at a path comes from outside."""
+        return any(grant.untrusted and grant.covers(path) for grant in self._grants)
+
+    def untrusted_below(self, path: str) -> list[str]:
+        """The folders below a path whose files come from outside."""
+        below = f"{path.rstrip('/')}/"
+        return [g.prefix for g in self._grants if g.untrusted and g.prefix.startswith(below)]
 
     def check(self, operation: str, path: str) -> tuple[str, ...]:
         """The names that a path consists of; raises where the operation is not granted for it."""
@@ -77,10 +90,10 @@ def read_grants(given: Mapping[str, Iterable[str]] | Iterable[Grant] | None) -> 
         return Grants(DEFAULT_GRANTS)
     if isinstance(given, Mapping):
         return Grants(make_grant(prefix, operations) for prefix, operations in given.items())
-    return Grants(make_grant(grant.prefix, grant.operations) for grant in given)
+    return Grants(make_grant(each.prefix, each.operations, each.untrusted) for each in given)
 
 
-def make_grant(prefix: str, operations: Iterable[str]) -> Grant:
+def make_grant(prefix: str, operations: Iterable[str], untrusted: bool = False) -> Grant:
     """A grant that was checked; `ValueError` where it makes no sense."""
     named = frozenset([operations] if isinstance(operations, str) else operations)
     unknown = named - set(OPERATIONS)
@@ -89,7 +102,7 @@ def make_grant(prefix: str, operations: Iterable[str]) -> Grant:
     parts = split_path(prefix)
     if not parts:
         raise ValueError("a grant is for a folder such as /workspace/, not for everything")
-    return Grant(f"/{'/'.join(parts)}/", named)
+    return Grant(f"/{'/'.join(parts)}/", named, untrusted or parts[0] == _OUTSIDE)
 
 
 def split_path(path: Any) -> tuple[str, ...]:

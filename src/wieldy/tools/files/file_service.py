@@ -38,6 +38,22 @@ class FileService:
         self._grants = grants if isinstance(grants, Grants) else read_grants(grants)
         self._largest = max_bytes
 
+    def is_untrusted(self, path: str) -> bool:
+        """Whether what is at a path comes from outside."""
+        return self._grants.is_untrusted(path)
+
+    def shows_untrusted(self, path: str) -> bool:
+        """Whether there is something from outside at a path, or below it."""
+        return self.is_untrusted(path) or any(
+            map(self._has_files, self._grants.untrusted_below(path))
+        )
+
+    def _has_files(self, path: str) -> bool:
+        try:
+            return bool(self.list_folder(path))
+        except FileError:
+            return False
+
     def read_bytes(self, path: str) -> bytes:
         """The content of a file."""
         return self._files.read(self._grants.check("read", path), self._largest)

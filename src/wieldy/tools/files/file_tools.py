@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from wieldy.core.context import Context
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox
 
@@ -83,6 +84,8 @@ class _FileTools:
         path: str,
         start: Annotated[int, Field(ge=1)] = 1,
         count: Annotated[int, Field(ge=1)] | None = None,
+        *,
+        context: Context,
     ) -> dict[str, Any]:
         """Read a text file, or some of its lines.
 
@@ -91,16 +94,20 @@ class _FileTools:
             start: the first line, counted from 1
             count: how many lines; all if not given
         """
+        self._mark(context, [path])
         return self._service.read_lines(path, start, count)
 
     def read_files(
-        self, paths: Annotated[list[str], Field(min_length=1, max_length=_MOST_FILES)]
+        self,
+        paths: Annotated[list[str], Field(min_length=1, max_length=_MOST_FILES)],
+        context: Context,
     ) -> list[dict[str, Any]]:
         """Read several text files; one that can't be read has an error in its place.
 
         Args:
             paths: the files
         """
+        self._mark(context, paths)
         return self._service.read_many(paths)
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
@@ -140,34 +147,41 @@ class _FileTools:
         """
         return self._service.move(source, target)
 
-    def list_directory(self, path: str = "/") -> list[dict[str, Any]]:
+    def list_directory(self, context: Context, path: str = "/") -> list[dict[str, Any]]:
         """List a folder.
 
         Args:
             path: the folder; / lists the folders that are granted
         """
+        self._mark(context, [path])
         return self._service.list_folder(path)
 
-    def tree(self, path: str = "/", depth: Annotated[int, Field(ge=1, le=30)] = 3) -> str:
+    def tree(
+        self, context: Context, path: str = "/", depth: Annotated[int, Field(ge=1, le=30)] = 3
+    ) -> str:
         """Show the folders and files below a folder, indented.
 
         Args:
             path: the folder
             depth: how many levels
         """
+        if self._service.shows_untrusted(path):
+            context.mark_untrusted()
         return self._service.tree(path, depth)
 
-    def find_files(self, pattern: str, path: str = "/") -> list[str]:
+    def find_files(self, pattern: str, context: Context, path: str = "/") -> list[str]:
         """Find files by name.
 
         Args:
             pattern: a name with wildcards, such as *.md
             path: the folder to look in
         """
-        return self._service.find(pattern, path)
+        found = self._service.find(pattern, path)
+        self._mark(context, found)
+        return found
 
     def search_text(
-        self, text: str, path: str = "/", ignore_case: bool = False
+        self, text: str, context: Context, path: str = "/", ignore_case: bool = False
     ) -> list[dict[str, Any]]:
         """Find lines of files that hold a text.
 
@@ -176,8 +190,15 @@ class _FileTools:
             path: the folder to look in
             ignore_case: whether capitals and small letters are the same
         """
-        return self._service.search(text, path, ignore_case)
+        found = self._service.search(text, path, ignore_case)
+        self._mark(context, [str(each["path"]) for each in found])
+        return found
 
     def describe_permissions(self) -> str:
         """Say what may be done in which folder."""
         return self._service.describe()
+
+    def _mark(self, context: Context, paths: Iterable[str]) -> None:
+        """Say so if one of the paths leads to what somebody brought from outside."""
+        if any(self._service.is_untrusted(path) for path in paths):
+            context.mark_untrusted()

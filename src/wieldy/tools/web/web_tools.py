@@ -61,7 +61,7 @@ def add_web_tools(
         ),
     )
     box.close_with(tools)
-    options: dict[str, Any] = {"read_only": True, "open_world": True}
+    options: dict[str, Any] = {"read_only": True, "open_world": True, "untrusted": True}
     return [
         box.add(tools.web_search, "web_search", **options),
         box.add(tools.web_fetch, "web_fetch", **options),

@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wieldy.core.outside.admission import mark_current_call
 from wieldy.tools.files.file_backend import FileBackend
 from wieldy.tools.files.file_grants import Grant, Grants, make_grant, split_path
 from wieldy.tools.files.file_service import FileService
 
 from .fs_errors import AccessDeniedError, InvalidArgumentError, in_their_words
 
+_CHANGES = ("write", "delete")
 GrantGiven = Mapping[str, Any]
 _Entries = list[dict[str, Any]]
 _Texts = list[str]
@@ -137,6 +139,8 @@ class FsHandle:
         whole = path if path.endswith("/") else f"{path}/"
         for prefix, names in self._given:
             if (path.startswith(prefix) or whole == prefix) and operation in names:
+                if operation not in _CHANGES and self._service.shows_untrusted(path):
+                    mark_current_call()
                 return
         raise AccessDeniedError(f"AccessDenied: {path!r:.300} is not granted for {operation}")
 

@@ -1,0 +1,75 @@
+"""Scan what a tool from outside gave: its content, its value, its error and what it noted."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from wieldy.core.block import Block, Resource, Text, to_text
+from wieldy.core.call import Outcome
+
+from .suspicious_text import LONGEST, Finding, find_suspicious
+
+_MOST_FINDINGS = 20
+# What a tool or its server says beside the result. A model may be shown it.
+_NOTED = ("mcp", "meta", "input")
+
+
+def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
+    """What a person should review in a result, each kind at one place, as plain data.
+
+    `heard` is what the call said while it ran.
+    """
+    found: dict[str, Finding] = {}
+    left = LONGEST
+    for place, text in _texts(outcome, heard):
+        if not text:
+            continue
+        # Every text gets some of the search, and all of them together not much more than one.
+        for finding in find_suspicious(place, _shorten(text, max(left, 2000)), "result"):
+            found.setdefault(finding.kind, finding)
+        left -= len(text)
+    return [asdict(finding) for finding in islice(found.values(), _MOST_FINDINGS)]
+
+
+def _texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
+    content = outcome.content
+    pieces = [(f"content[{n}]", each) for n, each in enumerate(map(_text_of, content))]
+    yield from islice(pieces, 100)
+    texts = [text for _, text in pieces if text]
+    if len(texts) > 1:
+        # A phrase may be split over blocks, inside a word or between words.
+        yield "content", "".join(texts)
+        yield "content", " ".join(texts)
+    if outcome.error is not None:
+        yield "error", str(outcome.error)
+    elif outcome.value is not None and not isinstance(outcome.value, str):
+        # The data beside the content may hold other text.
+        yield "value", to_text(outcome.value)
+    noted = outcome.metadata
+    for name in _NOTED:
+        if name in noted:
+            yield f"metadata.{name}", to_text(noted[name])
+    yield "progress", heard
+
+
+def _text_of(block: Block) -> str:
+    """Every text of a block: a picture has none, a resource has a name and an address too."""
+    if isinstance(block, Text):
+        return block.text
+    if isinstance(block, Resource):
+        return "\n".join(filter(None, (block.uri, block.name, block.text)))
+    return "\n".join(_strings(block.to_dict()))
+
+
+def _strings(shape: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in shape.items():
+        if isinstance(value, str) and name != "data":
+            yield value
+
+
+def _shorten(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    tail = most // 5
+    return f"{text[: most - tail]}\n{text[-tail:]}"

@@ -1,0 +1,27 @@
+"""Cover secrets in what a call has shown."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from wieldy.core.block import Block, Text, join_text, to_text
+
+from .secret import redact_text
+
+
+def covered_content(blocks: Iterable[Block], secrets: tuple[str, ...]) -> tuple[Block, ...]:
+    """The blocks with every secret covered, also one that is split over several texts."""
+    given = tuple(blocks)
+    each = tuple(block.map_text(lambda text: redact_text(text, secrets)) for block in given)
+    if join_text(each) == redact_text(join_text(given), secrets):
+        return each
+    text = "".join(block.text for block in given if isinstance(block, Text))
+    others = (block for block, raw in zip(each, given, strict=True) if not isinstance(raw, Text))
+    return (Text(redact_text(text, secrets)), *others)
+
+
+def has_covered(value: Any, secrets: tuple[str, ...]) -> bool:
+    """Whether a value has secrets that are covered in the content, so that it must not be shown."""
+    if value is None:
+        return False
+    whole = to_text(value)
+    return redact_text(whole, secrets) != whole
