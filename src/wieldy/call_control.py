@@ -12,7 +12,7 @@ from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked
 from wieldy.core.registry import Registry
-from wieldy.core.run import Extras
+from wieldy.core.run import Extras, Sink
 from wieldy.core.streaming import iterate_pushed
 from wieldy.view import Arguments, View
 
@@ -169,7 +169,7 @@ class CallControl(View):
         """
         return await self._desk.deny(call_id, by, reason)
 
-    async def go_on(self, call_id: str, *, deps: Any = None) -> Outcome:
+    async def go_on(self, call_id: str, *, deps: Any = None, sink: Sink | None = None) -> Outcome:
         """Let a call go on that waits for other calls, if these have ended.
 
         A call does that by itself where the last of them was decided, if its tool is there.
@@ -177,6 +177,7 @@ class CallControl(View):
         Args:
             call_id: The id of the call whose tool raised `CallsNeeded`.
             deps: What the tool gets as `Context.deps`; by default what the caller passed.
+            sink: What gets the items that the tool shows.
 
         Returns:
             The call's outcome, or its receipt if it still waits.
@@ -187,7 +188,8 @@ class CallControl(View):
         Example:
             `outcome = await box.go_on(receipt.call.id)`
         """
-        return await self._desk.go_on(call_id, Extras(deps)) or await self.outcome(call_id)
+        ended = await self._desk.go_on(call_id, Extras(deps, sink))
+        return ended or await self.outcome(call_id)
 
     async def outcome(self, call_id: str) -> Outcome:
         """Read how a call stands, without deciding on it or running it.

@@ -22,6 +22,7 @@ from .extensions.configure_prompt import ConfigurePromptExtension
 from .extensions.key_waiter import KeyWaiterExtension
 from .extensions.tools import ToolExtension
 from .runs.run_keeper import RunKeeper
+from .served_agent import ServedAgent
 
 __all__ = [
     "Agent",
@@ -37,6 +38,7 @@ __all__ = [
     "RunKeeper",
     "RunNotFound",
     "RunTaken",
+    "ServedAgent",
     "StateRefused",
     "ToolExtension",
 ]

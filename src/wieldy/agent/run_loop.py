@@ -14,6 +14,7 @@ from typing import Any
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.discovery.session_listing import listing_of
 from wieldy.core.limits.budget import Budget, Spending, current_spending
+from wieldy.core.permission.decisions import carried_run
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
 from wieldy.wire.cost import stable_json
 from wieldy.wire.stream_events import TextDelta, ThinkingDelta
@@ -78,6 +79,7 @@ class RunLoop:
         self.spending = self._open_spending()
         self.clock = RunClock(self.spending)
         token, outer = current_spending.set(self.spending), current_outer.set(self)
+        carried = carried_run.set(self.run_id)
         try:
             while not self.state.ended:
                 self.state.step = await steps[self.state.step]()
@@ -85,6 +87,7 @@ class RunLoop:
                     # A run is done when all who take part in its end have heard of it.
                     await self.settle()
         finally:
+            carried_run.reset(carried)
             current_outer.reset(outer)
             current_spending.reset(token)
 

@@ -267,6 +267,11 @@ class Notice(Progress):
             "message": self.message,
         }
 
+    @property
+    def shown_text(self) -> str | None:
+        """What a person sees of it, if anything."""
+        return self.message
+
     def map_text(self, change: Callable[[str], str]) -> "Notice":
         return Notice(change(to_text(self.message)), self.level, self.logger)
 

@@ -32,6 +32,16 @@ class AgentEvent(Notice):
         self.event = event
         self.data = data
 
+    @property
+    def shown_text(self) -> str | None:
+        """The words of the answer, what its tools show, and a line for what they do."""
+        if self.event == "delta":
+            return str(self.data)
+        if self.event in ("tool_progress", "tool_notice"):
+            said = self.data.get("message")
+            return None if said is None else f"{self.data['tool_name']}: {said}"
+        return self.message if self.event in _TOLD else None
+
     def to_dict(self) -> dict[str, Any]:
         names = ("agent", "run_id", "call_id", "event", "data")
         return {"type": "subagent", **{name: getattr(self, name) for name in names}}

@@ -14,6 +14,7 @@ from wieldy.agent.response import Response
 from wieldy.agent.runs.resumption import State
 from wieldy.core.context import Context
 from wieldy.core.limits.budget import Budget, Spending, current_spending
+from wieldy.core.permission.decisions import RunDeps
 from wieldy.core.permission.waiting_calls import CallsNeeded
 from wieldy.core.run import current_run
 from wieldy.core.run_errors import RunBusy, RunInterrupted
@@ -64,12 +65,14 @@ class Subagent:
         input_model: What a call of it says.
         session: Whether its calls are made in a session of their own, or in that of its caller.
         max_depth: How many subagents may be nested in one another for it to be asked.
+        find_deps: What gives the `deps` of a run, by its id, where the call has none.
     """
 
     agent: Any
     input_model: type[BaseModel]
     session: SessionKind
     max_depth: int
+    find_deps: RunDeps | None = None
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Ask the agent, or go on where an earlier attempt of the same call stopped."""
@@ -109,6 +112,7 @@ class _SubagentCall:
         # A call that has waited for others may be run again before the run that made it goes on.
         self._outer = None if around is None or around.run_id != ctx.scope.run else around
         self._run_id = nested_run_id(ctx.call_id)
+        self._deps = ctx.deps
 
     async def run(self) -> Any:
         """Run the agent to its answer, and show what happens on the way."""
@@ -148,6 +152,9 @@ class _SubagentCall:
             pointer: State | None = None if begun is None else self._run_id
         else:
             pointer = None if state is None else state["run"]
+        find_deps = self._subagent.find_deps
+        if self._deps is None and find_deps is not None:
+            self._deps = await find_deps(self._run_id)
         if pointer is not None:
             return self._agent._go_on(self._make_request({}), pointer)
         nesting = self._nest()
@@ -156,7 +163,7 @@ class _SubagentCall:
     def _make_request(self, slots: dict[str, Any]) -> Request:
         # A person who is there to decide is asked by the run around, which is asked by a person.
         around = None if self._around is None else self._around.request
-        request = self._agent._make_request(slots, None, self._ctx.deps)
+        request = self._agent._make_request(slots, None, self._deps)
         if self._subagent.session == "shared":
             # The turns of that session are its caller's.
             request = replace(request, session=None)

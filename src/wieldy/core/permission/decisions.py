@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import Any
@@ -38,6 +38,13 @@ awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
     "wieldy_awaited_entrance", default=None
 )
 
+# The run that is carried on here: what waits for its calls goes on beside it, not inside.
+carried_run: ContextVar[str | None] = ContextVar("wieldy_carried_run", default=None)
+# The call that whoever decides here lets go on, with a listener of its own.
+attended_call: ContextVar[str | None] = ContextVar("wieldy_attended_call", default=None)
+# Given the id of an agent's run: what its tools get as `Context.deps`.
+RunDeps = Callable[[str], Awaitable[Any]]
+
 
 class Desk:
     """Decides on parked calls: each decision is a compare-and-set, and the call runs after it."""
@@ -46,6 +53,7 @@ class Desk:
         self._engine = engine
         self._registry = registry
         self._approvals = approvals
+        self.run_deps: RunDeps | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
@@ -256,8 +264,13 @@ class Desk:
 
     async def _wake_parent(self, outcome: Outcome) -> Outcome:
         """Let the call go on that waits for this one, which has ended; returns the outcome."""
-        above = outcome.call.scope.parent
-        if above is not None and outcome.status is not Status.PENDING:
+        scope = outcome.call.scope
+        above = scope.parent
+        if above is None or outcome.status is Status.PENDING or above == attended_call.get():
+            return outcome
+        if scope.run is not None and scope.run == carried_run.get():
+            self.wake_soon(above)
+        else:
             await self._wake_or_log(above)
         return outcome
 
@@ -304,10 +317,15 @@ class Desk:
                 # The call runs elsewhere, and the person who decides must not see its secrets.
                 call = call.replace(arguments=parked.covered)
             return Outcome(call, Status.PENDING, metadata={"reason": reason})
-        if not await self._approvals.claim(call.id):
-            return await self._approvals.outcome(call.id)
         if extras.deps is None:
             extras.deps = parked.deps
+        if extras.deps is None and self.run_deps is not None and call.scope.run is not None:
+            try:
+                extras.deps = await self.run_deps(call.scope.run)
+            except LookupError as error:
+                return Outcome(call, Status.PENDING, metadata={"reason": f"approved, but {error}"})
+        if not await self._approvals.claim(call.id):
+            return await self._approvals.outcome(call.id)
         awaited = awaited_entrance.get()
         if extras.entered is None and awaited is not None and awaited[0] == call.id:
             extras.entered = awaited[1]

@@ -6,6 +6,9 @@ from typing import Any
 from wieldy.core.call import Outcome
 from wieldy.core.errors import CALL_METHOD, InputNeeded, WieldyError
 
+# The argument with which a client of a server comes back to a call that waited.
+RESUME_CALL = "resume_call"
+
 
 class CallsNeeded(InputNeeded):
     """Raised by a tool that can't go on until calls that it made have ended.

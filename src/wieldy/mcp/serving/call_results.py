@@ -1,5 +1,6 @@
 """The end of a call as the answer to its request."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -7,6 +8,8 @@ from mcp_types import INVALID_PARAMS
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallPending, InvalidResult, ToolNotFound
+from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.schema.result_check import promised_result
 from wieldy.core.tool import Tool
 from wieldy.wire.mcp import render_result
@@ -58,6 +61,22 @@ def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
     return failure_answer(
         f"{said} It has not run. {decide_elsewhere(call_id)}; "
         "calling again would ask for another approval."
+    )
+
+
+def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | None) -> Answer:
+    """Say that the run of an agent waits, for what, who can decide, and how to come back to it."""
+    runs = dict.fromkeys(each.scope.run for each in below if each.scope.run is not None)
+    named = f"Run {next(iter(runs))} of {outcome.call.tool}" if runs else outcome.call.tool
+    waits = "; ".join(f"{each.tool} ({each.id})" for each in below) or "calls that go on"
+    reason = f" ({why})" if why else ""
+    decide = " and ".join(f"`wieldy approve {each.id}`" for each in below)
+    return failure_answer(
+        f"{named} has not ended: it waits for {waits}{reason}. "
+        f"A person can see all of it with `wieldy pending`"
+        f"{f', and decide with {decide} or `wieldy deny`' if decide else ''}, where the server's "
+        f"store is. Then call {outcome.call.tool} again with the same arguments and "
+        f"{RESUME_CALL}={outcome.call.id!r} to get the answer of this run."
     )
 
 

@@ -23,12 +23,22 @@ from pydantic import BaseModel, ValidationError
 
 from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import WieldyError
-from wieldy.core.permission.parked import make_receipt
+from wieldy.core.permission.decisions import attended_call
+from wieldy.core.permission.parked import Parked, make_receipt
+from wieldy.core.streaming import TellingSink
 from wieldy.core.tool import Tool
 
-from .call_results import Answer, call_answer, decide_elsewhere, failure_answer, waiting_answer
+from .call_results import (
+    Answer,
+    call_answer,
+    decide_elsewhere,
+    failure_answer,
+    waiting_answer,
+    waiting_run_answer,
+)
 from .callers import may_do
 from .offer import Decider, ServedBox
+from .progress import Teller
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
 
 Request = ServerRequestContext[Any, Any]
@@ -72,23 +82,36 @@ class Elicitation:
             if question is None or not _can_ask(ctx, question):
                 break
             if not question.requests:
-                return waiting_answer(outcome, "its arguments are too many to be shown here")
+                return await self._tell_waiting(
+                    outcome, tool, "the arguments are too many to be shown here"
+                )
             answers, given = given, None
             if question.kind == "approve" or not answers or not question.answered(answers):
                 if _is_modern(ctx):
                     return _input_required(question)
                 found = await self._asked_or_decided(ctx, question)
                 if isinstance(found, Outcome):
-                    outcome = await self._follow(question, found)
+                    outcome = await self._follow(ctx, question, found)
                     continue
                 answers = found
             if answers is None:
-                return waiting_answer(outcome, "nobody answered in time")
+                return await self._tell_waiting(outcome, tool, "nobody answered in time")
             ended = await self._decide(question, answers, by)
             if not isinstance(ended, Outcome):
                 return ended
-            outcome = await self._follow(question, ended)
+            outcome = await self._follow(ctx, question, ended)
+        if outcome.status is Status.PENDING:
+            return await self._tell_waiting(outcome, tool)
         return call_answer(outcome, tool, self._check)
+
+    async def _tell_waiting(
+        self, outcome: Outcome, tool: Tool | None, why: str | None = None
+    ) -> Answer:
+        """Say that a call waits; of an agent's, what its run waits for, and how to come back."""
+        if tool is None or not tool.resumable or "waits_for" not in outcome.metadata:
+            return waiting_answer(outcome, why)
+        below = await cast(Decider, self._box).pending(below=outcome.call.id)
+        return waiting_run_answer(outcome, below, why)
 
     async def resume(
         self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
@@ -101,7 +124,7 @@ class Elicitation:
         ended = await self._decide(question, answers, by)
         if not isinstance(ended, Outcome):
             return ended
-        ended = await self._follow(question, ended)
+        ended = await self._follow(ctx, question, ended)
         return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
     async def _later(self, question: Question) -> Question | None:
@@ -111,18 +134,21 @@ class Elicitation:
         """
         if question.kind == "input":
             for parked in await cast(Decider, self._box).pending():
-                asked = (
-                    input_question(make_receipt(parked)) if parked.id == question.call_id else None
-                )
+                if parked.id != question.call_id:
+                    continue
+                asked = input_question(make_receipt(parked), _asking_agent(parked))
                 if asked is not None and asked.requests != question.requests:
-                    return asked
+                    return replace(asked, around=question.around)
         return None
 
-    async def _follow(self, question: Question, decided: Outcome) -> Outcome:
+    async def _follow(self, ctx: Request, question: Question, decided: Outcome) -> Outcome:
         """How the client's own call stands after a question about it was decided."""
         if question.around is None:
             return decided
-        return await cast(Decider, self._box).go_on(question.around)
+        sink = TellingSink(Teller(ctx.session).tell)
+        outcome = await cast(Decider, self._box).go_on(question.around, sink=sink)
+        await sink
+        return outcome
 
     async def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
         """What to ask, or None where this client's user can't help."""
@@ -133,24 +159,29 @@ class Elicitation:
             return self._ask_about(outcome, tool)
         around = outcome.call.id
         for parked in await cast(Decider, self._box).pending(below=around):
-            asked = self._ask_about(make_receipt(parked), self._box.get(parked.tool))
+            tool = self._box.get(parked.tool)
+            asked = self._ask_about(make_receipt(parked), tool, _asking_agent(parked))
             return None if asked is None else replace(asked, around=around)
         return None
 
-    def _ask_about(self, outcome: Outcome, tool: Tool | None) -> Question | None:
-        asked = input_question(outcome)
+    def _ask_about(
+        self, outcome: Outcome, tool: Tool | None, asker: str | None = None
+    ) -> Question | None:
+        asked = input_question(outcome, asker)
         if asked is not None:
             return asked
         # What is approved already waits for somebody who has the tool.
         allowed = self._self_approval and may_do("approve")
         if not allowed or outcome.call.decision is not None:
             return None
-        return approval_question(outcome, tool)
+        return approval_question(outcome, tool, asker)
 
     async def _decide(
         self, question: Question, answers: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
         """Act on the answers; what can't be done is said in words."""
+        # The client's own call goes on afterwards, with the client as its listener.
+        token = attended_call.set(question.around)
         try:
             if question.kind == "input":
                 sent = {key: _plain(answers[key]) for key in question.requests}
@@ -160,6 +191,8 @@ class Elicitation:
             return await self._judged(question, _plain(answers[APPROVE]), by)
         except WieldyError as error:
             return failure_answer(str(error))
+        finally:
+            attended_call.reset(token)
 
     async def _judged(
         self, question: Question, said: Mapping[str, Any], by: str | None
@@ -212,13 +245,18 @@ class Elicitation:
         return answers
 
 
+def _asking_agent(parked: Parked) -> str | None:
+    """The agent whose run made a call; None for a call that a tool made."""
+    return None if parked.scope.run is None else parked.scope.agent
+
+
 def _can_ask(ctx: Request, question: Question) -> bool:
     """Whether this client can take the whole question.
 
     What its tool asks and a newer client can't take is the protocol's own error.
     """
     missing = missing_capabilities(question.requests, ctx.session.client_capabilities)
-    if missing and question.kind == "input" and _is_modern(ctx):
+    if missing and question.kind == "input" and question.around is None and _is_modern(ctx):
         raise MCPError(
             MISSING_REQUIRED_CLIENT_CAPABILITY,
             f"The call of {question.tool} needs what the client has not declared. "

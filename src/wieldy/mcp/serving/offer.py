@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Call, Outcome, Scope
 from wieldy.core.permission.parked import Parked
+from wieldy.core.run import Sink
 from wieldy.core.tool import Tool
 
 
@@ -76,8 +77,11 @@ class Decider(Protocol):
     def wait(self, call_id: str, /) -> Coroutine[Any, Any, Outcome]:
         """Wait for the end of a parked call, wherever it is decided."""
 
+    async def outcome(self, call_id: str) -> Outcome:
+        """How a call stands."""
+
     async def pending(self, *, below: str | None = None) -> list[Parked]:
         """The calls that wait, or those that one call waits for."""
 
-    async def go_on(self, call_id: str) -> Outcome:
+    async def go_on(self, call_id: str, *, sink: Sink | None = None) -> Outcome:
         """Let a call go on whose calls have ended; its outcome or its receipt."""

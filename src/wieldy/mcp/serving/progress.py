@@ -25,7 +25,7 @@ class Teller:
             self._counted = True
             await self._report(float(item.done), item.total, item.message)
             return
-        text = item.message if isinstance(item, Notice) else getattr(item, "text", None)
+        text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
         if isinstance(item, Text | Notice) and text:
             # Beside a tool's own count, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1

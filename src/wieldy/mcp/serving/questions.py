@@ -50,8 +50,8 @@ class Question:
         return all(key in answers for key in self.requests)
 
 
-def approval_question(outcome: Outcome, tool: Tool | None) -> Question:
-    """Ask whether a parked call may run: what it is, with which arguments, and why.
+def approval_question(outcome: Outcome, tool: Tool | None, asker: str | None = None) -> Question:
+    """Ask whether a parked call may run: who wants it, with which arguments, and why.
 
     Arguments that are too many to be shown are not asked about: nobody decides on
     what they don't see.
@@ -60,7 +60,7 @@ def approval_question(outcome: Outcome, tool: Tool | None) -> Question:
     arguments = argument_lines(_shown(call, tool))
     if arguments is None:
         return Question("approve", call.id, call.tool, {})
-    lines = [f"May {_short(visible_name(call.tool))} run?"]
+    lines = [f"{_said_by(asker)}May {_short(visible_name(call.tool))} run?"]
     lines += ["Arguments:", *arguments] if arguments else ["It has no arguments."]
     reason = outcome.metadata.get("reason")
     if reason:
@@ -78,12 +78,19 @@ def approval_question(outcome: Outcome, tool: Tool | None) -> Question:
     return Question("approve", call.id, call.tool, {APPROVE: request})
 
 
-def input_question(outcome: Outcome) -> Question | None:
-    """Ask for what the tool itself asked for, if that is why the call waits."""
+def input_question(outcome: Outcome, asker: str | None = None) -> Question | None:
+    """Ask for what the tool itself asked for, if that is why the call waits.
+
+    Of an agent's call it is also said which agent and which tool want to know it.
+    """
     requests = outcome.metadata.get("input")
     if not isinstance(requests, Mapping):
         return None
-    return Question("input", outcome.call.id, outcome.call.tool, _readable(dict(requests)))
+    readable = _readable(dict(requests))
+    if asker is not None:
+        who = f"{_said_by(asker)}{_short(visible_name(outcome.call.tool))} wants to know:"
+        readable = {key: _introduced(request, who) for key, request in readable.items()}
+    return Question("input", outcome.call.id, outcome.call.tool, readable)
 
 
 def missing_capabilities(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
@@ -121,6 +128,18 @@ def _shown(call: Call, tool: Tool | None) -> Mapping[str, Any]:
         secrets += (*tool.secrets, *sent_secrets(arguments, tool.input_schema))
     shown: Mapping[str, Any] = redact_data(arguments, secrets)
     return shown
+
+
+def _said_by(asker: str | None) -> str:
+    return "" if asker is None else f"{_short(visible_name(asker))} asks: "
+
+
+def _introduced(request: dict[str, Any], who: str) -> dict[str, Any]:
+    """A question of a tool with a first line that says whose it is."""
+    params = request.get("params")
+    if not isinstance(params, Mapping) or not isinstance(params.get("message"), str):
+        return request
+    return {**request, "params": {**params, "message": f"{who}\n{params['message']}"}}
 
 
 def _short(text: str) -> str:

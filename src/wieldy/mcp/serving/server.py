@@ -26,6 +26,7 @@ from typing_extensions import Unpack
 from wieldy.core.call import Call, Outcome, Scope
 from wieldy.core.discovery.session_listing import client_listing
 from wieldy.core.keyword_check import check_options
+from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.tool import Tool
 from wieldy.wire.definitions import lowered_schema, tool_definitions
 
@@ -39,6 +40,7 @@ from .pages import page_after
 from .progress import Teller
 from .resources import artifacts_of, serve_artifacts
 from .traffic import Traffic
+from .waiting_calls import find_waiting
 
 Request = ServerRequestContext[Any, Any]
 _DAY = 24 * 3600.0
@@ -50,8 +52,9 @@ class ServerOptions(TypedDict, total=False):
     """The options of `server`.
 
     Attributes:
+        view: a view to serve instead of the whole box, which still takes decisions.
         views: for the name of a token, or of the view that a token names, a view to serve
-            instead of the whole box.
+            instead of that.
         self_approval: whether a client's user may approve the client's own calls.
         patience: how many seconds the user of an older client has to answer a question.
         secret: the key that seals the state of questions, of at least 32 bytes. Processes
@@ -61,6 +64,7 @@ class ServerOptions(TypedDict, total=False):
 
     name: str
     instructions: str | None
+    view: Offer | None
     views: Mapping[str, Offer] | None
     self_approval: bool
     patience: float
@@ -130,6 +134,7 @@ class BoxServer(Server[Any]):
         self.traffic = Traffic()
         self.changes = ListChanges(box)
         self.pickup = Pickup(box, self.traffic)
+        self._view = options.get("view") or box
         self._views = dict(options.get("views") or {})
         self._check_output = options.get("check_output", True)
         self._asking = Elicitation(
@@ -201,6 +206,9 @@ class BoxServer(Server[Any]):
             provider_id=str(ctx.request_id),
         )
         tell = Teller(ctx.session).tell
+        tool = self._offer().get(params.name)
+        if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
+            return await find_waiting(self.box, tool, call, tell), tool
         return await self._offer().call_telling(call, tell, check_output=self._check_output)
 
     def check_callers(self, names: Collection[str]) -> None:
@@ -213,9 +221,9 @@ class BoxServer(Server[Any]):
         """What the caller of the current request may see and call."""
         identity = current_identity()
         if identity is None:
-            return self.box
+            return self._view
         if identity.view is None:
-            return self._views.get(identity.name, self.box)
+            return self._views.get(identity.name, self._view)
         offer = self._views.get(identity.view)
         if offer is None:
             # Somebody who should see a part must not see the whole.
