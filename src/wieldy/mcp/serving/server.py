@@ -39,8 +39,8 @@ from .offer import Offer, ServedBox
 from .pages import page_after
 from .progress import Teller
 from .resources import artifacts_of, serve_artifacts
+from .returning_clients import find_waiting
 from .traffic import Traffic
-from .waiting_calls import find_waiting
 
 Request = ServerRequestContext[Any, Any]
 _DAY = 24 * 3600.0
