@@ -1,5 +1,6 @@
 """Pages that need JavaScript, read in a real Chromium."""
 
+import asyncio
 import os
 import select
 import signal
@@ -243,6 +244,29 @@ async def test_a_driver_that_was_killed_is_started_again(site: Api) -> None:
         [page] = await read(box, url)
 
         assert "krill" in page["content"]
+
+
+async def test_closing_ends_the_browser_its_driver_and_a_page_under_way(site: Api) -> None:
+    before = set(find_descendants([os.getpid()]))
+    box = web_box(browser=True)
+    await read(box, put(site, "/", script_page(WHALES)))
+    slow = put(site, "/slow", script_page("fetch('/begun').then(() => { for (;;) {} })"))
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin() -> tuple[int, dict[str, str], bytes]:
+        loop.call_soon_threadsafe(begun.set)
+        return 200, {}, b""
+
+    site.answers["/begun"] = begin
+    call = asyncio.ensure_future(box.call("web_fetch", {"url_list": [slow]}))
+    await asyncio.wait_for(begun.wait(), 120)
+
+    await box.close()
+
+    await asyncio.gather(call, return_exceptions=True)
+    for pid in set(find_descendants([os.getpid()])) - before:
+        wait_for_end(pid)
 
 
 PROGRAM = """

@@ -115,6 +115,7 @@ class BrowserProcess:
         self._settings = settings
         self._driver: Playwright | None = None
         self._browser: PlaywrightBrowser | None = None
+        self._driver_pid = 0
         self._shown = 0
         self._watch: asyncio.Task[None] | None = None
 
@@ -189,6 +190,8 @@ class BrowserProcess:
             hello.cancel()
             return
         self.pid, listener = hello.result()
+        own = read_process(self.pid)
+        self._driver_pid = own.parent if own else 0
         if listener is not None:
             await self.proxy.listen(listener)
 
@@ -203,6 +206,8 @@ class BrowserProcess:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if self._driver is not None:
                     await self._driver.stop()
+        if self._driver_pid in find_descendants([os.getpid()]):
+            send_signal(self._driver_pid, _SIGKILL)
         await self.proxy.close()
 
     def kill(self) -> None:
@@ -229,8 +234,7 @@ class BrowserProcess:
         most = self._settings.memory
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            own = read_process(self.pid)
-            driver = read_process(own.parent) if own else None
+            driver = read_process(self._driver_pid)
             below = find_descendants([self.pid])
             for pid, facts in below.items():
                 if facts.resident > most:

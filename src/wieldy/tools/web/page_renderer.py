@@ -109,15 +109,22 @@ class _Home:
         self._turns = asyncio.Semaphore(settings.pages)
         self._starting = asyncio.Lock()
         self._process: BrowserProcess | None = None
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     async def render(self, url: str, seconds: float, most_bytes: int) -> RenderedPage:
         """Show a page when it is its turn."""
-        async with self._turns:
-            try:
-                return await self._show(url, seconds, most_bytes)
-            except _BrowserGone:
-                # It died while it was idle, which is noticed only when it is used.
-                return await self._show(url, seconds, most_bytes)
+        task = asyncio.current_task()
+        assert task is not None
+        self._under_way.add(task)
+        try:
+            async with self._turns:
+                try:
+                    return await self._show(url, seconds, most_bytes)
+                except _BrowserGone:
+                    # It died while it was idle, which is noticed only when it is used.
+                    return await self._show(url, seconds, most_bytes)
+        finally:
+            self._under_way.discard(task)
 
     async def _show(self, url: str, seconds: float, most_bytes: int) -> RenderedPage:
         process = await self._find_process()
@@ -125,10 +132,14 @@ class _Home:
             return await _show_page(process, url, seconds, most_bytes)
 
     async def end(self) -> None:
-        """End all that is under way, and the browser."""
-        under_way = asyncio.all_tasks() - {asyncio.current_task()}
+        """End all pages that are under way, and the browser.
+
+        Playwright has tasks of its own on this loop, which it needs to end the browser.
+        """
+        under_way = list(self._under_way)
         for task in under_way:
             task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         if self._process is not None:
             await self._process.close()
 
