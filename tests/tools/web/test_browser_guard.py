@@ -1,130 +1,28 @@
 """Whatever a page tries in the browser, it reaches no near address that was not allowed."""
 
-import asyncio
+import json
+import os
 import socket
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import subprocess
+import sys
 
 import pytest
 
-from tests.openapi.api import Api, serving
+from tests.openapi.api import Api
 from tests.tools.web.browser_pages import browsers, put, script_page
+from tests.tools.web.near_ways import FILL, LEAVING, NEVER, WAYS, Tries, resolve, try_all
 from wieldy import Toolbox
 from wieldy.core.network.addresses import Reach
-from wieldy.core.network.http_client import Client
-from wieldy.tools.web.page_reader import FetchedPage, PageReader
-
-# The site is at 127.0.0.1, which is allowed to it; what it must not reach is at another address.
-NEAR = "127.0.0.2"
-
-# The ways in which one page tries to reach NEAR_URL, by its HTML and by its scripts.
-BODIES = {
-    "iframe": '<iframe src="NEAR_URL"></iframe>',
-    "script": '<script src="NEAR_URL"></script>',
-    "style": '<link rel="stylesheet" href="NEAR_URL">',
-    "object": '<object data="NEAR_URL"></object>',
-    "redirect": '<script src="/moved"></script>',
-    "preconnect": '<link rel="preconnect" href="NEAR_TLS">',
-    "name lookup": '<link rel="dns-prefetch" href="NEAR_TLS">',
-    "picture": '<img src="NEAR_URL">',
-}
-SCRIPTS = {
-    "fetch": "fetch('NEAR_URL', {mode: 'no-cors'})",
-    "post": "fetch('NEAR_URL', {mode: 'no-cors', method: 'POST', body: 'x'})",
-    "xhr": "const x = new XMLHttpRequest(); x.open('GET', 'NEAR_URL'); x.send()",
-    "beacon": "navigator.sendBeacon('NEAR_URL', 'x')",
-    "events": "new EventSource('NEAR_URL')",
-    "websocket": "new WebSocket('NEAR_URL'.replace('http', 'ws'))",
-    "secure websocket": "new WebSocket('NEAR_TLS'.replace('https', 'wss'))",
-    "tls": "fetch('NEAR_TLS', {mode: 'no-cors'})",
-    "worker": "const w = `fetch('NEAR_URL', {mode: 'no-cors'})`;"
-    "new Worker(URL.createObjectURL(new Blob([w])))",
-    "service worker": "navigator.serviceWorker.register('NEAR_URL')",
-    "name": "fetch('NEAR_URL'.replace('127.0.0.2', 'rebinding.example'), {mode: 'no-cors'})",
-    "number": "fetch('NEAR_URL'.replace('127.0.0.2', '2130706434'), {mode: 'no-cors'})",
-    "mapped": "fetch('NEAR_URL'.replace('127.0.0.2', '[::ffff:127.0.0.2]'), {mode: 'no-cors'})",
-}
-# Each of these leaves its page, which therefore tries nothing else.
-LEAVING = {
-    "refresh": '<meta http-equiv="refresh" content="0;url=NEAR_URL">',
-    "location": "<script>location = 'NEAR_URL'</script>",
-    "form": '<form action="NEAR_URL"></form><script>document.forms[0].submit()</script>',
-}
-WAYS = (*BODIES, *SCRIPTS, *LEAVING)
-# The browser is so set up that a page does not do these at all.
-NEVER = ("preconnect", "name lookup", "picture", "service worker")
-FILL = "app.innerHTML = '<p>These words were made by a page that tries to reach what is near.</p>'"
-
-
-class Tries:
-    """What came of all ways, tried in one browser: who was reached, and what was read."""
-
-    def __init__(self) -> None:
-        self.reached: set[str] = set()
-        self.pages: dict[str, FetchedPage] = {}
-        self._near: dict[str, str] = {}
-
-    async def listen(self, name: str) -> asyncio.Server:
-        """A server for one way, which notes that somebody came, and sends them off."""
-
-        def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.reached.add(name)
-            writer.close()
-
-        server = await asyncio.start_server(note, NEAR, 0)
-        self._near[name] = f"{NEAR}:{server.sockets[0].getsockname()[1]}/"
-        return server
-
-    def fill(self, name: str, text: str) -> str:
-        """A way with the address that it tries to reach."""
-        near = self._near[name]
-        return text.replace("NEAR_URL", f"http://{near}").replace("NEAR_TLS", f"https://{near}")
-
-    def write_pages(self) -> dict[str, str]:
-        """A page that tries many ways, and one for each that leaves its page."""
-        bodies = "".join(self.fill(name, body) for name, body in BODIES.items())
-        scripts = (
-            f"try {{ {self.fill(name, each)} }} catch {{}}" for name, each in SCRIPTS.items()
-        )
-        pages = {"staying": script_page(f"{FILL};{';'.join(scripts)}", bodies)}
-        for name, body in LEAVING.items():
-            pages[name] = script_page(FILL) + self.fill(name, body)
-        return pages
-
-    async def visit(self, site: Api, reach: Reach) -> None:
-        """Open every page in a browser that may go where `reach` says."""
-        reader = PageReader(timeout=120, browser=True, client=Client(120, reach))
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(reader.close)
-            for name in WAYS:
-                stack.callback((await self.listen(name)).close)
-            site.answer("/moved", 302, Location=self.fill("redirect", "NEAR_URL"))
-            urls = {name: put(site, f"/{name}", page) for name, page in self.write_pages().items()}
-            found = await asyncio.gather(*(reader.fetch(url, 5_000) for url in urls.values()))
-            self.pages = dict(zip(urls, found, strict=True))
-
-
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """The names of somebody who has a domain stand for our own machine."""
-    return [NEAR]
 
 
 @pytest.fixture(scope="module")
 def guarded() -> Tries:
-    reach = Reach(resolve)
-    reach.allow("127.0.0.1")
-    tries = Tries()
-    with serving() as site:
-        asyncio.run(tries.visit(site, reach))
-    return tries
+    return try_all(Reach(resolve))
 
 
 @pytest.fixture(scope="module")
 def unguarded() -> Tries:
-    tries = Tries()
-    with serving() as site:
-        asyncio.run(tries.visit(site, Reach(resolve, anywhere=True)))
-    return tries
+    return try_all(Reach(resolve, anywhere=True))
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -169,24 +67,26 @@ async def test_no_file_of_this_machine_is_read(site: Api, browser_box: Toolbox) 
     assert "root:" not in outcome.text
 
 
-async def test_no_datagram_leaves_the_browser(site: Api, browser_box: Toolbox) -> None:
-    with socket.socket(type=socket.SOCK_DGRAM) as near:
-        near.bind((NEAR, 0))
-        near.setblocking(False)
-        server = f"stun:{NEAR}:{near.getsockname()[1]}"
-        script = (
-            f"const c = new RTCPeerConnection({{iceServers: [{{urls: '{server}'}}]}});"
-            "c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o));"
-            "c.onicecandidate = e => app.append(e.candidate ? e.candidate.candidate : 'the end');"
-            "setTimeout(() => { app.append('Everything that can be gathered was') }, 1000)"
-        )
-        outcome = await browser_box.call(
-            "web_fetch", {"url_list": [put(site, "/", script_page(script))]}
-        )
+def test_no_datagram_leaves_the_browser(guarded: Tries, unguarded: Tries) -> None:
+    assert "datagram" not in guarded.reached | unguarded.reached
+    assert guarded.alone
 
-        assert "can be gathered was" in outcome.text
-        with pytest.raises(BlockingIOError):
-            near.recv(100)
+
+def test_a_browser_without_a_network_of_its_own_is_guarded_by_its_proxy() -> None:
+    """Root that may not make namespaces starts the browser as a system does that has none."""
+    prefix = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    answer = subprocess.run(
+        [*(prefix if os.geteuid() == 0 else ()), sys.executable, "-m", "tests.tools.web.near_ways"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    found = json.loads(answer.stdout)
+
+    assert found["reached"] == []
+    assert any("words were made" in text for text in found["texts"])
+    assert found["alone"] is (os.geteuid() != 0)
 
 
 async def test_nobody_else_finds_the_proxy_of_the_browser(site: Api, browser_box: Toolbox) -> None:

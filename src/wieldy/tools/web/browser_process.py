@@ -37,6 +37,8 @@ _PASSING_USERS = range(61184, 65520)
 _ARGUMENTS = (
     # Nothing but the proxy is a way out: no UDP beside it, and no names looked up here.
     "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    # The same by the name that older versions know.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-prefetch-disable",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
