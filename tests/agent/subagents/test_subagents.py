@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.agent.subagents.conftest import Make, requests
-from wieldy import Call, Context, Secret, Status, Toolbox
+from wieldy import Call, Context, Secret, Status, Tool, Toolbox
 from wieldy.agent import Agent, Budget, ChatSessionExtension
 from wieldy.testing import Answer, ScriptedModel
 
@@ -344,3 +344,19 @@ async def test_repeats_bind_a_subagent_by_itself(make: Make) -> None:
 
     assert "2 times in a row" in requests(researcher)[3].text
     assert "again and again" not in requests(writer)[1].text
+
+
+@pytest.mark.parametrize("session", ["own", "shared"])
+async def test_what_a_subagent_read_outside_is_in_the_session_that_gets_its_answer(
+    make: Make, session: Any
+) -> None:
+    researcher = make("researcher", Call("lookup", {"word": "tea"}), "Tea is a drink.")
+    researcher.use_tools(Tool(lookup, untrusted=True))
+    box = Toolbox()
+    box.add(researcher.as_tool(session=session))
+
+    outcome = await box.call("researcher", {"query": "What is tea?"}, session="outer")
+
+    assert outcome.metadata["untrusted"] is True
+    assert await box.untrusted.holds("outer")
+    assert not await box.untrusted.holds("another")

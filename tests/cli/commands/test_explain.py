@@ -77,3 +77,24 @@ def test_what_can_not_be_called_is_said(
 def test_nothing_is_run_or_recorded(command: Command, folder: Path) -> None:
     command("explain", "wipe", "--arg", "path=a")
     assert json.loads(command("log", "--json").stdout) == []
+
+
+def test_it_knows_which_sessions_have_something_from_outside_in_them(
+    command: Command, folder: Path
+) -> None:
+    tools = folder / "tools.py"
+    tools.write_text(
+        tools.read_text()
+        + """
+box.add(lambda: "news", name="fetch", untrusted=True)
+box.rules.deny("add", untrusted=True, reason="a page was read")
+"""
+    )
+    fetched = command("call", "fetch", "--session", "s")
+    assert fetched.exit_code == 0, fetched.stderr
+
+    for session, decision in (("s", "deny"), ("t", "run")):
+        asked = ("explain", "add", "--arg", "a=1", "--session", session, "--json")
+        told = json.loads(command(*asked).stdout)
+        assert told["decision"] == decision
+        assert [rule["untrusted"] for rule in told["matched"]] == [True] * (decision == "deny")

@@ -11,6 +11,8 @@ from wieldy.core.call import Outcome
 from .suspicious_text import LONGEST, Finding, find_suspicious
 
 _MOST_FINDINGS = 20
+_MOST_PIECES = 50
+_LEAST = 10_000
 # What a tool or its server says beside the result. A model may be shown it.
 _NOTED = ("mcp", "meta", "input")
 
@@ -25,8 +27,8 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
     for place, text in _texts(outcome, heard):
         if not text:
             continue
-        # Every text gets some of the search, and all of them together not much more than one.
-        for finding in find_suspicious(place, _shorten(text, max(left, 2000)), "result"):
+        # Every text gets some of the search, and none can use up that of those after it.
+        for finding in find_suspicious(place, _shorten(text, max(left, _LEAST)), "result"):
             found.setdefault(finding.kind, finding)
         left -= len(text)
     return [asdict(finding) for finding in islice(found.values(), _MOST_FINDINGS)]
@@ -35,7 +37,7 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
 def _texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
     content = outcome.content
     pieces = [(f"content[{n}]", each) for n, each in enumerate(map(_text_of, content))]
-    yield from islice(pieces, 100)
+    yield from islice(pieces, _MOST_PIECES)
     texts = [text for _, text in pieces if text]
     if len(texts) > 1:
         # A phrase may be split over blocks, inside a word or between words.
@@ -43,7 +45,7 @@ def _texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
         yield "content", " ".join(texts)
     if outcome.error is not None:
         yield "error", str(outcome.error)
-    elif outcome.value is not None and not isinstance(outcome.value, str):
+    elif not _is_content(outcome.value):
         # The data beside the content may hold other text.
         yield "value", to_text(outcome.value)
     noted = outcome.metadata
@@ -51,6 +53,13 @@ def _texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
         if name in noted:
             yield f"metadata.{name}", to_text(noted[name])
     yield "progress", heard
+
+
+def _is_content(value: Any) -> bool:
+    """Whether a value is nothing but the content."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(each, Block) for each in value)
+    return value is None or isinstance(value, str | Block)
 
 
 def _text_of(block: Block) -> str:
