@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,19 @@ from wieldy.models.model import Answers, ModelRequest
 from wieldy.testing import ScriptedModel
 
 URL, FOLDER = sys.argv[1], Path(sys.argv[2])
-ROUNDS = [
-    [Call("note", {"n": 1}), Call("look", {"n": 2})],
-    [Call("pay", {"n": 3})],
-    [Call("note", {"n": 4}), Call("pay", {"n": 5}), Call("look", {"n": 6})],
-    [Call("pay", {"n": 7}), Call("note", {"n": 8})],
-]
+# What each agent's model says, round by round; two of the agents are asked by the first.
+ROUNDS = {
+    "crasher": [
+        [Call("note", {"n": 1}), Call("look", {"n": 2})],
+        [Call("clerk", {"query": "Go."}), Call("buyer", {"query": "Go."})],
+        [Call("pay", {"n": 3}), Call("note", {"n": 4})],
+    ],
+    "clerk": [
+        [Call("note", {"n": 5})],
+        [Call("pay", {"n": 6}), Call("look", {"n": 7})],
+    ],
+    "buyer": [[Call("pay", {"n": 8})], [Call("note", {"n": 9})]],
+}
 
 
 def die() -> None:
@@ -34,11 +42,18 @@ def die() -> None:
 
 
 class Death:
-    """Ends the process at a point that is counted: a commit, or before or after an effect."""
+    """Ends the process at a point that is counted: a commit, or before or after an effect.
+
+    The point "clock" is a moment, in milliseconds.
+    """
 
     def __init__(self, point: str, left: int) -> None:
         self._point = point
         self._left = left
+        if point == "clock":
+            timer = threading.Timer(left / 1000, die)
+            timer.daemon = True
+            timer.start()
 
     def reach(self, point: str) -> None:
         """Count a point that is reached."""
@@ -59,15 +74,21 @@ class Death:
                 )
 
 
-def answer(request: ModelRequest) -> Any:
-    """The next answer, by how many rounds the conversation has had."""
-    rounds = sum(isinstance(turn, Answers) for turn in request.turns)
-    return list(ROUNDS[rounds]) if rounds < len(ROUNDS) else "All done."
+def make_agent(name: str) -> Agent:
+    """An agent that says what comes next, by how many rounds the conversation has had."""
+
+    def answer(request: ModelRequest) -> Any:
+        rounds = sum(isinstance(turn, Answers) for turn in request.turns)
+        script = ROUNDS[name]
+        return list(script[rounds]) if rounds < len(script) else "All done."
+
+    return Agent(ScriptedModel(answer), name=name, tool_strategy="native", store=URL)
 
 
-def make_agent(death: Death, effects: Path) -> Agent:
-    """An agent with a tool of each kind; each leaves a trace that outlives the process."""
-    agent = Agent(ScriptedModel(answer), name="crasher", tool_strategy="native", store=URL)
+def make_team(death: Death, effects: Path) -> Agent:
+    """An agent with two subagents; each tool leaves a trace that outlives the process."""
+    inner = [make_agent("clerk"), make_agent("buyer")]
+    agent = make_agent("crasher").use_tools(inner)
 
     def leave_trace(name: str, n: int) -> str:
         death.reach("before")
@@ -88,7 +109,7 @@ def make_agent(death: Death, effects: Path) -> Agent:
         """Pay, if a person agrees."""
         return leave_trace("pay", n)
 
-    box, tags = agent.toolbox, [agent.tag]
+    box, tags = agent.toolbox, [each.tag for each in (agent, *inner)]
     box.add(note, tags=tags)
     box.add(look, tags=tags, read_only=True)
     box.add(pay, tags=tags, permission="confirm")
@@ -98,7 +119,7 @@ def make_agent(death: Death, effects: Path) -> Agent:
 async def carry_on(run: str, death: Death) -> None:
     """Begin a run or carry it on, and approve what waits, until it is done."""
     names, effects = FOLDER / f"{run}.id", FOLDER / f"{run}.effects"
-    async with make_agent(death, effects) as agent:
+    async with make_team(death, effects) as agent:
         decisions: dict[str, Any] = {}
         while True:
             try:

@@ -24,8 +24,7 @@ class AgentEvent(Notice):
     type = "subagent"
 
     def __init__(self, agent: str, run_id: str, call_id: str, event: str, data: Any) -> None:
-        tool = f" {data['tool_name']}" if event in _TOLD else ""
-        super().__init__(f"{agent}: {event}{tool}", "debug", agent)
+        super().__init__(_find_words(agent, event, data), "debug", agent)
         self.agent = agent
         self.run_id = run_id
         self.call_id = call_id
@@ -52,6 +51,15 @@ class AgentEvent(Notice):
 
     def __repr__(self) -> str:
         return f"AgentEvent({self.agent!r}, {self.event!r}, {self.data!r})"
+
+
+def _find_words(agent: str, event: str, data: Any) -> str:
+    """What people who only see lines are shown of an event: the answer, and who does what."""
+    if event == "delta":
+        return str(data)
+    if event not in _TOLD or not isinstance(data, dict):
+        return ""
+    return f"{agent}: {event} {data.get('tool_name', '')}"
 
 
 def _map_strings(value: Any, change: Callable[[str], str]) -> Any:

@@ -121,23 +121,24 @@ class _SubagentCall:
             try:
                 async with aclosing(response.get_async_generator("all")) as events:
                     await self._show(events)
+                return await response.async_get_data()
             except RunInterrupted as error:
                 state = {"run": error.state, "left": _left(), "spent": response.spent}
                 raise CallsNeeded(response.waits_for, state) from None
-        spent = response.spent
-        facts = {"id": self._run_id, **({"spent": spent} if spent else {})}
-        self._ctx.report(run=facts)
-        return await response.async_get_data()
+            finally:
+                spent = response.spent
+                self._ctx.report(run={"id": self._run_id, **({"spent": spent} if spent else {})})
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """Keep to what the runs around have left, also where none of them counts."""
         state = self._ctx.state
-        if self._outer is not None or not state or not state["left"]:
+        if self._outer is not None or not state:
             yield
             return
-        known = {"below": {self._run_id: state["spent"]}}
-        limits = Spending(Budget(**state["left"], repeats=None), None, known)
+        known, left = {"below": {self._run_id: state["spent"]}}, state["left"]
+        # The run that made the call counts it when it goes on, and those around that one with it.
+        limits = None if left is None else Spending(Budget(**left), None, known)
         token = current_spending.set(limits)
         try:
             yield
@@ -161,7 +162,7 @@ class _SubagentCall:
         return self._agent._begin(replace(self._make_request(self._slots()), nesting=nesting))
 
     def _make_request(self, slots: dict[str, Any]) -> Request:
-        # A person who is there to decide is asked by the run around, which is asked by a person.
+        # If somebody is there to decide, the run around asks them, so this one does not.
         around = None if self._around is None else self._around.request
         request = self._agent._make_request(slots, None, self._deps)
         if self._subagent.session == "shared":
@@ -204,10 +205,10 @@ class _SubagentCall:
                 await self._ctx.emit(AgentEvent(*called, event, data))
 
 
-def _left() -> dict[str, float]:
-    """What the runs around may still use up."""
+def _left() -> dict[str, float | None] | None:
+    """What the runs around may still use up; None if nobody counts."""
     spending = current_spending.get()
-    return {} if spending is None else spending.left()
+    return None if spending is None else {**spending.left(), "repeats": spending.repeats}
 
 
 def check_subagent(model: Any, session: Any, max_depth: Any) -> None:
