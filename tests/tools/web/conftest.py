@@ -24,7 +24,7 @@ def site() -> Iterator[Api]:
 def browser_box() -> Iterator[Toolbox]:
     """A toolbox whose browser is started once for a module."""
     box = Toolbox()
-    add_web_tools(box, allow_private=True, timeout=20, browser=True)
+    add_web_tools(box, allow_private=True, timeout=20, robots=True, browser=True)
     yield box
     asyncio.run(box.close())
 

@@ -105,9 +105,12 @@ def _choose_home(arguments: list[str], private: bool, uid: int) -> str:
 
 
 def _drop_root(uid: int) -> None:
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    except OSError as error:
+        sys.exit(f"root can't become another user here ({error}); run as a user that is not root")
 
 
 def _control_process(option: int, value: int) -> None:
