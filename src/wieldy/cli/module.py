@@ -9,11 +9,14 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wieldy.core.errors import WieldyError, describe_exception
 from wieldy.core.names import find_near_names
 from wieldy.view import View
+
+if TYPE_CHECKING:
+    from wieldy.agent.served_agent import ServedAgent
 
 T = TypeVar("T")
 
@@ -22,15 +25,45 @@ class SourceError(WieldyError):
     """A source can't be read; the message says what to change."""
 
 
-def load_box(source: str) -> View:
-    """The toolbox or view of a source, under the name given after a colon or as `box`."""
-    return load_named(source, "box", View, "Toolbox")
+def load_box(source: str) -> "tuple[View, ServedAgent | None]":
+    """The toolbox or view of a source, under the name given after a colon or as `box`.
+
+    A source may have an agent in its place, under that name or as `agent`. It is then the
+    toolbox of the agent, in which the agent is a tool.
+    """
+    path, name, module = _load(source, "box")
+    found: Any = getattr(module, name, None)
+    if found is None and not _is_named(source):
+        found = getattr(module, "agent", None)
+    if isinstance(found, View) or not _is_agent(found):
+        return _expect(path, name, module, View, "Toolbox"), None
+    # Agents are loaded only where a source has one.
+    from wieldy.agent.served_agent import ServedAgent  # noqa: PLC0415
+
+    try:
+        served = ServedAgent(found, getattr(module, "deps", None))
+    except ValueError as error:
+        raise SourceError(f"{path} can't be used: {error}") from error
+    return served.box, served
 
 
 def load_named(source: str, default: str, kind: type[T], title: str) -> T:
     """The object of a kind in a source, under the name given after a colon or the default name."""
+    return _expect(*_load(source, default), kind, title)
+
+
+def _is_agent(found: Any) -> bool:
+    agents = sys.modules.get("wieldy.agent.extensions.tools")
+    return agents is not None and isinstance(found, agents.ToolExtension)
+
+
+def _load(source: str, default: str) -> tuple[str, str, ModuleType]:
     path, _, name = source.rpartition(":") if _is_named(source) else (source, "", default)
     module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
+    return path, name, module
+
+
+def _expect(path: str, name: str, module: ModuleType, kind: type[T], title: str) -> T:
     found = getattr(module, name, None)
     if isinstance(found, kind):
         return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wieldy.core.choices import ChangePolicy
 from wieldy.core.errors import WieldyError, describe_exception
@@ -18,6 +19,9 @@ from wieldy.view import View
 from . import environment, exits, screen
 from .document_kind import kind_of_address, kind_of_file
 from .module import SourceError, load_box
+
+if TYPE_CHECKING:
+    from wieldy.agent.served_agent import ServedAgent
 
 _ADDRESSES = ("http://", "https://")
 _DOCUMENTS = (".json", ".yaml", ".yml")
@@ -64,6 +68,17 @@ class LoadedSources:
         self.failed: list[Failure] = []
         # Tools that a server lists but that can't be offered.
         self.refused: list[Failure] = []
+        self.agents: list[ServedAgent] = []
+        # Whether the toolbox itself is a source, so that all of its tools are meant.
+        self.whole = True
+
+    @property
+    def offer(self) -> View:
+        """What clients of a server see: the tools, without those that are an agent's own."""
+        if self.whole or not self.agents:
+            return self.box
+        agents = list(self.agents)
+        return self.box.view(where=lambda tool, scope: not any(each.hides(tool) for each in agents))
 
     @property
     def toolbox(self) -> Toolbox:
@@ -137,21 +152,15 @@ async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
     toolbox takes in the tools of the others.
     """
     failed: list[Failure] = []
-    views: dict[str, View] = {}
-    kinds = {}
-    for source in dict.fromkeys(sources):
-        try:
-            kinds[source] = await _kind(source)
-            if kinds[source] == "python":
-                views[source] = load_box(source)
-        except WieldyError as error:
-            failed.append(Failure(source, str(error)))
+    kinds, views, agents = await _read(sources, failed)
     found = _begin(views, alone=len(kinds) + len(failed) == 1, own=own)
+    found.agents = list(agents.values())
+    found.whole = found.box in [view for each, view in views.items() if each not in agents]
     for source, kind in kinds.items():
         if views.get(source) is not found.box and (source in views or kind != "python"):
             before = set(found.box.names)
             try:
-                await _take_in(found, source, kind, views.get(source))
+                await _take_in(found, source, kind, agents.get(source) or views.get(source))
             except WieldyError as error:
                 failed.append(Failure(source, str(error)))
             failed += _failed_servers(source, views.get(source, found.box), failed)
@@ -167,6 +176,25 @@ async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
     for each in (*failed, *found.refused):
         screen.fail(each)
     return found
+
+
+async def _read(
+    sources: Sequence[str], failed: list[Failure]
+) -> "tuple[dict[str, str], dict[str, View], dict[str, ServedAgent]]":
+    """What kind each source is, the toolboxes of Python sources, and the agents among them."""
+    kinds: dict[str, str] = {}
+    views: dict[str, View] = {}
+    agents: dict[str, ServedAgent] = {}
+    for source in dict.fromkeys(sources):
+        try:
+            kinds[source] = await _kind(source)
+            if kinds[source] == "python":
+                views[source], served = load_box(source)
+                if served is not None:
+                    agents[source] = served
+        except WieldyError as error:
+            failed.append(Failure(source, str(error)))
+    return kinds, views, agents
 
 
 def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
@@ -193,11 +221,16 @@ def _begin(views: dict[str, View], alone: bool, own: "Own") -> LoadedSources:
     return found
 
 
-async def _take_in(found: LoadedSources, source: str, kind: str, view: View | None) -> None:
+async def _take_in(
+    found: LoadedSources, source: str, kind: str, taken: "View | ServedAgent | None"
+) -> None:
     box = found.box
     assert isinstance(box, Toolbox)
-    if view is not None:
-        _adopt(box, source, view)
+    if taken is not None:
+        if isinstance(taken, View):
+            _adopt(box, source, taken)
+        else:
+            _move_in(found, source, taken)
         return
     try:
         if kind == "openapi":
@@ -209,6 +242,19 @@ async def _take_in(found: LoadedSources, source: str, kind: str, view: View | No
     except Exception as error:
         # A server or a document can fail in any way; the other sources are still used.
         raise SourceError(describe_exception(error)) from error
+
+
+def _move_in(found: LoadedSources, source: str, agent: "ServedAgent") -> None:
+    """Have an agent called in the box of the other sources."""
+    try:
+        agent.join(found.toolbox)
+    except ValueError:
+        raise SourceError(
+            f"{source}: its agent has another toolbox or store than the first source. Name "
+            f"{source} first, or give the agent the same toolbox: Agent(…, toolbox=box)."
+        ) from None
+    # What the agent has brought along is its own.
+    found.whole = False
 
 
 def _adopt(box: Toolbox, source: str, view: View) -> None:

@@ -27,7 +27,7 @@ class StoreChoice:
 
         With `create`, a store that does not exist yet is created.
         """
-        loaded = [load_box(source) for source in self.sources if is_python(source)]
+        loaded = [load_box(source)[0] for source in self.sources if is_python(source)]
         if not loaded:
             return environment.store_box(self.url, create)
         if self.url is not None:

@@ -173,6 +173,11 @@ def _say_who_runs(receipt: Outcome, box: Toolbox, named: bool) -> None:
         f"Approved {call.id} in {box.store.address}. {why}, so another process that has the tool "
         f"will run the call: a server, a waiting caller, or `wieldy approve {call.id} SOURCE`."
     )
+    if call.scope.run is not None:
+        screen.say(
+            f"It belongs to run {call.scope.run} of an agent, which goes on in a server that has "
+            f"the agent, or with `wieldy run AGENT --resume {call.scope.run}`."
+        )
 
 
 async def _approved(box: Toolbox) -> set[str]:

@@ -6,6 +6,8 @@ import json
 import shlex
 import shutil
 import sys
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -72,7 +74,8 @@ def run_serve(
             if search is not None:
                 search.add_to(found)
             if place is None:
-                runner.run(_extra("wieldy.mcp", "serve", "mcp")(found.box))
+                serve = _extra("wieldy.mcp", "serve", "mcp")
+                runner.run(_keep_runs(found, serve(found.box, view=found.offer)))
             else:
                 words = _words(found, own) + ["--isolation", "process"] * isolated
                 words += [] if search is None else search.words
@@ -80,6 +83,19 @@ def run_serve(
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)
+
+
+async def _keep_runs(found: LoadedSources, serving: Coroutine[Any, Any, None]) -> None:
+    """Serve, and go on with runs of the served agents that others have decided on."""
+    async with AsyncExitStack() as stack:
+        for agent in found.agents:
+            if agent.box.recorded:
+                await stack.enter_async_context(agent.keep_runs(_say_line).keeping())
+        await serving
+
+
+def _say_line(text: str) -> None:
+    screen.say(screen.line(text, 500))
 
 
 def _isolate(found: LoadedSources) -> None:
@@ -113,6 +129,7 @@ def _listen(
     run = _extra("wieldy.server", "run", "server")
     serving = run(
         found.box,
+        view=found.offer,
         host=place.host,
         port=place.port,
         tokens=tokens or None,
@@ -121,7 +138,7 @@ def _listen(
         stored_tokens=place.stored_tokens,
     )
     try:
-        runner.run(serving)
+        runner.run(_keep_runs(found, serving))
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {place.host} port {place.port}: {error}. "
@@ -151,7 +168,7 @@ def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) ->
     server: dict[str, Any] = {"url": url}
     if guarded:
         server["headers"] = {"Authorization": "Bearer TOKEN"}
-    names = found.box.names
+    names = found.offer.names
     lines = [
         f"{len(names)} tools at {url}: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
         "",
