@@ -255,6 +255,22 @@ async def test_a_value_that_is_a_picture_is_shown_as_one(code_box: CodeBox) -> N
     assert outcome.content == (Image(PNG),)
 
 
+async def test_plots_come_back_when_they_are_shown_or_left_open(code_box: CodeBox) -> None:
+    code = """
+        import matplotlib.pyplot as plt
+        plt.plot([1, 2]); plt.show()
+        plt.plot([2, 1]); plt.savefig("saved.png")
+        plt.figure(); plt.plot([3, 3])
+        print("drawn")
+    """
+
+    outcome = await code_box.python(dedent(code))
+
+    assert outcome.text == "drawn\n"
+    assert [type(block) for block in outcome.content] == [Text, Image, Image, Image]
+    assert sorted(os.listdir(code_box.folder)) == ["figure-1.png", "figure-2.png", "saved.png"]
+
+
 REFUSED = {
     "nothing": (" \n", "is empty"),
     "a NUL": ("print(1)\0", "NUL character"),

@@ -12,6 +12,8 @@ import types
 from typing import Any
 
 _NAME = "<code>"
+# The mark of a figure that the code has saved itself.
+_SAVED = "_wieldy_saved"
 
 
 def main(path: str) -> int:
@@ -92,7 +94,7 @@ def _make_backend(name: str) -> Any:
 
     class FigureCanvas(FigureCanvasAgg):  # type: ignore[misc, unused-ignore]
         def print_figure(self, *args: Any, **options: Any) -> Any:
-            self.figure._is_saved = True
+            vars(self.figure)[_SAVED] = True
             return super().print_figure(*args, **options)
 
     def show(*_: Any, **__: Any) -> None:
@@ -112,7 +114,7 @@ def _save_figures(close: bool = False) -> None:
         return
     for number in plots.get_fignums():
         figure = plots.figure(number)
-        if not getattr(figure, "_is_saved", False):
+        if not vars(figure).get(_SAVED):
             figure.savefig(_free_name("figure"))
         if close:
             plots.close(figure)

@@ -74,6 +74,7 @@ class Sandbox:
         self.kind = kind
         self.limits = limits or SandboxLimits()
         self._program = None if kind == "unprotected" else find_bubblewrap()
+        self._forbids = self._program is not None and can_forbid_namespaces(self._program)
         self._mounts = [*interpreter_mounts(), *named_mounts(readonly or {})]
 
     async def run(
@@ -150,7 +151,7 @@ class Sandbox:
         if self._program is None:
             return []
         words = [self._program, *system_arguments()]
-        if can_forbid_namespaces(self._program):
+        if self._forbids:
             words += ["--disable-userns"]
         words += [*bind_arguments(mounts, staged), *memory_arguments(self._memory_files)]
         words += [*files.arguments(), *closing_arguments()]

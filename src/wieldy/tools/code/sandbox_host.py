@@ -63,12 +63,15 @@ def choose_user(folder: str) -> int | None:
         return None
     with open("/proc/self/uid_map") as lines:
         ranges = [tuple(map(int, line.split())) for line in lines]
-    end = max(start + count for start, _, count in ranges)
-    number = zlib.crc32(os.fsencode(folder))
+    return pick_user(zlib.crc32(os.fsencode(folder)), max(start + n for start, _, n in ranges))
+
+
+def pick_user(number: int, end: int) -> int | None:
+    """One of the users below `end` by a number; None where there is none but root."""
     if end > _FIRST_USER + _MOST_USERS:
         return _FIRST_USER + number % _MOST_USERS
     # In a container, which has fewer users: one of its last.
-    return end - 2 - number % max(1, min(4096, end // 4))
+    return end - 2 - number % min(4096, end // 4) if end >= 4 else None
 
 
 @cache

@@ -1,0 +1,115 @@
+"""The sandbox of people who are not root, and what root may not do in it."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.code.conftest import PATIENCE, CodeBox, processes_of
+from wieldy.tools.code.sandbox_host import pick_user
+from wieldy.tools.code.sandbox_root import interpreter_mounts
+
+SOURCE = Path(__file__).parents[3] / "src"
+USER = 23_456
+
+# Become somebody who can read the interpreter and nothing else of root, then run the attempts.
+PROGRAM = """
+import ctypes, json, os, sys
+sys.path.insert(0, {source!r})
+from wieldy.tools.code.sandbox_keeper import _mount, drop_user, stage_sources
+
+def open_way(paths):
+    closed = {{"/" + path.split("/")[1] for path in paths}}
+    closed = {{top for top in closed if not os.stat(top).st_mode & 1}}
+    hidden = [path for path in paths if "/" + path.split("/")[1] in closed]
+    stage_sources(hidden)
+    system = ctypes.CDLL(None, use_errno=True)
+    for top in closed:
+        _mount(system, "tmpfs", top, "tmpfs", 0, b"mode=0755")
+    for place, path in enumerate(hidden):
+        os.makedirs(path)
+        _mount(system, f"/tmp/{{place}}", path, None, 4096 | 16384, None)
+    _mount(system, "tmpfs", "/tmp", "tmpfs", 0, b"mode=1777")
+
+if os.geteuid() == 0:
+    open_way({paths!r})
+    drop_user({user})
+
+import asyncio, tempfile
+from wieldy.tools.code import Sandbox, SandboxLimits
+
+LIMITS = SandboxLimits(memory=100_000_000, timeout=30, processes=8, disk=20_000_000)
+
+async def run(*words):
+    with tempfile.TemporaryDirectory() as folder:
+        end = await Sandbox(LIMITS).run(words, folder)
+        return [end.exit_code, end.stopped, end.stdout, end.stderr]
+
+async def main():
+    return [
+        await run("sh", "-c", "id -u; touch here && ls; cat /proc/self/limits | grep processes"),
+        await run("python", "-c", "held = []\\nwhile True: held.append(bytearray(1 << 22))"),
+        await run("python", "-c", "import os, time\\nfor n in range(9):\\n"
+                  "  if not os.fork(): time.sleep(1000)"),
+        await run("sh", "-c", "mkdir d; head -c 15000000 /dev/zero > d/x; chmod 0 d; "
+                  "head -c 15000000 /dev/zero > y; sleep 1000"),
+        await run("sh", "-c", "unshare -U true; kill -0 {own}"),
+    ]
+
+print(json.dumps([os.getuid(), asyncio.run(main())]))
+"""
+
+
+def test_somebody_who_is_not_root_has_the_same_walls(tmp_path: Path) -> None:
+    paths = [mount.source for mount in interpreter_mounts()]
+    # The packages may lie elsewhere than the interpreter, such as in an environment.
+    paths += [path for path in (str(SOURCE),) if not path.startswith(tuple(paths))]
+    text = PROGRAM.format(source=str(SOURCE), paths=paths, user=USER, own=os.getpid())
+
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE
+    )
+
+    assert done.stderr == ""
+    user, [plain, memory, processes, disk, escapes] = json.loads(done.stdout)
+    assert user != 0
+    assert plain[:2] == [0, None]
+    assert plain[2].split()[:2] == ["1000", "here"]
+    assert memory[1] == "memory"
+    assert "BlockingIOError" in processes[3]
+    assert disk[1] == "disk"
+    assert "Operation not permitted" in escapes[3]
+    assert "No such process" in escapes[3]
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        (4_294_967_295, range(0x70000000, 0x80000000)),
+        (65_536, range(61_000, 65_535)),
+        (5, range(1, 5)),
+    ],
+)
+def test_code_of_root_runs_as_a_user_of_its_own(end: int, found: range) -> None:
+    users = {pick_user(number, end) for number in (0, 1, 5_000, 2**32 - 1)}
+
+    assert all(user in found for user in users)
+    assert len(users) > 1 or end == 5
+
+
+def test_where_there_is_nobody_but_root_no_user_is_picked() -> None:
+    assert pick_user(7, end=1) is None
+
+
+async def test_files_that_root_lends_are_nobodys_to_run(code_box: CodeBox) -> None:
+    outcome = await code_box.shell(
+        "cp /bin/true t; chmod u+s t; chmod 6755 t; ls -l t | cut -c1-10"
+    )
+
+    assert outcome.value.stdout == "-rwxr-xr-x\n"
+    assert not stat.S_IMODE((code_box.folder / "t").stat().st_mode) & 0o6000
+    assert processes_of(code_box.folder) == set()
