@@ -61,7 +61,7 @@ async def token_rows(box: Toolbox, questions: Questions) -> list[list[str]]:
     for form in FORMATS:
         first = box.view(session="new").cost(form).total
         used = mean([await search_tokens(box, each, form) for each in questions])
-        rows.append([form, f"{whole[form]:,}", f"{first:,}", f"{used:,.0f}", "–"])
+        rows.append([form, f"{whole[form]:,}", f"{first:,}", f"{used:,.0f}", ""])
     return rows
 
 

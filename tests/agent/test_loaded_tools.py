@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wieldy import Call, Toolbox
-from wieldy.agent import Agent, ChatSessionExtension
+from wieldy.agent import Agent, ChatSessionExtension, RunInterrupted
 from wieldy.testing import ScriptedModel
 from wieldy.tools.tool_search import add_search_tools
 from wieldy.wire.prompt import render_call
@@ -31,7 +31,7 @@ def make_agent(
     box: Toolbox, *answers: Any, tool_strategy: str = "native"
 ) -> tuple[Talker, ScriptedModel]:
     model = ScriptedModel(answers)
-    agent = Talker(model, toolbox=box, tool_strategy=tool_strategy)
+    agent = Talker(model, toolbox=box, tool_strategy=tool_strategy, name="talker")
     return agent.use_tools(box.names), model
 
 
@@ -107,3 +107,45 @@ async def test_a_tool_that_is_not_loaded_can_be_called_by_name() -> None:
         await agent.input("Write to ann.").async_start()
 
         assert "sent to ann" in str(model.requests[-1].body["messages"])
+
+
+async def test_what_was_sent_is_shown_as_it_was_and_what_would_be_sent_as_it_is() -> None:
+    async with Toolbox() as box:
+        agent, _ = make_agent(fill(box), [LOAD], "Loaded.")
+        before = agent.input("Load it.").explain()
+
+        await agent.input("Load it.").async_start()
+        after = agent.explain()
+
+        def names(body: dict[str, Any]) -> list[str]:
+            return [each["function"]["name"] for each in body["tools"]]
+
+        assert [names(each) for each in before.requests] == [SHOWN]
+        assert [names(each) for each in after.requests] == [SHOWN, [*SHOWN, "send_mail"]]
+
+
+@pytest.mark.parametrize("strategy", ["native", "xml"])
+async def test_a_run_that_goes_on_elsewhere_offers_what_it_had_loaded(
+    tmp_path: Path, strategy: str
+) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+
+    def answers(*calls: Call) -> list[Any]:
+        if strategy == "native":
+            return [[call] for call in calls]
+        return [render_call(each.tool, each.arguments, "xml") for each in calls]  # type: ignore[arg-type]
+
+    async with Toolbox(store=store) as box:
+        box.rules.ask("send_mail")
+        agent, _ = make_agent(fill(box), *answers(LOAD, SEND), tool_strategy=strategy)
+        with pytest.raises(RunInterrupted) as stopped:
+            await agent.input("Write to ann.").async_start()
+    async with Toolbox(store=store) as box:
+        agent, model = make_agent(fill(box), "Done.", tool_strategy=strategy)
+        decisions = {each.id: {"approved": True} for each in stopped.value.pending}
+        assert await agent.async_resume(stopped.value.run_id, decisions) == "Done."
+
+        sent = model.requests[-1]
+        assert "sent to ann" in sent.text
+        if strategy == "native":
+            assert sent.tool_names == [*SHOWN, "send_mail"]

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from wieldy.core.limits.budget import Budget
 from wieldy.core.sync import blocking_border
-from wieldy.models.model import Model, ModelRequest
+from wieldy.models.model import Model
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
@@ -17,8 +17,8 @@ from .extension_handlers import ExtensionHandlers
 from .model_choice import choose_model
 from .prices import Prices
 from .prompt import Prompt, RequestPrompt
-from .prompt_text import make_turns
 from .request import Decider, Request
+from .request_preview import preview_requests
 from .response import Response
 from .resuming import Resuming
 from .sent_requests import SentRequests
@@ -486,7 +486,7 @@ class BaseAgent(Resuming):
         if not self.request_prompt.get(inherit=False) and self._last is not None:
             return self._last.explain()
         request = self._make_request(self.request_prompt.values())
-        return SentRequests(request.model, self._preview(request), sent=False)
+        return SentRequests(request.model, preview_requests(request), sent=False)
 
     # Ending
 
@@ -559,16 +559,6 @@ class BaseAgent(Resuming):
         prompt = self.agent_prompt if always else self.request_prompt
         prompt.set(key, value, mappings)
         return self
-
-    def _preview(self, request: Request) -> list[ModelRequest]:
-        options = dict(request.prompt.get("options") or {})
-        strategy = request.strategy
-        turns = make_turns(request.prompt.values(), request.form, strategy.system_text())
-        schema = None if strategy.has_rounds else request.form.schema
-        shown = [ModelRequest(turns, strategy.offered, options, schema)]
-        if isinstance(strategy, Judge) and len(request.view):
-            return [strategy.make_question(request.prompt, options), *shown]
-        return shown
 
 
 def _choose_box(toolbox: Toolbox | None, store: str | None) -> Toolbox:

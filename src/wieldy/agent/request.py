@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wieldy.core.call import Outcome
+from wieldy.core.discovery.session_listing import run_listing
 from wieldy.core.limits.budget import Budget
 from wieldy.models.model import Model
 from wieldy.toolbox import Toolbox
@@ -16,6 +17,7 @@ from .output.output_form import OutputForm
 from .prices import Prices
 from .prompt import Prompt
 from .settings import Settings
+from .strategies.listed_tools import ListedTools
 from .strategies.strategy import Strategy
 from .subagents.nesting import Nesting
 
@@ -51,6 +53,20 @@ class Request:
     def call_session(self) -> str | None:
         """The session in which calls are made."""
         return self.session if self.nesting is None else self.nesting.session
+
+    def list_tools(self, run: str) -> View | None:
+        """Offer what this session, or this run, is shown, where the toolbox has search tools."""
+        if not self.box.has_session_lists:
+            return None
+        return self.strategy.list_for(self.session or run_listing(run))
+
+    @property
+    def offered_tools(self) -> "View | ListedTools | None":
+        """The tools that the next request offers; a list that grows is taken as it is now."""
+        offered = self.strategy.offered
+        if offered is None or not self.box.has_session_lists:
+            return offered
+        return ListedTools(offered)
 
     @property
     def form(self) -> OutputForm:

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from typing import Any
 
 from wieldy.core.call import Call, Outcome, Scope, Status
-from wieldy.core.discovery.session_listing import listing_of
 from wieldy.core.limits.budget import Budget, Spending, current_spending
 from wieldy.core.permission.decisions import carried_run
 from wieldy.models.model import ModelEvent, ModelRequest, Reply, Said
@@ -282,15 +281,16 @@ class RunLoop:
 
     async def _refresh_tools(self) -> None:
         """Offer what is loaded by now, where the toolbox has search tools."""
-        if self.request.box.has_session_lists:
-            whose = Scope(session=self.request.session, run=self.run_id)
-            await self.request.strategy.refresh_tools(listing_of(whose) or self.run_id)
+        listed = self.request.list_tools(self.run_id)
+        if listed is not None:
+            await listed.refresh_list()
 
     def _make_request(self) -> ModelRequest:
         strategy = self.request.strategy
         # A provider that held every answer to the schema would leave no room for calls.
         schema = None if strategy.has_rounds else self.request.form.schema
-        return ModelRequest(self.state.turns, strategy.offered, self.options, schema)
+        offered = self.request.offered_tools
+        return ModelRequest(self.state.turns, offered, self.options, schema)
 
     def _tell_limit(self, refused: Sequence[str] = ()) -> None:
         """Tell the model, once, that a limit is reached, and which of its calls were refused."""

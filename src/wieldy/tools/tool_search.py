@@ -25,6 +25,8 @@ SEARCH, LOAD = "search_tools", "load_tools"
 _LONGEST_LINE = 160
 _MOST_PARAMETERS = 12
 _MOST_GUESSES = 10
+# How many tools are held against the rules at a time.
+_AT_ONCE = 100
 _Name = Annotated[str, Field(max_length=500)]
 _Names = Annotated[list[_Name], Field(max_length=100)]
 
@@ -241,7 +243,7 @@ async def _find_tools(view: View, query: str, limit: int) -> list[Tool]:
     """The tools that fit best, without those that the caller could never run."""
     ranked = view.search_all(query)
     found: list[Tool] = []
-    while len(found) < limit and (some := list(islice(ranked, limit))):
+    while len(found) < limit and (some := list(islice(ranked, _AT_ONCE))):
         others = [tool for tool in some if tool.name not in (SEARCH, LOAD)]
         found += await view.permitted_tools(others)
     return found[:limit]

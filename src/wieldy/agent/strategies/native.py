@@ -7,7 +7,6 @@ from wieldy.core.call import Call, Outcome
 from wieldy.models.model import Answers, Reply, Turn
 from wieldy.view import View
 
-from .session_view import session_view
 from .strategy import Strategy, TextReader
 
 
@@ -19,8 +18,9 @@ class Native(Strategy):
     def __init__(self, view: View) -> None:
         self._view = view
 
-    async def refresh_tools(self, session: str) -> None:
-        self._view = await session_view(self._view, session)
+    def list_for(self, session: str) -> View:
+        self._view = self._view.view(session=session)
+        return self._view
 
     @property
     def has_rounds(self) -> bool:

@@ -63,8 +63,9 @@ class Strategy:
 
     name = "none"
 
-    async def refresh_tools(self, session: str) -> None:
-        """Before the model is asked: offer what the session, or the run, is shown by now."""
+    def list_for(self, session: str) -> View | None:
+        """From now on offer what the session, or the run, is shown; gives the view of that."""
+        return None
 
     @property
     def offered(self) -> View | None:

@@ -10,7 +10,6 @@ from wieldy.wire.answer_content import in_order
 from wieldy.wire.prompt import format_result, tool_instructions
 from wieldy.wire.text.call_parser import TextCallParser, TextEvent
 
-from .session_view import session_view
 from .strategy import Strategy, TextReader
 
 
@@ -42,8 +41,9 @@ class Xml(Strategy):
         # The tools that the model has been told of.
         self._described: set[str] = set()
 
-    async def refresh_tools(self, session: str) -> None:
-        self._view = await session_view(self._view, session)
+    def list_for(self, session: str) -> View:
+        self._view = self._view.view(session=session)
+        return self._view
 
     @property
     def has_rounds(self) -> bool:
