@@ -1,0 +1,91 @@
+"""Read `SKILL.md`: front matter that says what a skill is for, then its instructions."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wieldy.core.errors import WieldyError
+from wieldy.core.visible_text import visible_line
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_LONGEST_NAME = 64
+_LONGEST_DESCRIPTION = 1024
+_LONGEST_FRONT = 64_000
+_FENCE = "---"
+
+
+class SkillError(WieldyError):
+    """A skill can't be used.
+
+    Attributes:
+        path: The skill's folder or file.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"The skill {visible_line(path, 200)}: {reason}.")
+        self.path = path
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDocument:
+    """What `SKILL.md` says.
+
+    Attributes:
+        name: The skill's name: small letters, digits and hyphens.
+        description: What it is for, on one line.
+        body: The instructions.
+        facts: The whole front matter, such as `license` and `allowed-tools`.
+    """
+
+    name: str
+    description: str
+    body: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_document(path: str, text: str) -> SkillDocument:
+    """Read the text of a `SKILL.md`; `SkillError` says what is wrong with it."""
+    front, body = _split(path, text)
+    facts = _read_front(path, front)
+    name, description = facts.get("name"), facts.get("description")
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.match(name):
+        reason = (
+            f"its name must be small letters, digits and single hyphens, at most {_LONGEST_NAME} "
+            f"of them, not {visible_line(str(name), 80)!r}"
+        )
+        raise SkillError(path, reason)
+    if not isinstance(description, str) or not description.strip():
+        raise SkillError(path, "it needs a description that says what it is for and when to use it")
+    line = visible_line(" ".join(description.split()), _LONGEST_DESCRIPTION)
+    return SkillDocument(name, line, body.strip() + "\n", facts)
+
+
+def _split(path: str, text: str) -> tuple[str, str]:
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    if not lines.startswith(f"{_FENCE}\n"):
+        raise SkillError(path, "SKILL.md must begin with front matter between two lines of ---")
+    end = lines.find(f"\n{_FENCE}\n", len(_FENCE), _LONGEST_FRONT)
+    if end < 0 and lines.endswith(f"\n{_FENCE}") and len(lines) <= _LONGEST_FRONT:
+        end = len(lines) - len(_FENCE) - 1
+    if end < 0:
+        reason = f"its front matter has no end within {_LONGEST_FRONT:,} characters"
+        raise SkillError(path, reason)
+    return lines[len(_FENCE) + 1 : end + 1], lines[end + len(_FENCE) + 2 :]
+
+
+def _read_front(path: str, front: str) -> Mapping[str, Any]:
+    try:
+        # YAML comes with an extra, and is loaded by whoever has skills.
+        from wieldy.openapi.yaml_reader import read_yaml  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(f'{error}. Skills need an extra: pip install "wieldy[agent]"') from error
+    try:
+        facts = read_yaml(front)
+    except ValueError as error:
+        raise SkillError(path, f"its front matter can't be read ({error})") from None
+    if not isinstance(facts, Mapping):
+        raise SkillError(path, "its front matter must have a name and a description")
+    return facts

@@ -1,0 +1,159 @@
+"""Find skills in folders, and know their files by what is in them."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wieldy.core.canonical import digest_of
+from wieldy.tools.files import DiskFiles, FileError, FileService
+
+from .skill_document import SkillDocument, SkillError, read_document
+
+SKILL_FILE = "SKILL.md"
+_MOST_SKILLS = 500
+_MOST_FILES = 2_000
+_LARGEST_FILE = 20_000_000
+_LARGEST_SKILL = 100_000_000
+_DEEPEST = 12
+# How far below the given folder skills are looked for.
+_DEEPEST_SKILL = 3
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A folder with a `SKILL.md`, as it was when it was looked at.
+
+    Attributes:
+        document: What `SKILL.md` says.
+        folder: Where it is, as a path below the folder of skills.
+        files: Its files by their path in it, each with a digest of its content.
+        sizes: How many bytes each of them has.
+    """
+
+    document: SkillDocument
+    folder: str
+    files: dict[str, str]
+    sizes: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """The skill's name."""
+        return self.document.name
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return self.document.description
+
+    @property
+    def digest(self) -> str:
+        """A digest of all its files: it differs as soon as one of them does."""
+        return digest_of(self.files)
+
+
+class SkillShelf:
+    """The skills below a folder. Links are not followed, and nothing leads out of a skill.
+
+    Args:
+        folder: A skill's folder, or one with folders of skills in it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        path = Path(folder)
+        if not path.is_dir():
+            raise SkillError(os.fspath(folder), "there is no such folder")
+        alone = (path / SKILL_FILE).is_file()
+        self._disk = DiskFiles(path.resolve().parent if alone else path)
+        top: Names = (path.resolve().name,) if alone else ()
+        found = [self._read(names) for names in self._find(top, _DEEPEST_SKILL)]
+        if not found:
+            raise SkillError(os.fspath(folder), f"no folder in it has a {SKILL_FILE}")
+        self.skills = _by_name(found)
+        grants = {f"{skill.folder}/": ["list", "read"] for skill in found}
+        self._service = FileService(self._disk, grants, _LARGEST_FILE)
+
+    def read(self, skill: Skill, path: str) -> bytes:
+        """The content of a file of a skill; `SkillError` if it is none, or is not as it was."""
+        if path not in skill.files:
+            raise SkillError(f"{skill.name}/{path}", "it has no such file")
+        try:
+            content = self._service.read_bytes(f"{skill.folder}/{path}")
+        except FileError as error:
+            raise SkillError(skill.name, error.reason) from error
+        if _digest(content) != skill.files[path]:
+            reason = "it has changed since it was added. Look at it, and add the skills again"
+            raise SkillError(f"{skill.name}/{path}", reason)
+        return content
+
+    def _find(self, names: Names, depth: int) -> Iterator[Names]:
+        inside = self._disk.list_folder(names)
+        if any(each.name == SKILL_FILE and not each.is_folder for each in inside):
+            yield names
+            return
+        for each in inside:
+            if each.is_folder and depth > 0 and not each.name.startswith("."):
+                yield from self._find((*names, each.name), depth - 1)
+
+    def _read(self, names: Names) -> Skill:
+        path = "/" + "/".join(names)
+        files: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        text = ""
+        try:
+            for inner in self._files(names, _DEEPEST):
+                content = self._disk.read((*names, *inner), _LARGEST_FILE)
+                place = "/".join(inner)
+                files[place], sizes[place] = _digest(content), len(content)
+                if len(files) > _MOST_FILES or sum(sizes.values()) > _LARGEST_SKILL:
+                    raise SkillError(path, "it has too many files, or they are too large")
+                if place == SKILL_FILE:
+                    text = content.decode("utf-8")
+        except FileError as error:
+            raise SkillError(path, error.reason) from error
+        except UnicodeDecodeError:
+            raise SkillError(path, f"{SKILL_FILE} is not text in UTF-8") from None
+        return Skill(read_document(path, text), path, files, sizes)
+
+    def _files(self, names: Names, depth: int) -> Iterator[Names]:
+        for each in self._disk.list_folder(names):
+            if not each.is_folder:
+                yield (each.name,)
+            elif depth > 0 and each.name != ".git":
+                for inner in self._files((*names, each.name), depth - 1):
+                    yield (each.name, *inner)
+
+
+def find_skills(folder: str | os.PathLike[str]) -> list[Skill]:
+    """Read the skills of a folder.
+
+    Args:
+        folder: A skill's folder, or one with folders of skills in it.
+
+    Returns:
+        The skills, by name.
+
+    Raises:
+        SkillError: There is none, or one of them can't be used.
+
+    Example:
+        `for skill in find_skills("skills"): print(skill.name, skill.description)`
+    """
+    return list(SkillShelf(folder).skills.values())
+
+
+def _by_name(found: list[Skill]) -> dict[str, Skill]:
+    if len(found) > _MOST_SKILLS:
+        raise SkillError(found[0].folder, f"there are more than {_MOST_SKILLS} skills beside it")
+    skills: dict[str, Skill] = {}
+    for skill in sorted(found, key=lambda each: each.name):
+        other = skills.setdefault(skill.name, skill)
+        if other is not skill:
+            raise SkillError(skill.folder, f"{other.folder} has the name {skill.name!r} as well")
+    return skills
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
