@@ -48,8 +48,10 @@ class View(VisibleTools, Shareable):
         index: Index,
         selection: Selection | None = None,
         scope: Scope = NO_SCOPE,
+        box: "View | None" = None,
     ) -> None:
         super().__init__(registry, index, selection, scope)
+        self._box = box
         self._engine = engine
         self._run = engine.run
         self._desk = desk
@@ -295,7 +297,13 @@ class View(VisibleTools, Shareable):
         if session is not None:
             check_id("a session", session)
         scope = Scope(agent, session, caller=caller).within(self._scope)
-        return View(self._registry, self._engine, self._desk, self._index, selection, scope)
+        known = (self._registry, self._engine, self._desk, self._index)
+        return View(*known, selection, scope, self.box)
+
+    @property
+    def box(self) -> "View":
+        """The toolbox that this is a view of."""
+        return self if self._box is None else self._box
 
     async def callable_tools(
         self, scope: Scope = NO_SCOPE, *, listing: str | None = None
@@ -338,7 +346,7 @@ class View(VisibleTools, Shareable):
         if run is None:
             return self
         parts = (self._registry, self._engine, self._desk, self._index)
-        return View(*parts, run.selection, run.call.scope)
+        return View(*parts, run.selection, run.call.scope, self.box)
 
     async def explain_permission(
         self, name: str, arguments: Arguments = None, *, scope: Scope = NO_SCOPE

@@ -93,12 +93,16 @@ class Tool:
 
     `resumable` says that a call which a crash cut off can be run again: its function finds by
     the call's id what it had done, and goes on from there.
+
+    `appendix` gives text that follows the description wherever it is shown, as it is then. It
+    is no part of the definition: `stated_description` is.
     """
 
     __slots__ = (
         "_cache",
         "_given",
         "_names",
+        "appendix",
         "cautious",
         "check_output",
         "destructive",
@@ -155,6 +159,7 @@ class Tool:
         cautious: bool = False,
         resumable: bool = False,
         untrusted: bool | None = None,
+        appendix: Callable[[], str] | None = None,
     ) -> None:
         if not callable(function):
             raise DefinitionError(str(name or function), "a tool needs something callable")
@@ -179,8 +184,7 @@ class Tool:
         self.check_output = check_output
         self.simulate = simulate
         self.trusted, self.cautious = trusted, cautious
-        self.resumable = resumable
-        self.untrusted = untrusted
+        self.resumable, self.appendix, self.untrusted = resumable, appendix, untrusted
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
@@ -259,10 +263,16 @@ class Tool:
         return self.replace(**changes)
 
     @property
-    def description(self) -> str:
+    def stated_description(self) -> str:
         """What the tool does, from its maker or its docstring."""
         given = self._given[0]
         return self._docstring[0] if given is None else given
+
+    @property
+    def description(self) -> str:
+        """What the tool does, with its appendix."""
+        stated = self.stated_description
+        return stated if self.appendix is None else f"{stated}\n\n{self.appendix()}"
 
     @property
     def signature(self) -> Signature:
@@ -542,9 +552,8 @@ def definition_digest(
 
 
 def _fingerprint(tool: Tool) -> str:
-    return definition_digest(
-        tool.name, tool.description, tool.input_schema, tool.declared_output, tool.locked_traits
-    )
+    facts = (tool.input_schema, tool.declared_output, tool.locked_traits)
+    return definition_digest(tool.name, tool.stated_description, *facts)
 
 
 def _read_secrets(tool: Tool) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ class Definition(BaseModel):
         found = cls(
             fingerprint="",
             source=tool.source,
-            description=tool.description.split("\n"),
+            description=tool.stated_description.split("\n"),
             input_schema=_plain(tool.input_schema),
             output_schema=_plain(tool.declared_output),
             traits=tool.locked_traits,

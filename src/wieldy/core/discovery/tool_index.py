@@ -104,7 +104,7 @@ class Index:
                 self._take(tool)
 
     def _take(self, tool: Tool) -> None:
-        first, _, rest = tool.description.partition("\n")
+        first, _, rest = tool.stated_description.partition("\n")
         uses: dict[str, float] = {}
         for (weight, usual), texts in (
             (_NAME, (tool.name,)),

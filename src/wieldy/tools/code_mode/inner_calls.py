@@ -1,0 +1,152 @@
+"""The calls that a program makes: each is made once, and found again when the program runs anew."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from wieldy.core.call import Call, Outcome, Status
+from wieldy.core.canonical import digest_of
+from wieldy.core.context import Context
+from wieldy.core.errors import CallUnknown, KeyTaken
+from wieldy.core.limits.budget import current_spending
+from wieldy.core.run import Extras
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
+
+from .program_errors import ProgramFailed
+
+_REMEMBERED = 1_000
+
+
+class InnerCalls(Protocol):
+    """Makes the calls of one program, or finds what became of them."""
+
+    started_at: float
+
+    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome of the call at this index, which is made unless it was made before."""
+
+
+def inner_id(outer: str, index: int) -> str:
+    """The id of a program's call, which depends on nothing but its place."""
+    return f"{outer}.{index}"
+
+
+@dataclass(slots=True)
+class RecordedCalls:
+    """The calls of a program whose toolbox has a store.
+
+    The id of each says where it belongs, so that any process finds it again.
+    """
+
+    view: View
+    box: Toolbox
+    context: Context
+    started_at: float
+    known: frozenset[str]
+
+    @classmethod
+    async def find(cls, view: View, box: Toolbox, context: Context) -> "RecordedCalls":
+        """What the program whose call this is has done so far."""
+        outer = context.call_id
+        entry = await box.ledger.get(outer)
+        known = await box.ledger.ids(inner_id(outer, 0)[:-1], limit=None)
+        started_at = time.time() if entry is None else entry.proposed_at
+        return cls(view, box, context, started_at, frozenset(known))
+
+    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome of the call at this index, which is made unless it was made before."""
+        call_id = inner_id(self.context.call_id, index)
+        call = Call(tool, arguments, id=call_id, idempotency_key=call_id)
+        if call_id not in self.known:
+            return await self.view.call(call, deps=self.context.deps)
+        # A call that was made before has been counted, and is not refused now.
+        token = current_spending.set(None)
+        try:
+            return await self._find_again(call, index)
+        finally:
+            current_spending.reset(token)
+
+    async def _find_again(self, call: Call, index: int) -> Outcome:
+        outcome = await self.view.call(call, deps=self.context.deps)
+        if isinstance(outcome.error, KeyTaken):
+            raise differs(index, call.tool)
+        if outcome.status is Status.UNKNOWN:
+            # A crash cut it off. It runs again if that does no harm.
+            outcome = await self.box.rerun_call(call.id, Extras(self.context.deps))
+        if outcome.status is Status.UNKNOWN:
+            raise CallUnknown(
+                call.tool,
+                f"the program called it when its process went down. Find out what became of the "
+                f"call {call.id} and settle it, or recover it by its id; then recover this call",
+            )
+        return outcome
+
+
+@dataclass(slots=True)
+class _Made:
+    """A call of a program that is remembered: what it was, and how it stood."""
+
+    tool: str
+    digest: str
+    outcome: Outcome
+
+
+@dataclass(slots=True)
+class RememberedCalls:
+    """The calls of a program whose toolbox has no store."""
+
+    view: View
+    box: Toolbox
+    context: Context
+    started_at: float = field(default_factory=time.time)
+    made: dict[int, _Made] = field(default_factory=dict)
+
+    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+        """The outcome of the call at this index, which is made unless it was made before."""
+        digest, before = digest_of(arguments), self.made.get(index)
+        if before is None:
+            call = Call(tool, arguments, id=inner_id(self.context.call_id, index))
+            outcome = await self.view.call(call, deps=self.context.deps)
+        elif (before.tool, before.digest) != (tool, digest):
+            raise differs(index, tool)
+        elif before.outcome.status is Status.PENDING:
+            outcome = await self.box.outcome(before.outcome.call.id)
+        else:
+            return before.outcome
+        self.made[index] = _Made(tool, digest, outcome)
+        return outcome
+
+
+class PausedPrograms:
+    """What paused programs have done, by their calls, in a toolbox without a store."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, RememberedCalls] = OrderedDict()
+
+    def take(self, view: View, box: Toolbox, context: Context) -> RememberedCalls:
+        """What the program whose call this is has done so far."""
+        kept = self._kept.pop(context.call_id, None)
+        if kept is None and context.answers is not None:
+            raise ProgramFailed("It is no longer known what this program has done. Run it anew.")
+        calls = RememberedCalls(view, box, context)
+        if kept is not None:
+            calls.started_at, calls.made = kept.started_at, kept.made
+        return calls
+
+    def keep(self, calls: RememberedCalls) -> None:
+        """Keep what a program has done that waits now."""
+        self._kept[calls.context.call_id] = calls
+        while len(self._kept) > _REMEMBERED:
+            self._kept.popitem(last=False)
+
+
+def differs(index: int, tool: str) -> ProgramFailed:
+    """The error of a program that does not do again what it did before."""
+    return ProgramFailed(
+        f"The program was run again after a pause, and its call {index + 1}, of {tool}, is not "
+        "the call that it made there before. The tools may have changed. Run the program anew, "
+        "and mind that the calls before this one have been made."
+    )

@@ -1,0 +1,296 @@
+"""Run one program in the sandbox, step by step: it stops at its calls, and goes on with answers."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from pydantic_monty import (
+    ExternalSettledResult,
+    FunctionSnapshot,
+    FutureSnapshot,
+    Monty,
+    MontyComplete,
+    MontyError,
+    MontySession,
+    NameLookupSnapshot,
+    SyncSnapshot,
+)
+
+from wieldy.core.call import Outcome, Status
+from wieldy.core.context import Context
+from wieldy.core.permission.waiting_calls import CallsNeeded
+
+from .inner_calls import InnerCalls
+from .program_errors import ProgramFailed, count_made, explain_failure
+from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
+from .program_values import clean_text, plain_value, value_for_program
+
+T = TypeVar("T")
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+_SLEEPS = ("asyncio.sleep", "time.sleep")
+_EXCEPTIONS = {
+    Status.DENIED: "PermissionError",
+    Status.TIMEOUT: "TimeoutError",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLimits:
+    """What a program may use up."""
+
+    seconds: float
+    memory: int
+    calls: int
+    output: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """A call of the program that has no answer yet: what it wants, and its place among all."""
+
+    index: int
+    name: str
+    wanted: WantedCall | KnownAnswer | float
+
+
+class Program:
+    """One program, run once from its start.
+
+    The sandbox is a process, and talking to it blocks. So a thread of its own walks the program
+    to its next stop, where all its tasks wait for calls. These are made on the loop, all at once,
+    and the program gets their outcomes together: that way it does the same whenever it is run.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        functions: ProgramFunctions,
+        calls: InnerCalls,
+        limits: CodeLimits,
+        context: Context,
+    ) -> None:
+        self._code = code
+        self._functions = functions
+        self._calls = calls
+        self._limits = limits
+        self._context = context
+        self._thread = ThreadPoolExecutor(1, "wieldy-program")
+        self._session: MontySession | None = None
+        self._worker: int | None = None
+        self._stopped = threading.Event()
+        self._open: dict[int, _Inner] = {}
+        self._made = 0
+        self._slept = 0.0
+        self._printed = 0
+
+    async def run(self, pool: Callable[[], Monty]) -> Any:
+        """Run the program to its end; returns its last value.
+
+        Raises:
+            ProgramFailed: It could not be run to its end.
+            CallsNeeded: It waits for calls on which somebody has to decide.
+        """
+        try:
+            snapshot = await self._do(partial(self._begin, pool))
+            while not isinstance(snapshot, MontyComplete):
+                answers = await self._answer(sorted(snapshot.pending_call_ids))
+                snapshot = await self._do(partial(self._go_on, snapshot, answers))
+            self._refuse_unawaited()
+            return self._read(snapshot)
+        except MontyError as error:
+            raise explain_failure(error, self._made) from None
+        finally:
+            await self._close()
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """Do something on the program's thread; a cancellation ends the worker first."""
+        doing = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            self._stopped.set()
+            if self._worker is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(self._worker, _KILL)
+            with suppress(MontyError, ProgramFailed):
+                await doing
+            raise
+
+    def _begin(self, pool: Callable[[], Monty]) -> FutureSnapshot | MontyComplete:
+        limits = self._limits
+        session = pool().checkout(
+            limits={
+                "max_feed_duration_secs": limits.seconds,
+                "max_memory": limits.memory,
+                # A call takes one, and so does waiting for it. Names that are not there do too.
+                "max_suspensions": 4 * limits.calls + 1_000,
+            },
+            os_policy={
+                "datetime": datetime.fromtimestamp(self._calls.started_at, UTC),
+                "random_start": {"seed": self._context.call_id},
+                "sleep": "call_host",
+            },
+        )
+        try:
+            self._session = session.__enter__()
+        except TimeoutError:
+            raise self._stop("too many programs run at once; try again") from None
+        self._worker = session.worker_pid
+        return self._walk(session.feed_start(self._code, print_callback=self._print))
+
+    def _go_on(
+        self, snapshot: FutureSnapshot, answers: dict[int, ExternalSettledResult]
+    ) -> FutureSnapshot | MontyComplete:
+        return self._walk(snapshot.resume(answers))
+
+    def _walk(self, snapshot: SyncSnapshot) -> FutureSnapshot | MontyComplete:
+        """Let the program run until it waits for calls, or ends."""
+        while not isinstance(snapshot, FutureSnapshot | MontyComplete):
+            if isinstance(snapshot, NameLookupSnapshot):
+                snapshot = self._look_up(snapshot)
+            elif snapshot.is_os_function:
+                snapshot = self._ask_system(snapshot)
+            else:
+                snapshot = self._take_call(snapshot)
+        return snapshot
+
+    def _look_up(self, snapshot: NameLookupSnapshot) -> SyncSnapshot:
+        name = snapshot.variable_name
+        if snapshot.object_id is not None or self._functions.find(name) is None:
+            return snapshot.resume()
+
+        def function() -> None:
+            """Stands for a function of the program; the sandbox needs its name alone."""
+
+        function.__name__ = name
+        return snapshot.resume(value=function)
+
+    def _ask_system(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
+        """A program may sleep; it has no files, no network and no environment."""
+        if snapshot.function_name not in _SLEEPS:
+            return snapshot.resume_not_handled()
+        seconds = snapshot.args[0] if snapshot.args else 0
+        self._slept += max(0.0, float(seconds))
+        if not self._slept <= self._limits.seconds:
+            raise self._stop(f"it slept for more than {self._limits.seconds:g} seconds")
+        if snapshot.function_name == "time.sleep":
+            # Nothing else of the program can run meanwhile, and this thread is its own.
+            self._stopped.wait(seconds)
+            return snapshot.resume({"return_value": None})
+        self._open[snapshot.call_id] = _Inner(-1, "sleep", float(seconds))
+        return snapshot.resume({"future": ...})
+
+    def _take_call(self, snapshot: FunctionSnapshot) -> SyncSnapshot:
+        name = str(snapshot.function_name)
+        want = None if snapshot.object_id is not None else self._functions.find(name)
+        if want is None:
+            message = self._functions.explain_unknown(name)
+            return snapshot.resume({"exc_type": "NameError", "message": clean_text(message)})
+        try:
+            wanted = want(*snapshot.args, **snapshot.kwargs)
+        except (TypeError, ValueError) as error:
+            return snapshot.resume({"exc_type": "TypeError", "message": clean_text(str(error))})
+        index = self._made if isinstance(wanted, WantedCall) else -1
+        if index >= self._limits.calls:
+            raise self._stop(f"it made more than {self._limits.calls:,} calls")
+        self._made += index >= 0
+        self._open[snapshot.call_id] = _Inner(index, name, wanted)
+        return snapshot.resume({"future": ...})
+
+    async def _answer(self, ids: list[int]) -> dict[int, ExternalSettledResult]:
+        """What the program waits for, once all of it is there."""
+        waiting = [self._open.pop(call_id) for call_id in ids]
+        if len(waiting) == 1:
+            found: list[Any] = [await self._settle(waiting[0])]
+        else:
+            found = await asyncio.gather(*map(self._settle, waiting), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        outcomes = [each for each in found if isinstance(each, Outcome)]
+        parked = [each for each in outcomes if each.status is Status.PENDING]
+        if parked:
+            raise CallsNeeded(parked)
+        for each in outcomes:
+            self._pass_on(each)
+        return {call_id: _to_result(each) for call_id, each in zip(ids, found, strict=True)}
+
+    async def _settle(self, inner: _Inner) -> Outcome | KnownAnswer:
+        wanted = inner.wanted
+        if isinstance(wanted, float):
+            await asyncio.sleep(wanted)
+            return KnownAnswer(None)
+        if isinstance(wanted, KnownAnswer):
+            return wanted
+        return await self._calls.make(inner.index, wanted.tool, wanted.arguments)
+
+    def _pass_on(self, outcome: Outcome) -> None:
+        """Pass on what the program itself does not get: its pictures, and where it comes from."""
+        if outcome.metadata.get("untrusted"):
+            self._context.mark_untrusted()
+        if outcome.ok and (outcome._content is not None or not _is_plain(outcome.value)):
+            for block in outcome.content:
+                if block.type != "text":
+                    self._context.emit(block)
+
+    def _print(self, stream: str, text: str) -> None:
+        """Show what the program prints, on its own thread, up to a limit."""
+        room = self._limits.output - self._printed
+        self._printed += len(text)
+        if room > 0:
+            self._context.emit(text[:room])
+            if self._printed > self._limits.output:
+                self._context.emit(
+                    f"\n[cut: the program printed more than {self._limits.output:,}]\n"
+                )
+
+    def _refuse_unawaited(self) -> None:
+        left = self._open.values()
+        names = [inner.name for inner in left if not isinstance(inner.wanted, float)]
+        if names:
+            listed = ", ".join(dict.fromkeys(names))
+            self._made -= sum(inner.index >= 0 for inner in left)
+            raise self._stop(f"{listed} was called without await, and has not run: write `await`")
+
+    def _read(self, snapshot: MontyComplete) -> Any:
+        try:
+            value = plain_value(snapshot.output)
+        except (ValueError, RecursionError) as error:
+            raise self._stop(f"its last value can't be shown: {error}") from None
+        if isinstance(value, str) and value.startswith("<coroutine"):
+            raise self._stop("its last value is not awaited: write `await` before it")
+        return value
+
+    def _stop(self, reason: str) -> ProgramFailed:
+        made = count_made(self._made)
+        return ProgramFailed("\n".join([f"The program was stopped: {reason}.", *made]))
+
+    async def _close(self) -> None:
+        session, self._session = self._session, None
+        try:
+            if session is not None:
+                await self._do(partial(session.__exit__, None, None, None))
+        finally:
+            self._thread.shutdown(wait=False)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | dict)
+
+
+def _to_result(found: Outcome | KnownAnswer) -> ExternalSettledResult:
+    if isinstance(found, KnownAnswer):
+        return {"return_value": found.value}
+    if found.ok:
+        return {"return_value": value_for_program(found)}
+    kind: Any = _EXCEPTIONS.get(found.status, "RuntimeError")
+    return {"exc_type": kind, "message": clean_text(found.text)}

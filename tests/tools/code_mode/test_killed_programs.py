@@ -1,0 +1,70 @@
+"""A program whose process is killed goes on in another one, with no effect twice."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import wieldy
+from tests.tools.code_mode.killed_program import make_box
+from wieldy import Status
+
+PROGRAM = Path(__file__).with_name("killed_program.py")
+ACTS = {f"act {n}": 1 for n in (0, 1, 2, 10, 11)}
+
+
+def kill_at(point: str, url: str, folder: Path) -> None:
+    """Run the program in a process that dies at a point."""
+    source = str(Path(wieldy.__file__).parents[1])
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM), url, str(folder), point],
+        env={**os.environ, "PYTHONPATH": source},
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == -9
+
+
+def effects(folder: Path) -> Counter[str]:
+    """How often each call had its effect."""
+    path = folder / "effects"
+    return Counter(path.read_text().splitlines() if path.exists() else ())
+
+
+@pytest.mark.parametrize("point", ["ended act 0", "after look 1", "ended act 10"])
+async def test_a_program_killed_between_its_calls_goes_on_by_itself(
+    point: str, url: str, tmp_path: Path
+) -> None:
+    kill_at(point, url, tmp_path)
+    async with make_box(url, tmp_path) as box:
+        await box.recover()
+        (entry,) = await box.ledger.list(tool="run_code")
+    assert (entry.status, entry.value) == (Status.OK, 24)
+    done = effects(tmp_path)
+    assert {each: count for each, count in done.items() if each.startswith("act")} == ACTS
+
+
+@pytest.mark.parametrize(("point", "happened"), [("before act 1", False), ("after act 1", True)])
+async def test_a_program_killed_in_a_call_waits_until_a_person_says_what_became_of_it(
+    point: str, happened: bool, url: str, tmp_path: Path
+) -> None:
+    kill_at(point, url, tmp_path)
+    async with make_box(url, tmp_path) as box:
+        (outcome,) = await box.recover()
+        assert outcome.status is Status.UNKNOWN
+        child = f"{outcome.call.id}.2"
+        assert child in outcome.text
+        assert effects(tmp_path)["act 1"] == happened
+
+        if happened:
+            await box.ledger.settle(child, "ok", by="ann", value=1)
+        else:
+            await box.recover([child], by="ann")
+        (outcome,) = await box.recover()
+
+        assert (outcome.status, outcome.value) == (Status.OK, 24)
+    done = effects(tmp_path)
+    assert {each: count for each, count in done.items() if each.startswith("act")} == ACTS
