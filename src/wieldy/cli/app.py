@@ -28,6 +28,7 @@ from .command_options import (
     Name,
     Output,
     PageName,
+    ProjectKind,
     Provider,
     Providers,
     Recording,
@@ -50,6 +51,7 @@ from .commands.check import run_check
 from .commands.check_cost import CostRecord, run_cost
 from .commands.demo import run_demo
 from .commands.explain import AskedCall, run_explain
+from .commands.init import run_init
 from .commands.listing import run_describe, run_list
 from .commands.lock import run_diff, run_lock, run_verify
 from .commands.log import Filter, run_follow, run_log
@@ -111,6 +113,18 @@ def demo() -> None:
 def show_docs(page: PageName = None, as_json: AsJson = False) -> None:
     """List the documentation pages, or show one."""
     raise typer.Exit(run_docs(page, as_json))
+
+
+@app.command()
+def init(
+    kind: Annotated[
+        ProjectKind, typer.Argument(metavar="KIND", help="gateway, tools or agent.")
+    ] = ProjectKind.GATEWAY,
+    folder: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Write the files with which a gateway, tools or an agent begin. Overwrites nothing."""
+    raise typer.Exit(run_init(kind.value, folder, as_json))
 
 
 @app.command("list")
@@ -267,6 +281,9 @@ def check(
     cost: WithCost = False,
     cost_file: CostFile = COST_FILE,
     record: Recording = True,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="For a gateway.toml: start and read nothing else.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Report what each provider's schema rules would drop or change, or with
@@ -278,7 +295,7 @@ def check(
     if cost:
         kept = CostRecord(cost_file, record)
         raise typer.Exit(run_cost(sources, provider or [], strict, kept, as_json))
-    raise typer.Exit(run_check(sources, provider or [], strict, as_json))
+    raise typer.Exit(run_check(sources, provider or [], strict, as_json, offline))
 
 
 @app.command()

@@ -15,6 +15,14 @@ class Form(StrEnum):
     JSON = "json"
 
 
+class ProjectKind(StrEnum):
+    """What a folder of files begins."""
+
+    GATEWAY = "gateway"
+    TOOLS = "tools"
+    AGENT = "agent"
+
+
 class Isolated(StrEnum):
     """Where the functions of a source run, if not where the source says."""
 

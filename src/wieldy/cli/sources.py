@@ -59,9 +59,10 @@ class NothingLoaded(SourceError):
 class LoadedSources:
     """The tools of one or more sources, the origin of each, and what could not be read."""
 
-    def __init__(self, box: View) -> None:
+    def __init__(self, box: View, made: bool = False) -> None:
         self.box = box
-        self.made = False
+        # Whether the command has made the box, because no source has one.
+        self.made = made
         # Every source that was given. One without tools may still bring rules, a store or a lock.
         self.sources: list[str] = []
         self.origins: dict[str, str] = {}
@@ -145,15 +146,18 @@ def loaded_tools(
             runner.run(found.box.close())
 
 
-async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
+async def load_sources(
+    sources: Sequence[str], own: "Own", base: Toolbox | None = None
+) -> LoadedSources:
     """Read the sources, in order, into one box.
 
-    If the only source is a Python file, its toolbox is used as it is. Otherwise the first
-    toolbox takes in the tools of the others.
+    With a `base`, that takes in all tools. Otherwise, if the only source is a Python file, its
+    toolbox is used as it is, and of several toolboxes the first takes in the tools of the others.
     """
     failed: list[Failure] = []
     kinds, views, agents = await _read(sources, failed)
-    found = _begin(views, alone=len(kinds) + len(failed) == 1, own=own)
+    alone = len(kinds) + len(failed) == 1
+    found = _begin(views, alone, own) if base is None else LoadedSources(base, made=True)
     found.agents = list(agents.values())
     found.whole = found.box in [view for each, view in views.items() if each not in agents]
     for source, kind in kinds.items():
@@ -166,7 +170,8 @@ async def load_sources(sources: Sequence[str], own: "Own") -> LoadedSources:
             failed += _failed_servers(source, views.get(source, found.box), failed)
             found.refused += _refused_tools(source, views.get(source, found.box), found.refused)
             found.note(source, before)
-    if len({each.source for each in failed if each.server is None}) == len(set(sources)):
+    unread = {each.source for each in failed if each.server is None}
+    if base is None and len(unread) == len(set(sources)):
         raise NothingLoaded(failed)
     for source in (source for source, view in views.items() if view is found.box):
         failed += _failed_servers(source, found.box, failed)
@@ -228,7 +233,7 @@ async def _take_in(
     assert isinstance(box, Toolbox)
     if taken is not None:
         if isinstance(taken, View):
-            _adopt(box, source, taken)
+            _adopt(found, source, taken)
         else:
             _move_in(found, source, taken)
         return
@@ -257,13 +262,15 @@ def _move_in(found: LoadedSources, source: str, agent: "ServedAgent") -> None:
     found.whole = False
 
 
-def _adopt(box: Toolbox, source: str, view: View) -> None:
+def _adopt(found: LoadedSources, source: str, view: View) -> None:
     """Add another box's visible tools to this one, each with the rules that apply to it."""
-    screen.say(
-        f"{source}: these tools run in the first toolbox, under their own rules. The permission "
-        f"mode, middleware, approver and store of {source} are not used.",
-        "yellow",
-    )
+    box = found.toolbox
+    if not found.made:
+        screen.say(
+            f"{source}: these tools run in the first toolbox, under their own rules. The "
+            f"permission mode, middleware, approver and store of {source} are not used.",
+            "yellow",
+        )
     for tool in view:
         _adopt_group(box, view, tool.group)
         added = box.add(tool, on_conflict="rename")

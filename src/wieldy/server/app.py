@@ -1,6 +1,6 @@
 """The ASGI application of a toolbox, with the MCP endpoint and health checks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from typing_extensions import Unpack
@@ -45,6 +45,8 @@ async def run(
     tokens: Mapping[str, str] | None = None,
     grace: float = GRACE,
     ready: Ready | None = None,
+    certificate: tuple[str, str] | None = None,
+    trusted_proxies: Sequence[str] = (),
     **options: Unpack[WebOptions],
 ) -> None:
     """Serve the application until the process gets SIGTERM or SIGINT, and then close the box.
@@ -56,6 +58,8 @@ async def run(
         tokens: bearer tokens by the name of their owner.
         grace: how many seconds running calls may take to end.
         ready: a function that is called with the URL when the server accepts requests.
+        certificate: the paths of a certificate and of its key, as PEM files, for https.
+        trusted_proxies: addresses of proxies whose forwarded headers are believed.
         **options: the settings of `app`.
 
     Example:
@@ -64,7 +68,14 @@ async def run(
     check_options(run, options, WebOptions.__annotations__)
     endpoint = HttpEndpoint(box, tokens, options)
     await serve_application(
-        _composed(endpoint), endpoint, host=host, port=port, grace=grace, ready=ready
+        _composed(endpoint),
+        endpoint,
+        host=host,
+        port=port,
+        grace=grace,
+        ready=ready,
+        certificate=certificate,
+        trusted_proxies=trusted_proxies,
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import asdict
+from pathlib import Path
 from typing import cast
 
 from rich.table import Table
@@ -14,9 +15,21 @@ from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import tool_cost
 from wieldy.wire.schema.target import PROVIDERS
 
+from .serve import import_extra, is_gateway
 
-def run_check(sources: list[str] | None, providers: list[str], strict: bool, as_json: bool) -> int:
+
+def run_check(
+    sources: list[str] | None,
+    providers: list[str],
+    strict: bool,
+    as_json: bool,
+    offline: bool = False,
+) -> int:
     """Print the reports; gives the exit code."""
+    if is_gateway(sources):
+        room = "wieldy.cli.commands.serve_gateway"
+        check_file = import_extra(room, "run_check_gateway", "server")
+        return int(check_file(Path(sources[0]), offline, as_json))
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources) as found:

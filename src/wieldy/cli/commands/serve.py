@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
@@ -58,6 +58,11 @@ class ToolSearch:
         return ["--search", "--budget", str(self.budget), *always]
 
 
+def is_gateway(sources: list[str] | None) -> TypeGuard[list[str]]:
+    """Whether the sources are one gateway's file."""
+    return sources is not None and len(sources) == 1 and sources[0].lower().endswith(".toml")
+
+
 def run_serve(
     sources: list[str] | None,
     own: Own,
@@ -66,6 +71,9 @@ def run_serve(
     search: ToolSearch | None = None,
 ) -> int:
     """Serve the tools at an address, or over stdin and stdout if it is None."""
+    if is_gateway(sources):
+        gateway = import_extra("wieldy.cli.commands.serve_gateway", "run_gateway", "server")
+        return int(gateway(Path(sources[0])))
 
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources, own) as found:
@@ -74,8 +82,8 @@ def run_serve(
             if search is not None:
                 search.add_to(found)
             if place is None:
-                serve = _extra("wieldy.mcp", "serve", "mcp")
-                runner.run(_keep_runs(found, serve(found.box, view=found.offer)))
+                serve = import_extra("wieldy.mcp", "serve", "mcp")
+                runner.run(keep_runs(found, serve(found.box, view=found.offer)))
             else:
                 words = _words(found, own) + ["--isolation", "process"] * isolated
                 words += [] if search is None else search.words
@@ -85,7 +93,7 @@ def run_serve(
     return exits.guarded(work)
 
 
-async def _keep_runs(found: LoadedSources, serving: Coroutine[Any, Any, None]) -> None:
+async def keep_runs(found: LoadedSources, serving: Coroutine[Any, Any, None]) -> None:
     """Serve, and go on with runs of the served agents that others have decided on."""
     async with AsyncExitStack() as stack:
         for agent in found.agents:
@@ -111,7 +119,7 @@ def _listen(
 ) -> None:
     tokens = environment.tokens(list(place.tokens))
     guarded = bool(tokens) or place.stored_tokens
-    if not guarded and not _is_local(place.host):
+    if not guarded and not is_local_host(place.host):
         raise ServeError(
             f"Other machines can reach the tools on {place.host}, so every caller needs a token. "
             "Use --stored-tokens and make them with `wieldy token make NAME`, or give them with "
@@ -124,9 +132,9 @@ def _listen(
         )
 
     def ready(url: str) -> None:
-        _explain(found, url, guarded, words)
+        explain_serving(found, url, guarded, words)
 
-    run = _extra("wieldy.server", "run", "server")
+    run = import_extra("wieldy.server", "run", "server")
     serving = run(
         found.box,
         view=found.offer,
@@ -138,7 +146,7 @@ def _listen(
         stored_tokens=place.stored_tokens,
     )
     try:
-        runner.run(_keep_runs(found, serving))
+        runner.run(keep_runs(found, serving))
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {place.host} port {place.port}: {error}. "
@@ -146,14 +154,15 @@ def _listen(
         ) from error
 
 
-def _is_local(host: str) -> bool:
+def is_local_host(host: str) -> bool:
+    """Whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _extra(module: str, name: str, extra: str) -> Any:
+def import_extra(module: str, name: str, extra: str) -> Any:
     """A function that needs an extra; `ServeError` with the install command if it is missing."""
     try:
         return getattr(import_module(module), name)
@@ -163,8 +172,11 @@ def _extra(module: str, name: str, extra: str) -> Any:
         ) from error
 
 
-def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) -> None:
-    """Print where the tools are, how to connect a client, and what to try."""
+def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[str] | None) -> None:
+    """Print where the tools are, how to connect a client, and what to try.
+
+    `words` are the arguments with which a client can start the server itself, if it can.
+    """
     server: dict[str, Any] = {"url": url}
     if guarded:
         server["headers"] = {"Authorization": "Bearer TOKEN"}
@@ -175,9 +187,7 @@ def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) ->
         "Connect a client (Cursor, VS Code, Claude Code and others) with:",
         json.dumps({"mcpServers": {_NAME: server}}, indent=2),
         "",
-        "Claude Desktop starts the server itself:",
-        json.dumps({"mcpServers": {_NAME: _command(words)}}, indent=2),
-        "",
+        *_explain_start(words),
         "List the tools with the MCP Inspector:",
         f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
         "",
@@ -187,6 +197,13 @@ def _explain(found: LoadedSources, url: str, guarded: bool, words: list[str]) ->
         "Press Ctrl-C to stop.",
     ]
     screen.say("\n".join(lines))
+
+
+def _explain_start(words: list[str] | None) -> list[str]:
+    if words is None:
+        return []
+    started = json.dumps({"mcpServers": {_NAME: _command(words)}}, indent=2)
+    return ["Claude Desktop starts the server itself:", started, ""]
 
 
 def _command(words: list[str]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class WebOptions(ServerOptions, total=False):
     `session_idle` seconds ends, after half an hour if not said. None is no limit.
 
     With `stored_tokens` the tokens of the box's store count too, which `wieldy token` makes.
+    `identifiers` are objects that know other tokens.
     """
 
     hosts: Sequence[str]
@@ -48,6 +49,7 @@ class WebOptions(ServerOptions, total=False):
     max_sessions: int | None
     session_idle: float | None
     stored_tokens: bool
+    identifiers: Sequence[Identifier]
 
 
 class HttpEndpoint:
@@ -61,9 +63,11 @@ class HttpEndpoint:
     ) -> None:
         self.server = server(box, **of_server(options))
         stored = options.get("stored_tokens", False)
-        if not stored:
-            self.server.check_callers(tokens or ())
         identifiers = _find_identifiers(self.server.box, tokens, stored)
+        identifiers += options.get("identifiers", ())
+        if len(identifiers) == (tokens is not None):
+            # Only the callers of given tokens are known by name before they come.
+            self.server.check_callers(tokens or ())
         self.access = Access(
             identifiers,
             options.get("hosts", ()),

@@ -5,7 +5,15 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, redirect_stdout, suppress
 from types import FrameType
 from typing import Any, cast
@@ -107,12 +115,17 @@ async def serve_application(
     port: int = 8000,
     grace: float = GRACE,
     ready: Ready | None = None,
+    certificate: tuple[str, str] | None = None,
+    trusted_proxies: Sequence[str] = (),
 ) -> None:
     """Serve an application over HTTP until the process is told to stop.
 
-    `ready` is called with the address of the MCP endpoint once it can be reached.
+    `ready` is called with the address of the MCP endpoint once it can be reached. With a
+    `certificate`, the paths of it and of its key as PEM files, it is https. Forwarded headers
+    are believed only from `trusted_proxies`.
     """
     endpoint.access.check_address(host)
+    chain, key = certificate or (None, None)
     settings = uvicorn.Config(
         app,
         log_config=None,
@@ -122,6 +135,10 @@ async def serve_application(
         lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=_CLOSING,
+        ssl_certfile=chain,
+        ssl_keyfile=key,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
     )
     web = _Web(settings, lambda: endpoint.drain(grace), ready)
     with _bound(host, port) as bound:
@@ -159,7 +176,8 @@ class _Web(uvicorn.Server):
         await super().startup(sockets)
         if self._ready is not None and sockets:
             host, port = sockets[0].getsockname()[:2]
-            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
+            scheme = "https" if self.config.is_ssl else "http"
+            self._ready(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # Not the parent's: it ends open streams at once, and sends itself the signal again.

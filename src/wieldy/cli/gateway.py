@@ -1,0 +1,122 @@
+"""Make a toolbox and its views as a gateway's file says."""
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from wieldy.core.call import Scope
+from wieldy.core.errors import WieldyError
+from wieldy.core.limits.limits import Limits
+from wieldy.core.tool import Tool
+from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
+from wieldy.store.retention import Retention
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
+
+from . import screen
+from .sources import Failure, LoadedSources, Own, load_sources
+
+_SQLITE = "sqlite:///"
+# What an `mcpServers` entry knows; the other keys of a server are ours.
+_ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers", "disabled")
+
+
+async def load_gateway(file: GatewayFile, folder: Path) -> LoadedSources:
+    """The tools of a gateway, in a toolbox with its store, rules and mode.
+
+    Paths in the file are relative to its folder. A server that can't be reached is reported, and
+    the others are served.
+    """
+    box = make_gateway_box(file, folder)
+    paths = [_place_source(source.path, folder) for source in file.sources]
+    try:
+        found = await load_sources(paths, Own(), base=box)
+        for name, server in file.servers.items():
+            await _add_server(found, name, server, folder)
+        for rule in file.rules:
+            options = rule.model_dump(exclude_none=True, exclude={"verdict", "tools"})
+            getattr(box.rules, rule.verdict)(rule.tools, **options)
+    except BaseException:
+        await box.close()
+        raise
+    return found
+
+
+def make_gateway_box(file: GatewayFile, folder: Path) -> Toolbox:
+    """The toolbox of a gateway, still without tools."""
+    bounds = file.retention.model_dump(exclude_unset=True)
+    return Toolbox(
+        store=_place_store(file.store, folder),
+        retention=Retention(**bounds) if bounds else None,
+        lock=None if file.lock is None else folder / file.lock,
+        on_change=file.on_change,
+        permission_mode=file.mode,
+        approval_ttl=None if file.approval_ttl is None else read_seconds(file.approval_ttl),
+    )
+
+
+def make_views(file: GatewayFile, box: Toolbox) -> dict[str, View]:
+    """The views that the file defines, by name."""
+    return {name: _make_view(table, box) for name, table in file.views.items()}
+
+
+def _make_view(table: ViewTable, box: Toolbox) -> View:
+    shown = None if table.tools is None else _compile_patterns(table.tools)
+    hidden, sources = _compile_patterns(table.hide), _compile_patterns(table.sources or ["*"])
+
+    def is_shown(tool: Tool, scope: Scope) -> bool:
+        if shown is not None and not shown.match(tool.name):
+            return False
+        if table.read_only is not None and bool(tool.read_only) is not table.read_only:
+            return False
+        return not hidden.match(tool.name) and sources.match(tool.source) is not None
+
+    return box.view(tags=table.tags, groups=table.groups, where=is_shown)
+
+
+def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
+    """One expression for what fits any of these patterns; without patterns nothing does."""
+    return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
+
+
+async def _add_server(found: LoadedSources, name: str, server: ServerTable, folder: Path) -> None:
+    entry: dict[str, Any] = server.model_dump(
+        include=set(_ENTRY), exclude_unset=True, exclude_none=True, by_alias=True
+    )
+    if server.command is not None:
+        # A server that is a process starts in the folder of the file, unless it says another.
+        entry["cwd"] = str(folder / (server.cwd or "."))
+    before = set(found.box.names)
+    box = found.toolbox
+    try:
+        await box.add_mcp(
+            {"mcpServers": {name: entry}},
+            tags=server.tags,
+            allow=server.allow,
+            deny=server.deny,
+            limits=None if server.timeout is None else Limits(timeout=server.timeout),
+            trusted=server.trusted,
+            permission=server.permission,
+        )
+    except (ImportError, WieldyError) as error:
+        failure = Failure(f"servers.{name}", str(error), name)
+        found.failed.append(failure)
+        screen.fail(failure)
+    found.note(f"servers.{name}", before)
+
+
+def _place_source(path: str, folder: Path) -> str:
+    """A source as it is found from any folder."""
+    if "://" in path:
+        return path
+    file, colon, name = path.partition(":")
+    return f"{folder / file}{colon}{name}" if (folder / file).exists() else path
+
+
+def _place_store(url: str, folder: Path) -> str:
+    """The address of a store, with a SQLite file that is relative to the folder."""
+    if not url.startswith(_SQLITE):
+        return url
+    return f"{_SQLITE}{(folder / url.removeprefix(_SQLITE)).absolute()}"

@@ -1,0 +1,1 @@
+"""The file of a gateway: read, checked, and described for editors."""

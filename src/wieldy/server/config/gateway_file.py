@@ -1,0 +1,188 @@
+"""What a gateway's file may say: the tables of `gateway.toml` as types."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from wieldy.core.choices import ChangePolicy, PermissionMode, PermissionName, Role
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
+Text = Annotated[str, StringConstraints(min_length=1)]
+# Seconds as a number, or a text such as "90s" or "7d".
+Duration = Annotated[float | str, Field(description='Seconds, or a text such as "90s" or "7d".')]
+
+
+class FileTable(BaseModel):
+    """A table of the file. A key that it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class TlsTable(FileTable):
+    """Where the certificate and its key are, as PEM files."""
+
+    certificate: Text
+    key: Text
+
+
+class ListenTable(FileTable):
+    """Where the gateway listens."""
+
+    host: Text = Field(default="127.0.0.1", description="The address to listen on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="The port; 0 takes a free one.")
+    hosts: list[Text] = Field(
+        default=[], description="Names under which the gateway is reached, beside localhost."
+    )
+    origins: list[Text] = Field(
+        default=[], description="Web pages that may call, such as https://app.example.com."
+    )
+    tls: TlsTable | None = Field(default=None, description="Serve https with this certificate.")
+    trusted_proxies: list[Text] = Field(
+        default=[], description="Addresses of proxies whose forwarded headers are believed."
+    )
+    max_sessions: int = Field(
+        default=1000, ge=1, description="Open sessions of the older protocol."
+    )
+    grace: float = Field(
+        default=30.0, ge=0, description="Seconds that running calls have at the end."
+    )
+
+
+class RetentionTable(FileTable):
+    """How much of the past the store keeps."""
+
+    days: float | None = Field(
+        default=None, gt=0, description="Days that calls and sessions are kept."
+    )
+    calls: int | None = Field(default=None, gt=0, description="How many calls are kept.")
+    messages: int | None = Field(
+        default=None, gt=0, description="How many messages a session keeps."
+    )
+    versions: int | None = Field(
+        default=None, gt=0, description="How many versions an artifact keeps."
+    )
+
+
+class ServerTable(FileTable):
+    """An MCP server behind the gateway, as `mcpServers` files describe it."""
+
+    command: Text | None = Field(default=None, description="The program to start.")
+    args: list[str] = Field(default=[], description="Its arguments.")
+    env: dict[str, str] = Field(default={}, description="Its environment; ${NAME} is ours.")
+    env_file: Text | None = Field(
+        default=None, alias="envFile", description="A file with more of it."
+    )
+    cwd: Text | None = Field(default=None, description="Its working folder.")
+    url: Text | None = Field(default=None, description="The address of a server over HTTP.")
+    type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
+    headers: dict[str, str] = Field(default={}, description="HTTP headers; ${NAME} is ours.")
+    disabled: bool = Field(default=False, description="Leave this server out.")
+    allow: list[Text] | None = Field(
+        default=None, description="Names or patterns of tools to take."
+    )
+    deny: list[Text] | None = Field(default=None, description="Names or patterns to leave out.")
+    trusted: bool = Field(default=False, description="Believe its hints, such as read-only.")
+    permission: PermissionName | None = Field(
+        default=None, description="The permission of its tools."
+    )
+    tags: list[Text] = Field(default=[], description="Tags for its tools.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds that a call may take.")
+
+
+class SourceTable(FileTable):
+    """A Python file or module with tools or an agent, an OpenAPI document, an mcpServers file."""
+
+    path: Text = Field(description="The file, module:name, or URL.")
+
+
+class ViewTable(FileTable):
+    """A part of the tools, by name. A tool is in it if it fits each key that is given."""
+
+    tools: list[Text] | None = Field(default=None, description="Names or patterns of tools.")
+    hide: list[Text] = Field(default=[], description="Names or patterns of tools to leave out.")
+    tags: list[Text] | None = Field(default=None, description="Tags, of which a tool has one.")
+    groups: list[Text] | None = Field(default=None, description="Groups of tools.")
+    sources: list[Text] | None = Field(default=None, description="Sources, such as mcp:github.")
+    read_only: bool | None = Field(default=None, description="Only tools that change nothing.")
+
+
+class RuleTable(FileTable):
+    """A rule on calls, as `box.rules` takes it."""
+
+    verdict: Literal["allow", "ask", "deny"]
+    tools: Text | None = Field(default=None, description='A name or a pattern such as "github_*".')
+    where: dict[str, Any] | None = Field(
+        default=None, description="Conditions on arguments by name."
+    )
+    reason: Text | None = Field(default=None, description="Why, for the person or the model.")
+    read_only: bool | None = None
+    idempotent: bool | None = None
+    destructive: bool | None = None
+    open_world: bool | None = None
+    trusted: bool | None = None
+    tags: list[Text] | None = None
+    group: Text | None = None
+    source: Text | None = None
+    agent: Text | None = None
+    session: Text | None = None
+    caller: Text | None = None
+
+
+class AccessTable(FileTable):
+    """Who may come in."""
+
+    tokens: bool = Field(default=False, description="Let in who has a token of `wieldy token`.")
+    anonymous: bool = Field(default=False, description="Let other machines in without a token.")
+    self_approval: bool = Field(
+        default=True, description="Whether the user of a client may approve the client's own calls."
+    )
+
+
+class CallerTable(FileTable):
+    """What somebody with this name may do and see, whatever their token says."""
+
+    roles: list[Role] | None = None
+    view: Text | None = None
+
+
+class GatewayFile(FileTable):
+    """The whole file."""
+
+    name: Text = Field(default="wieldy", description="The name that clients are told.")
+    instructions: Text | None = Field(default=None, description="What clients tell their model.")
+    store: Text = Field(default="sqlite:///wieldy.db", description="Where calls are recorded.")
+    lock: Text | None = Field(default=None, description="The lock file of the tools' definitions.")
+    on_change: ChangePolicy = Field(default="block", description="What happens to a changed tool.")
+    mode: PermissionMode = Field(default="ask", description="The permission mode.")
+    approval_ttl: Duration | None = Field(
+        default=None, description="How long a call waits for a person."
+    )
+    listen: ListenTable = ListenTable()
+    retention: RetentionTable = RetentionTable()
+    servers: dict[str, ServerTable] = Field(default={}, description="MCP servers by name.")
+    sources: list[SourceTable] = Field(default=[], description="Other sources of tools.")
+    views: dict[str, ViewTable] = Field(default={}, description="Parts of the tools by name.")
+    rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
+    access: AccessTable = AccessTable()
+    callers: dict[str, CallerTable] = Field(
+        default={}, description="What named callers may do and see."
+    )
+
+    @field_validator("approval_ttl")
+    @classmethod
+    def _read_ttl(cls, given: float | str | None) -> float | None:
+        return None if given is None else read_seconds(given)
+
+
+def read_seconds(given: float | str) -> float:
+    """The seconds of a length of time; `ValueError` says how one is written."""
+    if isinstance(given, str):
+        pieces = _LENGTH.findall(given)
+        if not pieces or "".join(map("".join, pieces)) != given:
+            raise ValueError('a length of time is written like "90s", "30m", "12h" or "7d"')
+        given = sum(float(size) * _UNITS[unit] for size, unit in pieces)
+    if not given > 0:
+        raise ValueError("a length of time is more than 0")
+    return float(given)

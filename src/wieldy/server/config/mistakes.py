@@ -1,0 +1,214 @@
+"""Read a gateway's file, and tell every mistake in it with its line and what to do."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import ValidationError
+
+from wieldy.core.errors import WieldyError
+from wieldy.core.names import find_near_names
+from wieldy.core.permission.rules import Verdict, make_rule
+from wieldy.core.visible_text import visible_line
+
+from .gateway_file import FileTable, GatewayFile, RuleTable
+from .key_lines import KeyPath, find_lines
+
+_LARGEST = 1024 * 1024
+_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_SHORT = 80
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong in a file.
+
+    Attributes:
+        line: The line, counted from 1.
+        key: The key, as it would be written with dots.
+        message: What is wrong, and what to do.
+    """
+
+    line: int
+    key: str
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert it for programs.
+
+        Returns:
+            Plain JSON.
+        """
+        return {"line": self.line, "key": self.key, "message": self.message}
+
+
+class FileMistakes(WieldyError, ValueError):
+    """A gateway's file can't be used.
+
+    Attributes:
+        path: The file.
+        mistakes: What is wrong with it, in the order of the lines.
+    """
+
+    def __init__(self, path: Path, mistakes: Sequence[Mistake]) -> None:
+        lines = (f"{path}:{each.line}: {each.key}: {each.message}" for each in mistakes)
+        super().__init__("\n".join(lines))
+        self.path = path
+        self.mistakes = list(mistakes)
+
+
+def read_gateway(path: Path) -> GatewayFile:
+    """Read and check a gateway's file, without starting anything.
+
+    Args:
+        path: The file.
+
+    Returns:
+        What it says.
+
+    Raises:
+        FileMistakes: The file can't be read, or something in it is wrong.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"it is larger than {_LARGEST:,} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise FileMistakes(path, [Mistake(1, "the file", f"can't be read: {error}")]) from None
+    found = check_text(text)
+    if isinstance(found, GatewayFile):
+        return found
+    raise FileMistakes(path, found)
+
+
+def check_text(text: str) -> GatewayFile | list[Mistake]:
+    """What the text of a file says, or every mistake in it by line."""
+    try:
+        data = tomllib.loads(text)
+        lines = find_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        return [_read_syntax_error(str(error))]
+    except RecursionError:
+        return [Mistake(1, "the file", "is nested too deeply")]
+    try:
+        read = GatewayFile.model_validate(data)
+    except ValidationError as error:
+        return _sorted([_describe(each, lines) for each in error.errors()])
+    return _sorted(_find_misfits(read, lines)) or read
+
+
+def write_schema() -> str:
+    """The JSON Schema of the file, which editors use to complete and check it."""
+    schema = GatewayFile.model_json_schema(by_alias=True)
+    return json.dumps(
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2
+    )
+
+
+def _read_syntax_error(message: str) -> Mistake:
+    found = _LINE.search(message)
+    line = 1 if found is None else int(found[1])
+    return Mistake(line, "the file", f"is not TOML: {_LINE.sub('', message).strip()}.")
+
+
+def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
+    return sorted(mistakes, key=lambda each: (each.line, each.key))
+
+
+def _describe(error: Any, lines: Mapping[KeyPath, int]) -> Mistake:
+    """A mistake that pydantic found."""
+    path = tuple(error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    match error["type"]:
+        case "extra_forbidden":
+            known = _known_keys(path[:-1])
+            near = find_near_names(str(path[-1]), known)
+            hint = f"Did you mean {near[0]}?" if near else f"Known keys are {', '.join(known)}."
+            message = f"there is no such key. {hint}"
+        case "missing":
+            message = "is missing."
+        case _:
+            message = f"{message[:1].lower()}{message[1:]}, not {_shorten(error['input'])}."
+    return Mistake(_find_line(path, lines), _write_path(path), message)
+
+
+def _known_keys(path: KeyPath) -> list[str]:
+    """The keys of the table at a path."""
+    table: type[FileTable] | None = GatewayFile
+    # A name in a table of tables, or a place in an array, leads to the same type.
+    is_name = False
+    for step in path:
+        if is_name or table is None:
+            is_name = False
+            continue
+        fields = table.model_fields.items()
+        field = next((each for name, each in fields if step in (name, each.alias)), None)
+        table = None if field is None else _inner_table(field.annotation)
+        is_name = field is not None and get_origin(field.annotation) in (dict, list)
+    if table is None:
+        return []
+    return sorted(field.alias or name for name, field in table.model_fields.items())
+
+
+def _inner_table(annotation: Any) -> type[FileTable] | None:
+    """The table in a field's type, also if it is one of several, in a list, or named."""
+    if isinstance(annotation, type) and issubclass(annotation, FileTable):
+        return annotation
+    inner = (_inner_table(each) for each in get_args(annotation))
+    return next((each for each in inner if each is not None), None)
+
+
+def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mistake]:
+    """What is right by itself and does not fit the rest."""
+    found: list[tuple[KeyPath, str]] = []
+    if not read.servers and not read.sources:
+        found.append(
+            ((), "has no [servers.NAME] and no [[sources]], so there is nothing to serve.")
+        )
+    for name, server in read.servers.items():
+        if (server.command is None) == (server.url is None):
+            found.append((("servers", name), "needs a command or a url, and only one of them."))
+    for number, rule in enumerate(read.rules):
+        message = _check_rule(rule)
+        if message is not None:
+            found.append((("rules", number), message))
+    for name, caller in read.callers.items():
+        if caller.view is not None and caller.view not in read.views:
+            near = find_near_names(caller.view, list(read.views))
+            hint = f"Did you mean {near[0]}?" if near else "Define it as [views.NAME]."
+            found.append((("callers", name, "view"), f"there is no view {caller.view!r}. {hint}"))
+    return [Mistake(_find_line(path, lines), _write_path(path), said) for path, said in found]
+
+
+def _check_rule(rule: RuleTable) -> str | None:
+    options = rule.model_dump(exclude_none=True, exclude={"verdict", "tools", "where", "reason"})
+    try:
+        make_rule(Verdict(rule.verdict), rule.tools, rule.where, rule.reason, options)  # type: ignore[arg-type]
+    except (ValueError, TypeError) as error:
+        return f"{error}."
+    return None
+
+
+def _find_line(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """The line of a key, or of the nearest table around it."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+def _write_path(path: KeyPath) -> str:
+    if not path:
+        return "the file"
+    written = ""
+    for step in path:
+        written += f"[{step}]" if isinstance(step, int) else f".{visible_line(str(step), _SHORT)}"
+    return written.removeprefix(".")
+
+
+def _shorten(value: Any) -> str:
+    return visible_line(repr(value), _SHORT)

@@ -1,0 +1,25 @@
+"""Give callers what a gateway's file says about them by name."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from wieldy.mcp.serving.callers import Identifier, Identity
+
+from .config.gateway_file import CallerTable
+
+
+class NamedCallers:
+    """Identifies callers as another does, and changes the roles and views of those it knows."""
+
+    def __init__(self, identifier: Identifier, callers: Mapping[str, CallerTable]) -> None:
+        self._identifier = identifier
+        self._callers = callers
+
+    async def identify(self, token: str) -> Identity | None:
+        """Whose token this is, or None if it is none of these."""
+        identity = await self._identifier.identify(token)
+        table = None if identity is None else self._callers.get(identity.name)
+        if identity is None or table is None:
+            return identity
+        roles = identity.roles if table.roles is None else frozenset(table.roles)
+        return replace(identity, roles=roles, view=table.view or identity.view)

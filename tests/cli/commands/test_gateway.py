@@ -1,0 +1,89 @@
+"""A gateway from one file: begun, checked and served on the command line."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.cli.terminal import Terminal, wieldy
+from tests.mcp.clients import connected, text_of
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder as `wieldy init` makes it, with a port of its own."""
+    assert wieldy("init", cwd=tmp_path).returncode == 0
+    file = tmp_path / "gateway.toml"
+    file.write_text(file.read_text().replace("port = 8000", "port = 0"))
+    return tmp_path
+
+
+def test_what_init_writes_has_no_mistakes(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "project"
+    done = command("init", "--folder", str(folder), "--json")
+    written = json.loads(done.stdout)["written"]
+    assert sorted(written) == ["gateway.schema.json", "gateway.toml", "tools.py"]
+    checked = command("check", str(folder / "gateway.toml"), "--json")
+    assert (checked.exit_code, json.loads(checked.stdout)) == (
+        0,
+        {"mistakes": [], "tools": 2, "failed": []},
+    )
+
+
+def test_init_overwrites_nothing(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("mine")
+    done = command("init", "agent", "--folder", str(tmp_path))
+    assert (tmp_path / "tools.py").read_text() == "mine"
+    assert "kept, because it is there already" in done.stdout
+    assert "Agent(" in (tmp_path / "agent.py").read_text()
+
+
+def test_check_tells_each_mistake_with_its_line_and_starts_nothing(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text('stor = "x"\n[[sources]]\npath = "boom.py"\n')
+    (tmp_path / "boom.py").write_text("raise SystemExit('it was started')")
+
+    done = command("check", str(file))
+    assert (done.exit_code, f"{file}:1: stor: " in done.stderr) == (2, True)
+    (mistake,) = json.loads(command("check", str(file), "--json").stdout)["mistakes"]
+    assert (mistake["line"], mistake["key"]) == (1, "stor")
+
+    file.write_text('[[sources]]\npath = "boom.py"\n')
+    assert command("check", str(file), "--offline").exit_code == 0
+    assert command("check", str(file)).exit_code == 4
+
+
+async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
+    file = place / "gateway.toml"
+    file.write_text(file.read_text().replace("tokens = false", "tokens = true"))
+    with file.open("a") as more:
+        more.write('[callers.bob]\nview = "readers"\n')
+    store = f"sqlite:///{place / 'wieldy.db'}"
+    tokens = {
+        name: wieldy("token", "make", name, "--store", store, cwd=place).stdout.strip()
+        for name in ("ann", "bob")
+    }
+    with closing(Terminal("serve", "gateway.toml", cwd=place)) as terminal:
+        shown = terminal.wait_for("Press Ctrl-C to stop.")
+        url = next(word.rstrip(":") for word in shown.split() if word.startswith("http://"))
+        async with connected(url, tokens["ann"]) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["add", "send_mail"]
+            assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3.0"
+            waits = await client.call_tool("send_mail", {"to": "x", "subject": "y"})
+            assert "waits for approval" in text_of(waits)
+        async with connected(url, tokens["bob"]) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+    waiting = json.loads(wieldy("pending", "--store", store, "--json", cwd=place).stdout)
+    assert [(each["tool"], each["caller"]) for each in waiting] == [("send_mail", "ann")]
+
+
+def test_an_open_address_needs_tokens(command: Command, place: Path) -> None:
+    file = place / "gateway.toml"
+    file.write_text(file.read_text().replace("127.0.0.1", "0.0.0.0"))
+    done = command("serve", str(file))
+    assert (done.exit_code, "tokens = true below [access]" in done.stderr) == (2, True)

@@ -1,0 +1,140 @@
+"""A gateway's file: every mistake is told, with its line and what to do."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from wieldy.server.config.gateway_file import GatewayFile, read_seconds
+from wieldy.server.config.mistakes import (
+    FileMistakes,
+    Mistake,
+    check_text,
+    read_gateway,
+    write_schema,
+)
+
+GOOD = """name = "team"
+store = "sqlite:///wieldy.db"
+mode = "ask"
+approval_ttl = "1d12h"
+[listen]
+port = 8000
+[retention]
+days = 30
+[servers.time]
+command = "uvx"
+args = ["mcp-server-time"]
+[[sources]]
+path = "tools.py"
+[views.readers]
+read_only = true
+[[rules]]
+verdict = "ask"
+tools = "send_*"
+[access]
+tokens = true
+[callers.ann]
+roles = ["call"]
+view = "readers"
+"""
+
+
+def mistakes_in(text: str) -> list[Mistake]:
+    found = check_text(text)
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_good_file_is_read() -> None:
+    read = check_text(GOOD)
+    assert isinstance(read, GatewayFile)
+    assert (read.approval_ttl, read.servers["time"].args) == (129_600, ["mcp-server-time"])
+    assert read.callers["ann"].view == "readers"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "key", "said"),
+    [
+        ('name = "team"', "nam = 1", 1, "nam", "Did you mean name?"),
+        ('name = "team"', "name = 3", 1, "name", "valid string, not 3"),
+        ('name = "team"', 'name = ""', 1, "name", "at least 1 character"),
+        ('"sqlite:///wieldy.db"', "[1]", 2, "store", "valid string"),
+        ('mode = "ask"', 'mode = "perhaps"', 3, "mode", "'bypass', 'accept-edits'"),
+        ('"1d12h"', '"soon"', 4, "approval_ttl", '"90s", "30m"'),
+        ('"1d12h"', "-1", 4, "approval_ttl", "more than 0"),
+        ("port = 8000", 'port = "8000"', 6, "listen.port", "valid integer, not '8000'"),
+        ("port = 8000", "port = 99999", 6, "listen.port", "less than or equal to 65535"),
+        ("port = 8000", "prot = 1", 6, "listen.prot", "Did you mean port?"),
+        ("days = 30", "days = 0", 8, "retention.days", "greater than 0"),
+        ('command = "uvx"', 'commnd = "x"', 10, "servers.time.commnd", "Did you mean command?"),
+        ('command = "uvx"', "", 9, "servers.time", "needs a command or a url"),
+        ('command = "uvx"', 'command = "x"\nurl = "http://x"', 9, "servers.time", "only one"),
+        ('["mcp-server-time"]', "[\n1]", 12, "servers.time.args[0]", "valid string, not 1"),
+        ('path = "tools.py"', "", 12, "sources[0].path", "is missing"),
+        ("read_only = true", "read_only = 1", 15, "views.readers.read_only", "valid boolean"),
+        ('verdict = "ask"', 'verdict = "no"', 17, "rules[0].verdict", "'allow', 'ask' or 'deny'"),
+        ('tools = "send_*"', "", 16, "rules[0]", "a rule needs a tool's name"),
+        ('tools = "send_*"', "tags = []", 16, "rules[0]", "tags are one or more names"),
+        ("tokens = true", "token = true", 20, "access.token", "Did you mean tokens?"),
+        ('roles = ["call"]', 'roles = ["root"]', 22, "callers.ann.roles[0]", "'administer'"),
+        ('view = "readers"', 'view = "reader"', 23, "callers.ann.view", "Did you mean readers?"),
+        ("[listen]", "[listen", 5, "the file", "is not TOML"),
+        ("[listen]", "[listen]\n[listen]", 6, "the file", "is not TOML"),
+        ('name = "team"', "name = " + "[" * 5000, 1, "the file", "nested too deeply"),
+        ('name = "team"', 'name = "\\u0000"', 1, "the file", "is not TOML"),
+    ],
+)
+def test_each_line_that_is_wrong_is_told(
+    right: str, wrong: str, line: int, key: str, said: str
+) -> None:
+    if wrong.endswith('\\u0000"'):
+        wrong = 'name = "\x00"'
+    found = mistakes_in(GOOD.replace(right, wrong, 1))
+    assert [(each.line, each.key, said in each.message) for each in found] == [(line, key, True)], (
+        found
+    )
+
+
+def test_all_mistakes_are_told_in_the_order_of_their_lines() -> None:
+    text = GOOD.replace("8000", '"x"').replace('"team"', "1").replace("days = 30", "dys = 1")
+    found = mistakes_in(text)
+    assert [each.line for each in found] == [1, 6, 8]
+
+
+def test_an_empty_file_says_what_it_needs() -> None:
+    (mistake,) = mistakes_in("")
+    assert "[servers.NAME]" in mistake.message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"\xff\xfe", "can't be read"), (b"#" * 2_000_000, "larger than"), (None, "can't be read")],
+)
+def test_a_file_that_can_t_be_read_is_told(
+    tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "gateway.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FileMistakes, match=said):
+        read_gateway(path)
+
+
+def test_hostile_keys_are_shown_as_text() -> None:
+    (mistake, *_) = mistakes_in('"\\u202e[2J\\u001b" = 1\n' + GOOD)
+    assert "\x1b" not in mistake.key
+    assert "\u202e" not in mistake.key
+
+
+def test_the_schema_for_editors_accepts_the_file() -> None:
+    validator = jsonschema_rs.validator_for(json.loads(write_schema()))
+    assert validator.is_valid(tomllib.loads(GOOD))
+    assert not validator.is_valid({"listen": {"prot": 1}})
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5h", 5400), (3, 3), ("1w", 604800)])
+def test_lengths_of_time(text: str, seconds: float) -> None:
+    assert read_seconds(text) == seconds
