@@ -49,7 +49,7 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
             facts = {"tools": count, "failed": [each.to_dict() for each in failed]}
             screen.put({"mistakes": [], **facts})
         else:
-            served = "" if count is None else f" It has {count} tools."
+            served = "" if count is None else f" It has {count} tool{'s' * (count != 1)}."
             screen.show(f"{path} has no mistakes.{served}")
         return exits.PARTLY if failed else exits.OK
 
