@@ -19,13 +19,13 @@ def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Ou
     conversation in which a call has no answer.
     """
     last = {outcome.call.id: outcome for outcome in outcomes}
-    answered = [last.pop(call.id, _interrupted(call)) for call in _once(calls)]
+    answered = [last.pop(call.id, _interrupted_outcome(call)) for call in _unique_calls(calls)]
     return [*answered, *last.values()]
 
 
 def answer_blocks(outcome: Outcome) -> list[Block]:
     """The blocks to show the model: the error, if there is one, and then the content."""
-    shown = _blocks(outcome)
+    shown = _outcome_blocks(outcome)
     return [Text(make_encodable(block.text)) if type(block) is Text else block for block in shown]
 
 
@@ -42,7 +42,7 @@ def make_encodable(value: Any) -> Any:
     return value
 
 
-def _blocks(outcome: Outcome) -> list[Block]:
+def _outcome_blocks(outcome: Outcome) -> list[Block]:
     if outcome.status is Status.PENDING:
         receipt = CallPending(outcome.call.tool, outcome.call.id)
         return [Text(f"{outcome.error or receipt} It has not run yet.")]
@@ -84,9 +84,9 @@ def data_url(block: Image | Audio) -> str:
     return f"data:{block.mime_type};base64,{block.data}"
 
 
-def _once(calls: Sequence[Call]) -> list[Call]:
+def _unique_calls(calls: Sequence[Call]) -> list[Call]:
     return list({call.id: call for call in calls}.values())
 
 
-def _interrupted(call: Call) -> Outcome:
+def _interrupted_outcome(call: Call) -> Outcome:
     return Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))

@@ -70,7 +70,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Mess
     Example:
         `messages += render(outcomes, reader.calls)`
     """
-    results = [_result(outcome) for outcome in in_order(outcomes, calls)]
+    results = [_tool_result(outcome) for outcome in in_order(outcomes, calls)]
     return [{"role": "user", "content": results}] if results else []
 
 
@@ -121,11 +121,11 @@ class StreamReader:
         if kind == "message_start":
             return self._count_tokens(get_field(get_field(event, "message"), "usage"))
         if kind == "content_block_start":
-            return self._start(index, get_field(event, "content_block"))
+            return self._start_block(index, get_field(event, "content_block"))
         if kind == "content_block_delta":
-            return self._delta(index, get_field(event, "delta"))
+            return self._add_delta(index, get_field(event, "delta"))
         if kind == "content_block_stop":
-            return self._stop(index)
+            return self._stop_block(index)
         if kind == "message_delta":
             counted = self._count_tokens(get_field(event, "usage"))
             reason = as_text(get_field(get_field(event, "delta"), "stop_reason"))
@@ -134,9 +134,9 @@ class StreamReader:
 
     def close(self) -> list[Event]:
         """Complete the open calls of a stream that was cut off; returns their events."""
-        return [event for index in list(self._inputs) for event in self._stop(index)]
+        return [event for index in list(self._inputs) for event in self._stop_block(index)]
 
-    def _start(self, index: int | None, block: Any) -> list[Event]:
+    def _start_block(self, index: int | None, block: Any) -> list[Event]:
         kind = as_text(get_field(block, "type"))
         if not kind:
             return []
@@ -150,13 +150,13 @@ class StreamReader:
         if kind != _CALL:
             return []
         # A delta without an index belongs to the block that was started last.
-        events = self._stop(index) if index in self._inputs else []
+        events = self._stop_block(index) if index in self._inputs else []
         self._last = index
         self._inputs[index] = get_field(block, "input") or {}
         name, provider_id = as_text(get_field(block, "name")), as_text(get_field(block, "id"))
         return [*events, *self._calls.start(("block", index), name, provider_id)]
 
-    def _delta(self, index: int | None, delta: Any) -> list[Event]:
+    def _add_delta(self, index: int | None, delta: Any) -> list[Event]:
         last = self._blocks[-1] if self._blocks else None
         block = last if index is None else self._by_index.get(index)
         kind = as_text(get_field(delta, "type"))
@@ -173,7 +173,7 @@ class StreamReader:
         more = as_text(get_field(delta, "partial_json"))
         return [] if growing is None else self._calls.grow(growing, more)
 
-    def _stop(self, index: int | None) -> list[Event]:
+    def _stop_block(self, index: int | None) -> list[Event]:
         index = self._last if index is None else index
         growing = self._calls.find(("block", index))
         if growing is None or index not in self._inputs:
@@ -248,8 +248,8 @@ def _read_input(sent: str) -> Any:
     return value if isinstance(value, dict) else {}
 
 
-def _result(outcome: Outcome) -> dict[str, Any]:
-    content = [_part(block) for block in answer_blocks(outcome)]
+def _tool_result(outcome: Outcome) -> dict[str, Any]:
+    content = [_content_part(block) for block in answer_blocks(outcome)]
     plain = all(part["type"] == "text" for part in content)
     result: dict[str, Any] = {
         "type": "tool_result",
@@ -259,14 +259,14 @@ def _result(outcome: Outcome) -> dict[str, Any]:
     return {**result, "is_error": True} if is_failure(outcome) else result
 
 
-def _part(block: Block) -> dict[str, Any]:
+def _content_part(block: Block) -> dict[str, Any]:
     image = as_image(block)
     if image is not None and image.mime_type in _IMAGES:
-        return {"type": "image", "source": _source(image.data, image.mime_type)}
+        return {"type": "image", "source": _base64_source(image.data, image.mime_type)}
     if isinstance(block, Resource) and block.data and block.mime_type == "application/pdf":
-        return {"type": "document", "source": _source(block.data, block.mime_type)}
+        return {"type": "document", "source": _base64_source(block.data, block.mime_type)}
     return {"type": "text", "text": in_words(block)}
 
 
-def _source(data: str, mime_type: str) -> dict[str, str]:
+def _base64_source(data: str, mime_type: str) -> dict[str, str]:
     return {"type": "base64", "media_type": mime_type, "data": data}

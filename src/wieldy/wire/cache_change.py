@@ -78,7 +78,7 @@ def compare_costs(before: Cost, after: Cost) -> CacheChange:
     size = 1 + sum(each.bytes + 1 for each in new[:kept])
     broken = None
     if kept < len(old):
-        tool, kind = _blame(old[kept:], new[kept:])
+        tool, kind = _find_cause(old[kept:], new[kept:])
         broken = CacheBreak(tool, kind, size, tokens, after.total - tokens)
     return CacheChange(after.provider, kept, size, tokens, broken, _list_changes(old, new))
 
@@ -92,7 +92,9 @@ def _common_length(old: Sequence[DefinitionCost], new: Sequence[DefinitionCost])
     return kept
 
 
-def _blame(old: Sequence[DefinitionCost], new: Sequence[DefinitionCost]) -> tuple[str, ChangeKind]:
+def _find_cause(
+    old: Sequence[DefinitionCost], new: Sequence[DefinitionCost]
+) -> tuple[str, ChangeKind]:
     """Which tool is the reason that the first of the old ones is not the first of the new ones."""
     was, names = old[0].name, [each.name for each in new]
     if was not in names:

@@ -69,13 +69,13 @@ class Assembly:
         growing = Growing(len(self._growing), name, provider_id)
         self._growing.append(growing)
         self._by_key[key] = growing
-        return self._introduced(growing)
+        return self._introduce_call(growing)
 
     def name(self, growing: Growing, name: str, provider_id: str = "") -> list[Event]:
         """Record a name or an id that arrived late."""
         growing.name = growing.name or name
         growing.provider_id = growing.provider_id or provider_id
-        return self._introduced(growing)
+        return self._introduce_call(growing)
 
     def grow(self, growing: Growing, delta: str) -> list[Event]:
         """Add a piece of arguments."""
@@ -89,7 +89,7 @@ class Assembly:
         """Make the call from its pieces, or from arguments that arrived complete."""
         if growing.call is not None:
             return []
-        events = self._introduced(growing, final=True)
+        events = self._introduce_call(growing, final=True)
         if isinstance(whole, str) and whole and not growing.pieces:
             events += self.grow(growing, whole)
         arguments = "".join(growing.pieces) if growing.pieces or whole is None else whole
@@ -100,7 +100,7 @@ class Assembly:
         """Complete every call that is still open."""
         return [event for growing in self._growing for event in self.complete(growing)]
 
-    def _introduced(self, growing: Growing, final: bool = False) -> list[Event]:
+    def _introduce_call(self, growing: Growing, final: bool = False) -> list[Event]:
         if growing.told or not (growing.name or final):
             return []
         growing.told = True

@@ -99,7 +99,7 @@ class Cost:
         }
 
     def __str__(self) -> str:
-        rows = self._rows()
+        rows = self._table_rows()
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         return "\n".join(
             f"{name:<{widths[0]}}  {tokens:>{widths[1]}}  {share:>5}"
@@ -109,23 +109,25 @@ class Cost:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        first, *rows = self._rows()
+        first, *rows = self._table_rows()
         return html_table(first, rows)
 
-    def _rows(self) -> list[tuple[str, str, str]]:
+    def _table_rows(self) -> list[tuple[str, str, str]]:
         """The heading, the largest tools, the groups if there are several, and the total."""
         largest = sorted(self.definitions, key=lambda each: -each.tokens)
         rows = [(f"tool ({self.provider})", "tokens", "share")]
-        rows += [self._row(visible_line(e.name, 80), e.tokens) for e in largest[:_MOST_ROWS]]
+        rows += [self._table_row(visible_line(e.name, 80), e.tokens) for e in largest[:_MOST_ROWS]]
         rest = largest[_MOST_ROWS:]
         if rest:
-            rows.append(self._row(f"{len(rest):,} more", sum(each.tokens for each in rest)))
+            rows.append(self._table_row(f"{len(rest):,} more", sum(each.tokens for each in rest)))
         if len(self.groups) > 1:
             groups = self.groups.items()
-            rows += [self._row(f"group {visible_line(n, 80)}", tokens) for n, tokens in groups]
-        return [*rows, self._row("total", self.total)]
+            rows += [
+                self._table_row(f"group {visible_line(n, 80)}", tokens) for n, tokens in groups
+            ]
+        return [*rows, self._table_row("total", self.total)]
 
-    def _row(self, name: str, tokens: int) -> tuple[str, str, str]:
+    def _table_row(self, name: str, tokens: int) -> tuple[str, str, str]:
         return name, f"{tokens:,}", f"{tokens / (self.total or 1):.0%}"
 
 
@@ -173,7 +175,7 @@ def measure_texts(
         The tokens per text, per group and in total.
     """
     counter = count or estimate_text_tokens
-    return Cost(provider, tuple(_measure(*each, counter) for each in texts))
+    return Cost(provider, tuple(_measure_text(*each, counter) for each in texts))
 
 
 def definition_tokens(tool: Tool, provider: str) -> int:
@@ -206,7 +208,7 @@ def rendering(tools: Iterable[Tool], provider: str, strict: bool = False) -> str
     return stable_json(tool_definitions(tools, provider, strict))
 
 
-def _measure(name: str, group: str, text: str, count: Counter) -> DefinitionCost:
+def _measure_text(name: str, group: str, text: str, count: Counter) -> DefinitionCost:
     # Names and descriptions from outside may contain lone surrogates.
     sent = text.encode("utf-8", "surrogatepass")
     digest = hashlib.sha256(sent).hexdigest()[:16]

@@ -53,9 +53,9 @@ def lowered_tools(
     """Each tool with its schema for one provider, within the limits of one request."""
     budget = AnthropicBudget()
     for tool in tools:
-        lowered = _lowered(tool, provider, strict)
+        lowered = _lowered_schema(tool, provider, strict)
         if provider == "anthropic" and lowered.strict and not budget.take(lowered.schema):
-            loose = _lowered(tool, provider, False)
+            loose = _lowered_schema(tool, provider, False)
             change = SchemaChange("", "strict", "was left off", anthropic_reason(), True)
             lowered = Lowered(loose.schema, (change, *loose.changes))
         yield tool, lowered
@@ -63,10 +63,10 @@ def lowered_tools(
 
 def lowered_schema(tool: Tool, provider: str) -> Mapping[str, Any]:
     """The tool's input schema as a provider gets it, worked out once per tool."""
-    return _lowered(tool, provider, False).schema
+    return _lowered_schema(tool, provider, False).schema
 
 
-def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:
+def _lowered_schema(tool: Tool, provider: str, strict: bool) -> Lowered:
     """The schema for a provider, computed once per tool; if nothing changes, the tool's own."""
 
     def work_out(tool: Tool) -> Lowered:
@@ -78,7 +78,7 @@ def _lowered(tool: Tool, provider: str, strict: bool) -> Lowered:
     return found
 
 
-def _openai(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+def _define_openai(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     function: Definition = {
         "name": provider_name(tool.name),
         "description": tool.description,
@@ -100,7 +100,7 @@ def _openai_responses(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     }
 
 
-def _anthropic(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+def _define_anthropic(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     definition: Definition = {
         "name": provider_name(tool.name),
         "description": tool.description,
@@ -109,7 +109,7 @@ def _anthropic(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     return {**definition, "strict": True} if lowered.strict else definition
 
 
-def _gemini(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+def _define_gemini(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     return {
         "name": gemini_name(tool.name),
         "description": tool.description,
@@ -125,13 +125,13 @@ def _gemini_openapi(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     return definition
 
 
-def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
+def _define_mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     definition: Definition = {
         "name": provider_name(tool.name),
         "description": tool.description,
         "inputSchema": lowered.schema,
     }
-    annotations = _annotations(tool)
+    annotations = _tool_annotations(tool)
     if annotations:
         definition["annotations"] = annotations
     promise = promised_result(tool)
@@ -140,7 +140,7 @@ def _mcp(tool: Tool, lowered: Lowered, strict: bool) -> Definition:
     return definition
 
 
-def _annotations(tool: Tool) -> dict[str, Any]:
+def _tool_annotations(tool: Tool) -> dict[str, Any]:
     """The hints from the tool's server, overridden by the tool's own traits.
 
     Traits that nobody set are left out: to a client, an absent hint is not a false one.
@@ -156,10 +156,10 @@ _HINTS = {
     "open_world": "openWorldHint",
 }
 _DESCRIBE: dict[str, Callable[[Tool, Lowered, bool], Definition]] = {
-    "openai": _openai,
+    "openai": _define_openai,
     "openai-responses": _openai_responses,
-    "anthropic": _anthropic,
-    "gemini": _gemini,
+    "anthropic": _define_anthropic,
+    "gemini": _define_gemini,
     "gemini-openapi": _gemini_openapi,
-    "mcp": _mcp,
+    "mcp": _define_mcp,
 }

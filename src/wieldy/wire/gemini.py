@@ -44,7 +44,7 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     """
     tools = _Named(box)
     found = []
-    for part in _parts(message):
+    for part in _message_parts(message):
         call = get_field(part, "function_call", "functionCall")
         if call is not None:
             name, sent = as_text(get_field(call, "name")), get_field(call, "args")
@@ -69,7 +69,9 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Cont
     Example:
         `contents += render(outcomes, reader.calls)`
     """
-    parts = [{"functionResponse": _response(outcome)} for outcome in in_order(outcomes, calls)]
+    parts = [
+        {"functionResponse": _function_response(outcome)} for outcome in in_order(outcomes, calls)
+    ]
     return [{"role": "user", "parts": parts}] if parts else []
 
 
@@ -115,8 +117,8 @@ class StreamReader:
             What is new. It is empty for a chunk of an unknown shape.
         """
         events: list[Event] = []
-        for part in _parts(chunk):
-            events += self._part(part)
+        for part in _message_parts(chunk):
+            events += self._read_part(part)
         candidate = next(iter(as_list(get_field(chunk, "candidates"))), None)
         reason = as_text(get_field(candidate, "finish_reason", "finishReason"))
         counted = self._count_tokens(get_field(chunk, "usage_metadata", "usageMetadata"))
@@ -124,19 +126,19 @@ class StreamReader:
             return [*events, *self.close(), *counted, Finished(reason)]
         return [*events, *counted]
 
-    def _part(self, part: Any) -> list[Event]:
+    def _read_part(self, part: Any) -> list[Event]:
         call = get_field(part, "function_call", "functionCall")
         words = as_text(get_field(part, "text"))
         if call is not None:
-            return self._call(call, part)
-        self._keep(part)
+            return self._read_call(call, part)
+        self._keep_part(part)
         thinks = get_field(part, "thought") is True
         words = (self._thought if thinks else self._content).join(words)
         if not words:
             return []
         return [ThinkingDelta(words) if thinks else TextDelta(words)]
 
-    def _keep(self, part: Any) -> None:
+    def _keep_part(self, part: Any) -> None:
         """Keep a part for the message; text that continues the last part is joined to it."""
         sent = plain_copy(part)
         if not isinstance(sent, dict) or not sent:
@@ -161,9 +163,9 @@ class StreamReader:
 
     def close(self) -> list[Event]:
         """Complete the open call of a stream that was cut off; returns its events."""
-        return [] if self._open is None else self._ended(self._open)
+        return [] if self._open is None else self._end_call(self._open)
 
-    def _call(self, call: Any, part: Any) -> list[Event]:
+    def _read_call(self, call: Any, part: Any) -> list[Event]:
         name = as_text(get_field(call, "name"))
         events: list[Event] = []
         if name or self._open is None:
@@ -179,9 +181,9 @@ class StreamReader:
             events += self._calls.grow(growing, arguments.add(piece))
         if get_field(call, "will_continue", "willContinue") is True:
             return events
-        return [*events, *self._ended(growing, get_field(call, "args"))]
+        return [*events, *self._end_call(growing, get_field(call, "args"))]
 
-    def _ended(self, growing: Growing, sent: Any = None) -> list[Event]:
+    def _end_call(self, growing: Growing, sent: Any = None) -> list[Event]:
         self._open = None
         partial = self._partial.pop(growing.index, None)
         if partial is not None:
@@ -256,7 +258,7 @@ def tool_name(name: str, box: Tools) -> str:
     return find_name(_Named(box), name)
 
 
-def _parts(message: Any) -> list[Any]:
+def _message_parts(message: Any) -> list[Any]:
     candidates = get_field(message, "candidates")
     if candidates is not None:
         message = next(iter(as_list(candidates)), None)
@@ -264,13 +266,15 @@ def _parts(message: Any) -> list[Any]:
     return as_list(get_field(message, "parts")) or as_list(message)
 
 
-def _response(outcome: Outcome) -> dict[str, Any]:
+def _function_response(outcome: Outcome) -> dict[str, Any]:
     call, shown = outcome.call, answer_blocks(outcome)
     # The name of an unknown tool is sent back as it was received.
     unknown = isinstance(outcome.error, ToolNotFound)
-    words = "\n".join(in_words(block) for block in shown if _inline(block) is None)
+    words = "\n".join(in_words(block) for block in shown if _inline_data(block) is None)
     key, value = (
-        ("error", words) if is_failure(outcome) else ("output", _output(outcome, shown, words))
+        ("error", words)
+        if is_failure(outcome)
+        else ("output", _response_output(outcome, shown, words))
     )
     response: dict[str, Any] = {
         "name": make_encodable(call.tool) if unknown else gemini_name(call.tool),
@@ -278,11 +282,11 @@ def _response(outcome: Outcome) -> dict[str, Any]:
     }
     if call.provider_id:
         response["id"] = call.provider_id
-    media = [part for part in map(_inline, shown) if part is not None]
+    media = [part for part in map(_inline_data, shown) if part is not None]
     return {**response, "parts": media} if media else response
 
 
-def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
+def _response_output(outcome: Outcome, shown: list[Block], words: str) -> Any:
     """The value itself if the text is its JSON, else the text."""
     if not outcome.ok or isinstance(outcome.value, str) or len(shown) > 1:
         return words
@@ -292,7 +296,7 @@ def _output(outcome: Outcome, shown: list[Block], words: str) -> Any:
         return words
 
 
-def _inline(block: Block) -> dict[str, Any] | None:
+def _inline_data(block: Block) -> dict[str, Any] | None:
     held = isinstance(block, Image | Audio) or (isinstance(block, Resource) and block.data)
     if not held or not isinstance(block, Image | Audio | Resource):
         return None

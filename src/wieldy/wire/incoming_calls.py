@@ -20,7 +20,7 @@ class Tools(Protocol):
 def make_call(tools: Tools, name: str, arguments: Any, provider_id: str | None = None) -> Call:
     """A call with a new id. Arguments that can't be read are kept, and the engine judges them."""
     tool = tools.get(name)
-    read = _read(arguments)
+    read = _read_arguments(arguments)
     if tool is not None and isinstance(read, dict):
         read = lift_arguments(read, tool)
     return Call(name if tool is None else tool.name, read, provider_id=provider_id or None)
@@ -32,7 +32,7 @@ def find_name(tools: Tools, name: str) -> str:
     return name if tool is None else tool.name
 
 
-def _read(arguments: Any) -> dict[str, Any] | str:
+def _read_arguments(arguments: Any) -> dict[str, Any] | str:
     if isinstance(arguments, Mapping):
         return dict(arguments)
     if arguments is None:

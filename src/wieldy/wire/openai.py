@@ -39,7 +39,7 @@ def parse_calls(message: Any, box: Tools) -> list[Call]:
     message = get_field(message if first is None else first, "message") or message
     found = []
     for item in as_list(get_field(message, "tool_calls")):
-        name, arguments = _function(item)
+        name, arguments = _function_fields(item)
         if name or arguments:
             found.append(make_call(box, name, arguments, as_text(get_field(item, "id"))))
     return found
@@ -127,22 +127,22 @@ class StreamReader:
         events: list[Event] = []
         for choice in as_list(get_field(chunk, "choices")):
             if as_number(get_field(choice, "index")) in (None, 0):
-                events += self._choice(choice)
+                events += self._read_choice(choice)
         return [*events, *self._count_tokens(get_field(chunk, "usage"))]
 
     def close(self) -> list[Event]:
         """Complete the open calls of a stream that ends without a finish reason."""
         return self._calls.finish()
 
-    def _choice(self, choice: Any) -> list[Event]:
+    def _read_choice(self, choice: Any) -> list[Event]:
         delta = get_field(choice, "delta")
-        events = self._words(delta)
+        events = self._read_words(delta)
         for item in as_list(get_field(delta, "tool_calls")):
-            events += self._piece(item)
+            events += self._read_piece(item)
         reason = as_text(get_field(choice, "finish_reason"))
         return [*events, *self._calls.finish(), Finished(reason)] if reason else events
 
-    def _words(self, delta: Any) -> list[Event]:
+    def _read_words(self, delta: Any) -> list[Event]:
         sent = plain_copy(delta)
         if not isinstance(sent, dict):
             return []
@@ -167,8 +167,8 @@ class StreamReader:
         self.usage = Usage(**counts, raw=plain_copy(usage))
         return [self.usage]
 
-    def _piece(self, item: Any) -> list[Event]:
-        name, arguments = _function(item)
+    def _read_piece(self, item: Any) -> list[Event]:
+        name, arguments = _function_fields(item)
         provider_id = as_text(get_field(item, "id"))
         key = as_number(get_field(item, "index"))
         growing = self._calls.find(key)
@@ -221,7 +221,7 @@ def _is_another(
     return growing.is_whole or (name != growing.name and bool(growing.pieces))
 
 
-def _function(item: Any) -> tuple[str, Any]:
+def _function_fields(item: Any) -> tuple[str, Any]:
     function = get_field(item, "function", "custom")
     return as_text(get_field(function, "name")), get_field(function, "arguments", "input")
 

@@ -71,7 +71,7 @@ def render(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Item
         {
             "type": "function_call_output",
             "call_id": outcome.call.provider_id or outcome.call.id,
-            "output": _output(answer_blocks(outcome)),
+            "output": _call_output(answer_blocks(outcome)),
         }
         for outcome in in_order(outcomes, calls)
     ]
@@ -124,25 +124,25 @@ class StreamReader:
             delta = self._seams[kind].join(as_text(get_field(event, "delta")))
             return [_SHOWN[kind](delta)] if delta else []
         if kind == "response.output_item.added":
-            return self._added(event)
+            return self._add_item(event)
         if kind == "response.output_item.done":
-            return self._done(event)
+            return self._finish_item(event)
         if kind == "response.function_call_arguments.delta":
-            growing = self._meant(event)
+            growing = self._find_growing(event)
             return (
                 []
                 if growing is None
                 else self._calls.grow(growing, as_text(get_field(event, "delta")))
             )
         if kind == "response.function_call_arguments.done":
-            return self._whole(event, event)
-        return self._end(event, kind) if kind in _ENDS else []
+            return self._complete_call(event, event)
+        return self._end_response(event, kind) if kind in _ENDS else []
 
     def close(self) -> list[Event]:
         """Complete the open calls of a stream that was cut off; returns their events."""
         return self._calls.finish()
 
-    def _end(self, event: Any, kind: str) -> list[Event]:
+    def _end_response(self, event: Any, kind: str) -> list[Event]:
         response = get_field(event, "response")
         whole = [plain_copy(item) for item in as_list(get_field(response, "output"))]
         # The last event repeats all items. Some compatible servers send them only there.
@@ -158,49 +158,49 @@ class StreamReader:
             )
             self.usage = Usage(**counts, raw=plain_copy(usage))
         counted: list[Event] = [] if usage is None or self.usage is None else [self.usage]
-        return [*self._calls.finish(), *counted, Finished(_reason(event, kind))]
+        return [*self._calls.finish(), *counted, Finished(_finish_reason(event, kind))]
 
-    def _added(self, event: Any) -> list[Event]:
+    def _add_item(self, event: Any) -> list[Event]:
         item = get_field(event, "item")
         if as_text(get_field(item, "type")) != _CALL:
             return []
-        return self._calls.start(_key(event), as_text(get_field(item, "name")), _call_id(item))
+        return self._calls.start(_item_key(event), as_text(get_field(item, "name")), _call_id(item))
 
-    def _done(self, event: Any) -> list[Event]:
+    def _finish_item(self, event: Any) -> list[Event]:
         item = get_field(event, "item")
         sent = plain_copy(item)
         if isinstance(sent, dict) and sent:
             self._items.append(sent)
         if as_text(get_field(item, "type")) != _CALL:
             return []
-        growing = self._meant(event)
+        growing = self._find_growing(event)
         # A repeated or missing index or item id may belong to a new call.
         another = growing is None or growing.index in self._ended
         if growing is not None and growing.provider_id and _call_id(item):
             another = growing.provider_id != _call_id(item)
-        events = self._added(event) if another else []
-        events += self._whole(event, item)
-        ended = self._meant(event)
+        events = self._add_item(event) if another else []
+        events += self._complete_call(event, item)
+        ended = self._find_growing(event)
         if ended is not None:
             self._ended.add(ended.index)
         return events
 
-    def _whole(self, event: Any, source: Any) -> list[Event]:
-        growing = self._meant(event)
+    def _complete_call(self, event: Any, source: Any) -> list[Event]:
+        growing = self._find_growing(event)
         if growing is None:
             return []
         events = self._calls.name(growing, as_text(get_field(source, "name")), _call_id(source))
         if source is event and not growing.provider_id:
-            return [*events, *self._missing(growing, source)]
+            return [*events, *self._missing_arguments(growing, source)]
         return [*events, *self._calls.complete(growing, get_field(source, "arguments"))]
 
-    def _missing(self, growing: Growing, source: Any) -> list[Event]:
+    def _missing_arguments(self, growing: Growing, source: Any) -> list[Event]:
         """The events of arguments that came in one piece; the next item brings the call's id."""
         whole = as_text(get_field(source, "arguments"))
         return [] if growing.pieces else self._calls.grow(growing, whole)
 
-    def _meant(self, event: Any) -> Growing | None:
-        key = _key(event)
+    def _find_growing(self, event: Any) -> Growing | None:
+        key = _item_key(event)
         found = self._calls.find(key)
         return found if found is not None or key is not None else self._calls.find(None)
 
@@ -220,7 +220,7 @@ def tool_name(name: str, box: Tools) -> str:
     return find_name(box, name)
 
 
-def _key(event: Any) -> int | str | None:
+def _item_key(event: Any) -> int | str | None:
     index = as_number(get_field(event, "output_index"))
     return index if index is not None else as_text(get_field(event, "item_id")) or None
 
@@ -229,20 +229,20 @@ def _call_id(item: Any) -> str:
     return as_text(get_field(item, "call_id"))
 
 
-def _reason(event: Any, kind: str) -> str:
+def _finish_reason(event: Any, kind: str) -> str:
     response = get_field(event, "response")
     why = as_text(get_field(get_field(response, "incomplete_details"), "reason"))
     return why or as_text(get_field(response, "status")) or kind.removeprefix("response.")
 
 
-def _output(shown: list[Block]) -> str | list[Item]:
-    parts = [_part(block) for block in shown]
+def _call_output(shown: list[Block]) -> str | list[Item]:
+    parts = [_output_part(block) for block in shown]
     if all(part["type"] == "input_text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts
 
 
-def _part(block: Block) -> Item:
+def _output_part(block: Block) -> Item:
     image = as_image(block)
     if image is not None:
         return {"type": "input_image", "image_url": data_url(image)}

@@ -36,16 +36,16 @@ class PartialArguments:
         whole: dict[str, Any] = {}
         for path, plain in self._values.items():
             pieces = self._pieces.get(path)
-            _put(whole, _steps(path), plain if pieces is None else "".join(pieces))
+            _put_value(whole, _path_steps(path), plain if pieces is None else "".join(pieces))
         return whole
 
 
-def _steps(path: str) -> list[str | int]:
+def _path_steps(path: str) -> list[str | int]:
     found = (match.groups() for match in _STEP.finditer(path))
     return [int(index) if index else name or quoted or "" for name, index, quoted in found]
 
 
-def _put(whole: dict[str, Any], steps: list[str | int], value: Any) -> None:
+def _put_value(whole: dict[str, Any], steps: list[str | int], value: Any) -> None:
     here: Any = whole
     for step, following in zip(steps, [*steps[1:], None], strict=False):
         last = following is None

@@ -65,7 +65,7 @@ def tool_instructions(tools: Iterable[Tool], dialect: TextDialect = "xml") -> st
         `system = tool_instructions(box, dialect="hermes")`
     """
     form = dialect_named(dialect).name
-    described = [_described(tool, form) for tool in tools]
+    described = [_describe_tool(tool, form) for tool in tools]
     if not described:
         return NO_TOOLS
     notes = f"Notes:\n{_NOTES.get(form, _NOTES['xml'])}\n{_GENERAL}"
@@ -83,47 +83,53 @@ def kwargs_form(schema: Mapping[str, Any] | None) -> Kwargs | None:
         return None
     if schema["type"] != "object":
         raise TypeError(f"The schema must be of type 'object', not {schema['type']!r}.")
-    form = {name: _pair(declared) for name, declared in (schema.get("properties") or {}).items()}
+    form = {
+        name: _schema_pair(declared) for name, declared in (schema.get("properties") or {}).items()
+    }
     extra = schema.get("additionalProperties", False)
     if extra is not False and extra is not None:
-        form["<*>"] = _pair(extra)
+        form["<*>"] = _schema_pair(extra)
     return form or None
 
 
-def _pair(schema: Any) -> tuple[Any, str]:
+def _schema_pair(schema: Any) -> tuple[Any, str]:
     if not isinstance(schema, Mapping):
         return Any, ""
     rest = (f"{key}: {schema[key]}" for key in schema if key not in ("type", "title"))
     return schema.get("type", Any), ";".join(rest)
 
 
-def _described(tool: Tool, dialect: TextDialect) -> str:
+def _describe_tool(tool: Tool, dialect: TextDialect) -> str:
     schema = tool.input_schema
     name = provider_name(tool.name)
     lines = [f"### {name}", f"Description: {tool.description.strip()}"]
-    parameters = [line for each in schema.get("properties") or {} for line in _lines(each, schema)]
+    parameters = [
+        line for each in schema.get("properties") or {} for line in _parameter_lines(each, schema)
+    ]
     lines += ["Parameters:", *parameters] if parameters else ["Parameters: none"]
-    lines += _example(name, schema, dialect)
+    lines += _example_lines(name, schema, dialect)
     return "\n".join(lines)
 
 
-def _example(name: str, schema: Mapping[str, Any], dialect: TextDialect) -> list[str]:
+def _example_lines(name: str, schema: Mapping[str, Any], dialect: TextDialect) -> list[str]:
     try:
         return ["Example:", render_call(name, example_arguments(schema), dialect)]
     except ValueError:  # the dialect can't express these arguments
         return []
 
 
-def _lines(name: str, schema: Mapping[str, Any]) -> list[str]:
+def _parameter_lines(name: str, schema: Mapping[str, Any]) -> list[str]:
     declared = resolve_reference(schema["properties"][name], schema)
     needed = "required" if name in schema.get("required", ()) else "optional"
-    text = _description(schema["properties"][name], declared)
-    line = f"  - {name}: {_type(declared, schema)} ({needed})" + (f" - {text}" if text else "")
+    text = _one_line_description(schema["properties"][name], declared)
+    line = f"  - {name}: {_type_names(declared, schema)} ({needed})" + (
+        f" - {text}" if text else ""
+    )
     default = declared.get("default")
     return [line] if default is None else [line, f"    Default: {scalar_text(default)}"]
 
 
-def _description(given: Any, declared: Mapping[str, Any]) -> str:
+def _one_line_description(given: Any, declared: Mapping[str, Any]) -> str:
     """A parameter's description on one line, with its possible values."""
     beside = given.get("description") if isinstance(given, Mapping) else None
     words = " ".join(str(beside or declared.get("description") or "").split())
@@ -133,7 +139,7 @@ def _description(given: Any, declared: Mapping[str, Any]) -> str:
     return f"{words} (one of: {choices})".lstrip()
 
 
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _type_names(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     kinds = kinds_of(schema, root)
     named = sorted(kinds - {"null"}) or sorted(kinds)
     return " or ".join(named) or "any"

@@ -41,20 +41,20 @@ def from_pydantic(
         place = [*item["loc"]]
         if place:
             place[0] = outer.get(str(place[0]), place[0])
-        path, found = _follow(arguments, place)
+        path, found = _follow_place(arguments, place)
         kind = item["type"]
         if kind.startswith("missing"):
-            path = [*_follow(arguments, place[:-1])[0], *place[-1:]]
+            path = [*_follow_place(arguments, place[:-1])[0], *place[-1:]]
             text = f"missing, expected {describe_schema(at(schema, path), schema)}"
         elif kind in _EXTRA:
-            text = _unknown(path, schema)
+            text = _describe_unknown(path, schema)
         else:
             opinion = kind in _OPINIONS or kind not in _pydantic_kinds()
-            text = _mismatch(
+            text = _describe_mismatch(
                 found, at(schema, path), schema, plain_message(item["msg"]), opinion=opinion
             )
         problems.setdefault(show_path(path), text)
-    return _limited(problems, len(items) - _LOOKED_AT)
+    return _limit_problems(problems, len(items) - _LOOKED_AT)
 
 
 def from_misfits(
@@ -70,14 +70,14 @@ def from_misfits(
         if kind == "missing":
             text = f"missing, expected {describe_schema(at(schema, path), schema)}"
         elif kind == "unknown":
-            text = _unknown(path, schema)
+            text = _describe_unknown(path, schema)
         else:
-            found = _follow(arguments, path)[1]
-            text = _mismatch(found, at(schema, path), schema, message, masked=True)
+            found = _follow_place(arguments, path)[1]
+            text = _describe_mismatch(found, at(schema, path), schema, message, masked=True)
         problems.setdefault(show_path(path), text)
         if len(problems) > _SHOWN:
-            return [*_limited(dict(islice(problems.items(), _SHOWN)), 0), "and more"]
-    return _limited(problems, 0) or [_UNEXPLAINED]
+            return [*_limit_problems(dict(islice(problems.items(), _SHOWN)), 0), "and more"]
+    return _limit_problems(problems, 0) or [_UNEXPLAINED]
 
 
 def plain_message(message: str) -> str:
@@ -112,7 +112,7 @@ def show_path(path: Sequence[Any]) -> str:
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
-    return _cut(text.removeprefix("."), 120)
+    return _cut_text(text.removeprefix("."), 120)
 
 
 def describe_schema(
@@ -132,22 +132,22 @@ def describe_schema(
             )
             return " or ".join([*members, *["…"] * (len(part[key]) > len(listed))])
     if "const" in part:
-        return _json(part["const"])
+        return _short_json(part["const"])
     if "enum" in part:
         more = ", …" if len(part["enum"]) > 12 else ""
-        return "one of " + ", ".join(map(_json, part["enum"][:12])) + more
+        return "one of " + ", ".join(map(_short_json, part["enum"][:12])) + more
     kind = part.get("type", "any value")
     text = " or ".join(kind) if isinstance(kind, list) else str(kind)
     if text == "array" and part.get("items"):
         text = f"array of {describe_schema(part['items'], schema, depth + 1, left)}"
-    return text + _bounds(part)
+    return text + _describe_bounds(part)
 
 
 def at(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
     """The schema of a place in the arguments."""
     here: Any = schema
     for step in path:
-        here = _step(resolve_reference(here, schema), step, schema)
+        here = _step_into(resolve_reference(here, schema), step, schema)
     return resolve_reference(here, schema)
 
 
@@ -205,7 +205,7 @@ def mentions_secret(part: Any, root: Mapping[str, Any]) -> bool:
     return False
 
 
-def _step(
+def _step_into(
     schema: Mapping[str, Any],
     step: Any,
     root: Mapping[str, Any],
@@ -217,7 +217,7 @@ def _step(
         for part in schema.get(key, ()) if depth < _DEEPEST else ():
             member = resolve_reference(part, root)
             # Several choices may lead to the same part, and a part may lead back to itself.
-            found = id(member) not in seen and _step(member, step, root, (seen, depth + 1))
+            found = id(member) not in seen and _step_into(member, step, root, (seen, depth + 1))
             if found:
                 return found
     if isinstance(step, int):
@@ -226,7 +226,7 @@ def _step(
     return properties.get(step, schema.get("additionalProperties", {}))
 
 
-def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
+def _follow_place(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
     """The part of a validator's location that exists in the data, and the value at that place.
 
     pydantic also puts the names of union members into a location; those are left out.
@@ -241,7 +241,7 @@ def _follow(arguments: Any, place: Sequence[Any]) -> tuple[list[Any], Any]:
     return path, here
 
 
-def _mismatch(
+def _describe_mismatch(
     value: Any,
     wanted: Mapping[str, Any],
     root: Mapping[str, Any],
@@ -253,26 +253,26 @@ def _mismatch(
     """What was expected and what came, or the validator's message if it says more."""
     expected, kind = describe_schema(wanted, root), kind_of(value)
     secret = mentions_secret(wanted, root) or is_secret(value)
-    got = kind if secret else _got(value)
+    got = kind if secret else _describe_value(value)
     same = any(each.split()[0] == kind for each in expected.split(" or ")) and "(" not in expected
     if (opinion or same or expected == "any value") and (masked or not secret):
-        return f"{_cut(message, 200)}, got {got}"
+        return f"{_cut_text(message, 200)}, got {got}"
     refused = "its own check refused it" if opinion else f"expected {expected}"
     return f"{refused}, got {got}"
 
 
-def _unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
+def _describe_unknown(path: Sequence[Any], schema: Mapping[str, Any]) -> str:
     known = list(at(schema, path[:-1]).get("properties", {}))
     close = find_near_names(str(path[-1]), known) if path else []
     if close:
         return f"there is no such argument, did you mean {close[0]}?"
-    return f"there is no such argument, expected {_cut(', '.join(known), 200) or 'none'}"
+    return f"there is no such argument, expected {_cut_text(', '.join(known), 200) or 'none'}"
 
 
-def _got(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     kind = kind_of(value)
     scalar = kind in ("boolean", "integer", "number", "string")
-    return f"{kind} {_json(value)}" if scalar else kind
+    return f"{kind} {_short_json(value)}" if scalar else kind
 
 
 @cache
@@ -280,15 +280,15 @@ def _pydantic_kinds() -> frozenset[str]:
     return frozenset(get_args(ErrorType))
 
 
-def _limited(problems: Mapping[str, str], unseen: int) -> list[str]:
+def _limit_problems(problems: Mapping[str, str], unseen: int) -> list[str]:
     """The first few problems and how many more there are."""
     lines = (f"{path or 'arguments'}: {text}" for path, text in problems.items())
-    listed = [_cut(line, _LONGEST) for line in islice(lines, _SHOWN)]
+    listed = [_cut_text(line, _LONGEST) for line in islice(lines, _SHOWN)]
     rest = len(problems) - _SHOWN + max(0, unseen)
     return listed if rest <= 0 else [*listed, f"and {rest} more"]
 
 
-def _bounds(schema: Mapping[str, Any]) -> str:
+def _describe_bounds(schema: Mapping[str, Any]) -> str:
     signs = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
     parts = [f"{sign} {schema[key]}" for key, sign in signs.items() if key in schema]
     words = {
@@ -300,13 +300,13 @@ def _bounds(schema: Mapping[str, Any]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _json(value: Any) -> str:
+def _short_json(value: Any) -> str:
     try:
         short = value[:80] if isinstance(value, str) else value
-        return _cut(json.dumps(short, ensure_ascii=False), 60)
+        return _cut_text(json.dumps(short, ensure_ascii=False), 60)
     except (TypeError, ValueError, RecursionError):
         return type(value).__name__
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "…"

@@ -68,14 +68,14 @@ class _Repair:
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 value = self.choice(value, schema[key], path)
-        for kind in _types(schema):
-            if _fits(value, kind):
+        for kind in _declared_types(schema):
+            if _fits_type(value, kind):
                 return self.inside(value, kind, schema, path)
-        for kind in _types(schema):
+        for kind in _declared_types(schema):
             fixed = self.converted(value, kind, schema, path)
             if fixed is not UNCHANGED:
                 return fixed
-        self.hopeless += bool(_types(schema))
+        self.hopeless += bool(_declared_types(schema))
         if self.hopeless > _MOST_HOPELESS:
             raise _GiveUp
         return value
@@ -89,7 +89,7 @@ class _Repair:
             # The value alone does not show which member is meant.
             return value
         if not fitting and isinstance(value, str):
-            for kind in {kind for member in members for kind in _types(member)}:
+            for kind in {kind for member in members for kind in _declared_types(member)}:
                 parsed = self.parsed(value, kind, path)
                 if parsed is not UNCHANGED:
                     return self.choice(parsed, choices, path)
@@ -113,8 +113,8 @@ class _Repair:
 
     def meant_for(self, value: Any, member: Mapping[str, Any]) -> bool:
         """Whether the value's type, and an object's marker fields, fit this member."""
-        kinds = _types(member)
-        if kinds and not any(_fits(value, kind) for kind in kinds):
+        kinds = _declared_types(member)
+        if kinds and not any(_fits_type(value, kind) for kind in kinds):
             return False
         if not isinstance(value, Mapping):
             return True
@@ -167,7 +167,7 @@ class _Repair:
         if not free or len(unknown) > _MOST_UNKNOWN:
             return {}
         self.spend(len(unknown) * len(free) // 20)
-        meant = {name: _meant(name, free) for name in unknown}
+        meant = {name: _find_meant(name, free) for name in unknown}
         claims = Counter(meant.values())
         renamed = {name: own for name, own in meant.items() if own and claims[own] == 1}
         for name, own in renamed.items():
@@ -178,7 +178,7 @@ class _Repair:
         fixed = convert_value(value, kind)
         if fixed is not UNCHANGED:
             change = () if self.is_secret(schema) else (value, fixed)
-            self.receipt(path, f"{kind}_from_{_origin(value)}", *change)
+            self.receipt(path, f"{kind}_from_{_origin_name(value)}", *change)
             return fixed
         if isinstance(value, str):
             fixed = self.parsed(value, kind, path)
@@ -197,7 +197,7 @@ class _Repair:
                 value = parse(text)
             except (ValueError, RecursionError):
                 continue
-            if _fits(value, kind):
+            if _fits_type(value, kind):
                 loose = "loose_" if parse is parse_loose_json else ""
                 self.receipt(path, f"{kind}_from_{loose}json")
                 return value
@@ -209,8 +209,8 @@ class _Repair:
         items = resolve_reference({} if first is None else first, self.root)
         before = len(self.receipts)
         item = self.value(value, items, (*path, 0))
-        kinds = _types(items)
-        if kinds and not any(_fits(item, kind) for kind in kinds):
+        kinds = _declared_types(items)
+        if kinds and not any(_fits_type(item, kind) for kind in kinds):
             del self.receipts[before:]
             return UNCHANGED
         self.receipts.insert(before, {"path": show_path(path), "kind": "array_from_item"})
@@ -223,14 +223,14 @@ class _Repair:
         self.receipts.append(receipt)
 
 
-def _types(schema: Mapping[str, Any]) -> list[str]:
+def _declared_types(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
     if kind is None:
         return ["object"] if "properties" in schema else []
     return [*kind] if isinstance(kind, list) else [kind]
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _fits_type(value: Any, kind: str) -> bool:
     match kind:
         case "string":
             return isinstance(value, str)
@@ -259,11 +259,11 @@ def _looks_like_list(value: Any) -> bool:
     return isinstance(value, str) and value.lstrip()[:1] == "["
 
 
-def _origin(value: Any) -> str:
+def _origin_name(value: Any) -> str:
     return "text" if isinstance(value, str) else "number"
 
 
-def _meant(name: str, free: Sequence[str]) -> str | None:
+def _find_meant(name: str, free: Sequence[str]) -> str | None:
     """The one unused name that this name must mean, or None."""
     if len(name) > _LONGEST_NAME:
         return None

@@ -38,19 +38,19 @@ def convert_value(value: Any, kind: str) -> Any:
     return conversion(value)
 
 
-def _integer(value: Any) -> Any:
+def _to_integer(value: Any) -> Any:
     if isinstance(value, bool):
         return UNCHANGED
     if isinstance(value, numbers.Integral):
         return int(value)
-    number = value if isinstance(value, float) else _number(value)
+    number = value if isinstance(value, float) else _to_number(value)
     if isinstance(number, float):
         exact = number.is_integer() and abs(number) <= _MOST_EXACT
         return int(number) if exact else UNCHANGED
     return number
 
 
-def _number(value: Any) -> Any:
+def _to_number(value: Any) -> Any:
     if isinstance(value, numbers.Real) and not isinstance(value, int | float):
         return float(value)
     if not isinstance(value, str):
@@ -64,22 +64,22 @@ def _number(value: Any) -> Any:
     return UNCHANGED if isinstance(number, float) and not math.isfinite(number) else number
 
 
-def _boolean(value: Any) -> Any:
+def _to_boolean(value: Any) -> Any:
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip().lower(), UNCHANGED)
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else UNCHANGED
 
 
-def _null(value: Any) -> Any:
+def _to_null(value: Any) -> Any:
     is_text = isinstance(value, str) and value.strip().lower() in ("null", "none")
     return None if is_text else UNCHANGED
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "integer": _to_integer,
+    "number": _to_number,
+    "boolean": _to_boolean,
+    "null": _to_null,
 }
 
 

@@ -51,7 +51,7 @@ class Intake:
         self._mode = tool.validation or default_validation
         self._presets = _ready_presets(tool)
         self._hidden = self._presets.keys() - tool.input_schema["properties"].keys()
-        self._validate, self._read = _validators(tool, self._mode)
+        self._validate, self._read = _find_validators(tool, self._mode)
         direct = tool.shape is None and not self._presets
         self.values: Validate = self._validate if direct else self._values_unless_hidden
         self.read: Read = self._read if direct else _no_text
@@ -66,35 +66,35 @@ class Intake:
             return self._accept_slowly(run, sent)
 
     def _accept_slowly(self, run: Run, sent: Any) -> dict[str, Any]:
-        parsed, repairs = self._parse(sent)
+        parsed, repairs = self._parse_sent(sent)
         kept, dropped = self._without_hidden(parsed)
         run.accepted = kept
         checked = parsed if self._mode == "strict" else kept
         try:
-            accepted = self._values(checked)[1]
+            accepted = self._validate_values(checked)[1]
         except ValueError as error:
-            return self._repaired(run, checked, error, [*repairs, *dropped])
+            return self._repair_sent(run, checked, error, [*repairs, *dropped])
         if repairs or dropped:
             run.note("repairs", [*repairs, *dropped])
         return accepted
 
-    def _repaired(
+    def _repair_sent(
         self, run: Run, sent: Mapping[str, Any], error: ValueError, repairs: list[Receipt]
     ) -> dict[str, Any]:
         if self._mode != "repair":
-            raise self._invalid(error, sent) from None
+            raise self._invalid_arguments(error, sent) from None
         fixed, receipts = repair_arguments(sent, self._tool.input_schema)
         if not receipts:
-            raise self._invalid(error, sent) from None
+            raise self._invalid_arguments(error, sent) from None
         try:
-            accepted = self._values(fixed)[1]
+            accepted = self._validate_values(fixed)[1]
         except ValueError as second:
-            raise self._invalid(second, fixed) from None
+            raise self._invalid_arguments(second, fixed) from None
         run.accepted = fixed
         run.note("repairs", [*repairs, *receipts])
         return accepted
 
-    def _values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def _validate_values(self, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         shape = self._tool.shape
         if shape is not None:
             try:
@@ -110,7 +110,7 @@ class Intake:
         """The short way, unless the caller names a hidden argument."""
         if not self._hidden.isdisjoint(arguments):
             raise ValueError
-        return self._values(arguments)
+        return self._validate_values(arguments)
 
     def _without_hidden(self, sent: dict[str, Any]) -> tuple[dict[str, Any], list[Receipt]]:
         """What was sent without hidden arguments, and a receipt for each one dropped."""
@@ -118,7 +118,7 @@ class Intake:
         kept = {name: value for name, value in sent.items() if name not in named}
         return (kept if named else sent), [{"path": name, "kind": "dropped"} for name in named]
 
-    def _parse(self, sent: Any) -> tuple[dict[str, Any], list[Receipt]]:
+    def _parse_sent(self, sent: Any) -> tuple[dict[str, Any], list[Receipt]]:
         if isinstance(sent, Mapping):
             return dict(sent), []
         if sent is None or (isinstance(sent, str) and not sent.strip()):
@@ -154,7 +154,9 @@ class Intake:
         kind = problem.kind_of(sent)
         return InvalidArguments(self._tool.name, [f"arguments: expected object, got {kind}"])
 
-    def _invalid(self, error: Exception, arguments: Mapping[str, Any]) -> InvalidArguments:
+    def _invalid_arguments(
+        self, error: Exception, arguments: Mapping[str, Any]
+    ) -> InvalidArguments:
         shape = self._tool.shape
         shown = () if shape is None else self._tool.input_schema["properties"]
         outer = {shape.inner_name(name): name for name in shown} if shape else {}
@@ -166,7 +168,7 @@ class Intake:
         return InvalidArguments(self._tool.name, problems)
 
 
-def _validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
+def _find_validators(tool: Tool, mode: str) -> tuple[Validate, Read]:
     """The function that checks a dict, and the one that reads and checks JSON text."""
     if mode == "describe":
         return _as_sent, _no_text
@@ -184,7 +186,7 @@ def _make_validators(tool: Tool) -> tuple[Validate, Read]:
             tool.input_schema if tool.shape is None else input_schema(tool.name, tool.signature, {})
         )
         if multiplies(SchemaGraph(own)):
-            return _bounded(validator.validate_python, own), _no_text
+            return _bound_validator(validator.validate_python, own), _no_text
     return validator.validate_python, validator.validate_json
 
 
@@ -215,7 +217,7 @@ def _foreign_validator(tool: Tool) -> Validate:
     return validate
 
 
-def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
+def _bound_validator(validate: Validate, schema: Mapping[str, Any]) -> Validate:
     """A validator for recursive models whose work is bounded.
 
     If pydantic would have to try too much, the schema is checked first. That check remembers
@@ -225,7 +227,7 @@ def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
 
     def bounded(arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         ways = count_ways(check.graph, arguments, _MOST_WAYS)
-        if ways > _FEW_WAYS and not _fits(check, arguments):
+        if ways > _FEW_WAYS and not _fits_schema(check, arguments):
             raise _Refused(partial(problems, arguments))
         if ways > _MOST_WAYS:
             raise _Refused(lambda sent, outer: [f"arguments: {TooComplex()}"])
@@ -239,7 +241,7 @@ def _bounded(validate: Validate, schema: Mapping[str, Any]) -> Validate:
     return bounded
 
 
-def _fits(check: SchemaCheck, arguments: Any) -> bool:
+def _fits_schema(check: SchemaCheck, arguments: Any) -> bool:
     try:
         return check.fits(arguments)
     except ValueError as error:

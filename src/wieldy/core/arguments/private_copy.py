@@ -24,7 +24,7 @@ def private_copy(value: Any) -> Any:
     Other objects belong to the program and are shared, and so are those that can't be copied.
     """
     try:
-        return _copied(value)
+        return _copy_value(value)
     except Exception:
         # The value has classes of other people, contains itself, or is nested very deeply.
         try:
@@ -33,14 +33,14 @@ def private_copy(value: Any) -> Any:
             return value
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is dict:
-        return {name: _copied(item) for name, item in value.items()}
+        return {name: _copy_value(item) for name, item in value.items()}
     if kind is list:
-        return [_copied(item) for item in value]
+        return [_copy_value(item) for item in value]
     if hasattr(kind, "model_fields") or is_dataclass(kind):
         return _copied_fields(value)
     return _copied_container(value)
@@ -50,15 +50,15 @@ def _copied_container(value: Any) -> Any:
     other: Any
     if isinstance(value, MutableMapping):
         other = copy.copy(value)
-        other.update({name: _copied(item) for name, item in value.items()})
+        other.update({name: _copy_value(item) for name, item in value.items()})
         return other
     if isinstance(value, tuple):
-        items = [_copied(item) for item in value]
+        items = [_copy_value(item) for item in value]
         return value._make(items) if hasattr(value, "_make") else tuple(items)
     if isinstance(value, list | deque):
         other = copy.copy(value)
         other.clear()
-        other.extend(_copied(item) for item in value)
+        other.extend(_copy_value(item) for item in value)
         return other
     # The items of a set are hashable and don't change, so copying the set is enough.
     return copy.copy(value) if isinstance(value, set | bytearray) else value
@@ -70,8 +70,8 @@ def _copied_fields(value: Any) -> Any:
     declared = getattr(type(value), "model_fields", None)
     for name in type(value).__dataclass_fields__ if declared is None else declared:
         if hasattr(value, name):
-            object.__setattr__(other, name, _copied(getattr(value, name)))
+            object.__setattr__(other, name, _copy_value(getattr(value, name)))
     extra = getattr(value, "__pydantic_extra__", None)
     if extra:
-        object.__setattr__(other, "__pydantic_extra__", _copied(extra))
+        object.__setattr__(other, "__pydantic_extra__", _copy_value(extra))
     return other

@@ -99,12 +99,12 @@ class Spending:
     @property
     def bounds_cost(self) -> bool:
         """Whether this run, or one around it, has a bound for cost."""
-        return any(each._budget.cost is not None for each in self._all())
+        return any(each._budget.cost is not None for each in self._all_above())
 
     def add(self, **amounts: float) -> None:
         """Count what was used up: rounds, tokens, cost."""
-        for each in self._all():
-            each._count(amounts)
+        for each in self._all_above():
+            each._count_call(amounts)
 
     def catch_up(self, key: str, spent: Mapping[str, Any]) -> None:
         """Count what a run below this one has used up and this one has not heard of."""
@@ -125,32 +125,32 @@ class Spending:
 
     def used_up(self) -> str | None:
         """Which bound is reached, in words, or None."""
-        return next(filter(None, (each._own_used_up() for each in self._all())), None)
+        return next(filter(None, (each._own_used_up() for each in self._all_above())), None)
 
     def left(self) -> dict[str, float]:
         """What may still be used up, by this run and those around it together."""
         left: dict[str, float] = {}
-        for each in self._all():
+        for each in self._all_above():
             for name, most, spent in each._bounds():
                 left[name] = min(left.get(name, inf), max(0, most - spent))
         return left
 
     def seconds_left(self) -> float | None:
         """How long the run may still work; None if there is no bound."""
-        bounds = [(each._budget.seconds, each._seconds()) for each in self._all()]
+        bounds = [(each._budget.seconds, each._worked_seconds()) for each in self._all_above()]
         left = [most - worked for most, worked in bounds if most is not None]
         return min(left, default=None)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
         """Let no time pass while a person is asked."""
-        for each in self._all():
+        for each in self._all_above():
             each._asked_at = each._asked_at if each._asking else time.monotonic()
             each._asking += 1
         try:
             yield
         finally:
-            for each in self._all():
+            for each in self._all_above():
                 each._asking -= 1
                 if not each._asking:
                     each._asked_for += time.monotonic() - each._asked_at
@@ -158,15 +158,15 @@ class Spending:
     def to_dict(self) -> dict[str, Any]:
         """What was used up, as JSON that a run goes on with."""
         below = {"below": self._below} if self._below else {}
-        return {**self._spent, "seconds": self._seconds(), **below}
+        return {**self._spent, "seconds": self._worked_seconds(), **below}
 
-    def _all(self) -> Iterator["Spending"]:
+    def _all_above(self) -> Iterator["Spending"]:
         each: Spending | None = self
         while each is not None:
             yield each
             each = each._above
 
-    def _count(self, amounts: Mapping[str, float]) -> None:
+    def _count_call(self, amounts: Mapping[str, float]) -> None:
         for name, amount in amounts.items():
             self._spent[name] += amount
         if self._above is not None:
@@ -202,9 +202,9 @@ class Spending:
         for name in _COUNTED:
             most = getattr(self._budget, name)
             if most is not None:
-                yield name, most, self._seconds() if name == "seconds" else self._spent[name]
+                yield name, most, self._worked_seconds() if name == "seconds" else self._spent[name]
 
-    def _seconds(self) -> float:
+    def _worked_seconds(self) -> float:
         now = self._asked_at if self._asking else time.monotonic()
         worked: float = self._spent["seconds"] + now - self._began - self._asked_for
         return worked

@@ -70,18 +70,18 @@ class _Clock:
         self._running[cancellation] = monotonic() + self._seconds
         if not self._armed:
             self._armed = True
-            self._loop.call_later(self._seconds, self._ring, context=_NO_CONTEXT)
+            self._loop.call_later(self._seconds, self._cancel_overdue, context=_NO_CONTEXT)
 
     def stop(self, cancellation: Cancellation) -> None:
         self._running.pop(cancellation, None)
 
-    def _ring(self) -> None:
+    def _cancel_overdue(self) -> None:
         self._armed = False
         now = monotonic()
         for cancellation, due in list(self._running.items()):
             if due > now:
                 self._armed = True
-                self._loop.call_later(due - now, self._ring, context=_NO_CONTEXT)
+                self._loop.call_later(due - now, self._cancel_overdue, context=_NO_CONTEXT)
                 return
             del self._running[cancellation]
             cancellation.fire()

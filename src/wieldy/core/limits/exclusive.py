@@ -34,13 +34,13 @@ class Gate:
 
     async def share(self, run: Run, proceed: Handler) -> Outcome:
         """The middleware of an ordinary tool."""
-        return await self._pass(run, proceed, alone=False)
+        return await self._run_inside(run, proceed, alone=False)
 
     async def alone(self, run: Run, proceed: Handler) -> Outcome:
         """The middleware of an exclusive tool."""
-        return await self._pass(run, proceed, alone=True)
+        return await self._run_inside(run, proceed, alone=True)
 
-    async def _pass(self, run: Run, proceed: Handler, alone: bool) -> Outcome:
+    async def _run_inside(self, run: Run, proceed: Handler, alone: bool) -> Outcome:
         await self._enter(_Waiter(run, alone, ahead=run.parent is not None))
         try:
             return await proceed(run)
@@ -54,7 +54,7 @@ class Gate:
                 return False
             self._inside.discard(run)
             self._outside.add(run)
-            self._open()
+            self._admit_waiting()
             return True
 
     async def step_in(self, run: Run) -> None:
@@ -75,7 +75,7 @@ class Gate:
             waiter.turn = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             # The ancestors of this call now stand still, which may let another call in.
-            self._open()
+            self._admit_waiting()
         try:
             await stand_in_queue(waiter.turn)
         except asyncio.CancelledError:
@@ -92,10 +92,10 @@ class Gate:
             run.exclusive = False
             if self._alone is run:
                 self._alone = _holder_above(run, self._inside)
-            self._open()
+            self._admit_waiting()
 
     def _may_pass(self, waiter: "_Waiter") -> bool:
-        return self._admits(waiter) and (waiter.ahead or not self._waiting)
+        return self._may_enter(waiter) and (waiter.ahead or not self._waiting)
 
     def _drop_dead(self) -> None:
         """Remove calls whose loop was closed, because those calls never leave."""
@@ -104,7 +104,7 @@ class Gate:
             self._outside.discard(run)
             if self._alone is run:
                 self._alone = _holder_above(run, self._inside)
-        self._open()
+        self._admit_waiting()
 
     def _in_the_way(self, waiter: "_Waiter") -> list[Run]:
         """The calls that must certainly leave before this one may enter."""
@@ -113,20 +113,20 @@ class Gate:
             return [alone]
         if not waiter.alone:
             return []
-        standing = self._standing(waiter)
+        standing = self._standing_calls(waiter)
         # Blocking functions are left out: one may still stand in a queue on another loop.
         return [run for run in self._inside - standing if is_async(run.tool.function)]
 
-    def _admits(self, waiter: "_Waiter") -> bool:
+    def _may_enter(self, waiter: "_Waiter") -> bool:
         """Whether every running call is an ancestor of this one, or may run beside it."""
         above = list(waiter.run.ancestors())
         if self._alone is not None and self._alone not in above:
             return False
         if not waiter.alone:
             return True
-        return self._inside <= self._standing(waiter)
+        return self._inside <= self._standing_calls(waiter)
 
-    def _standing(self, waiter: "_Waiter") -> set[Run]:
+    def _standing_calls(self, waiter: "_Waiter") -> set[Run]:
         """The calls that stand still, because this call or a waiting one is nested in them."""
         standing = set(waiter.run.ancestors())
         for still in (*self._outside, *(other.run for other in self._waiting)):
@@ -140,11 +140,11 @@ class Gate:
             waiter.run.exclusive = True
             self._alone = waiter.run
 
-    def _open(self) -> None:
+    def _admit_waiting(self) -> None:
         """Let in the waiting calls that may enter now, in order."""
         behind = False
         for waiter in list(self._waiting):
-            if (behind and not waiter.ahead) or not self._admits(waiter):
+            if (behind and not waiter.ahead) or not self._may_enter(waiter):
                 behind = behind or waiter.alone
                 continue
             self._waiting.remove(waiter)

@@ -25,14 +25,14 @@ def held_bytes(value: Any, most: int) -> int:
             total += sys.getsizeof(each, 0)
             if total > most:
                 break
-            rest.extend(_parts(each))
+            rest.extend(_inner_values(each))
     except Exception:
         # The value is other people's code, and may raise anything when it is read.
         return _UNKNOWN
     return total
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _inner_values(value: Any) -> Iterable[Any]:
     if isinstance(value, str | bytes | bytearray | memoryview | int | float):
         return ()
     if isinstance(value, Mapping):
@@ -41,19 +41,19 @@ def _parts(value: Any) -> Iterable[Any]:
         return value
     if isinstance(value, BaseException):
         return (*value.args, *vars(value).values())
-    return _fields(value)
+    return _field_values(value)
 
 
-def _fields(value: Any) -> Iterable[Any]:
+def _field_values(value: Any) -> Iterable[Any]:
     kind = type(value)
     is_data = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__pydantic_fields__")
-    slots = [name for each in kind.__mro__ for name in _slots(each)]
+    slots = [name for each in kind.__mro__ for name in _slot_names(each)]
     if not is_data and not slots:
         return ()
     held = [getattr(value, name, None) for name in slots]
     return (*held, *getattr(value, "__dict__", {}).values())
 
 
-def _slots(kind: type) -> tuple[str, ...]:
+def _slot_names(kind: type) -> tuple[str, ...]:
     slots = vars(kind).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)

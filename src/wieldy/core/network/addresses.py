@@ -60,22 +60,22 @@ class Reach:
 
     def allow(self, host: str) -> None:
         """Allow a host that the user chose, which may be near."""
-        self._own.setdefault(_plain(host), set())
+        self._own.setdefault(_plain_host(host), set())
 
     def is_own(self, host: str) -> bool:
         """Whether the user chose a host."""
-        return self._anywhere or _plain(host) in self._own
+        return self._anywhere or _plain_host(host) in self._own
 
     def is_near(self, host: str) -> bool:
         """Whether a host is near, as it is written or by the addresses found for it."""
-        return is_near_host(host) or any(map(is_near_address, self._own.get(_plain(host), ())))
+        return is_near_host(host) or any(map(is_near_address, self._own.get(_plain_host(host), ())))
 
     async def find(self, host: str, port: int) -> list[str]:
         """The checked addresses to connect to; `ServiceError` if one of them is near."""
         spelled = read_address(host)
         found = [str(spelled)] if spelled is not None else await self._resolve(host, port)
         addresses = [ipaddress.ip_address(each) for each in found]
-        own = self._own.get(_plain(host))
+        own = self._own.get(_plain_host(host))
         if own is not None:
             own.update(addresses)
         elif not self._anywhere and (is_near_host(host) or any(map(is_near_address, addresses))):
@@ -102,10 +102,10 @@ def near_error(host: str) -> ServiceError:
 
 def is_near_host(host: str) -> bool:
     """Whether a host, as it is written, is this machine or in a network that is not public."""
-    readings = list(_readings(host))
+    readings = list(_read_spellings(host))
     if readings:
         return any(map(is_near_address, readings))
-    name = _plain(host)
+    name = _plain_host(host)
     return (
         not name
         or name.endswith(tuple(f".{each}" for each in _NEAR_NAMES))
@@ -141,7 +141,7 @@ def is_near_address(address: Address) -> bool:
 
 def read_address(host: str) -> Address | None:
     """The address that a host spells, in any spelling; None for a name."""
-    return next(_readings(host), None)
+    return next(_read_spellings(host), None)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -154,7 +154,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-def _readings(host: str) -> Iterator[Address]:
+def _read_spellings(host: str) -> Iterator[Address]:
     """The addresses that a host spells, as browsers, C and Python read it."""
     bare = host.strip("[]")
     with suppress(ValueError):
@@ -166,6 +166,6 @@ def _readings(host: str) -> Iterator[Address]:
         yield IPv4Address(socket.inet_aton(bare.rstrip(".")))
 
 
-def _plain(host: str) -> str:
+def _plain_host(host: str) -> str:
     spelled = read_address(host)
     return str(spelled) if spelled is not None else host.rstrip(".").lower()

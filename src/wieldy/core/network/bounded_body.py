@@ -24,7 +24,7 @@ async def read_body(answer: httpx2.Response, largest: int) -> bytes:
     """
     layers = _find_layers(answer.headers.get("content-encoding", ""))
     chunks, size = [], 0
-    async for chunk in _unpacked(answer.aiter_raw(), layers, largest):
+    async for chunk in _unpack_chunks(answer.aiter_raw(), layers, largest):
         size += len(chunk)
         if size > largest:
             raise ServiceError(f"the answer is larger than {largest:,} bytes")
@@ -42,7 +42,7 @@ def _find_layers(header: str) -> "list[_Layer]":
     return [_Layer(each) for each in reversed(packed)]
 
 
-async def _unpacked(
+async def _unpack_chunks(
     chunks: AsyncIterator[bytes], layers: "list[_Layer]", largest: int
 ) -> AsyncIterator[bytes]:
     async for chunk in chunks:

@@ -57,13 +57,13 @@ def own_keywords(now: threading.local) -> dict[str, Any]:
 @lru_cache(maxsize=4096)
 def is_linear(pattern: str) -> bool:
     """Whether a pattern can be matched in one pass."""
-    return _compiles(pattern, _LARGEST_PATTERN)
+    return _compiles_within(pattern, _LARGEST_PATTERN)
 
 
 @lru_cache(maxsize=4096)
 def is_pattern(pattern: str) -> bool:
     """Whether a pattern can be used at all."""
-    return is_linear(pattern) or _matcher(pattern) is not None
+    return is_linear(pattern) or _make_matcher(pattern) is not None
 
 
 def check_patterns(parts: Iterable[Node]) -> None:
@@ -73,7 +73,9 @@ def check_patterns(parts: Iterable[Node]) -> None:
         named = part.get("patternProperties")
         found |= {*named} if isinstance(named, Mapping) else set()
     # A short pattern without counted repetitions is small.
-    large = [p for p in found if ("{" in p or len(p) > 500) and not _compiles(p, _SMALL_PATTERN)]
+    large = [
+        p for p in found if ("{" in p or len(p) > 500) and not _compiles_within(p, _SMALL_PATTERN)
+    ]
     if len(large) > _MOST_LARGE_PATTERNS:
         raise SchemaRefused(f"it has more than {_MOST_LARGE_PATTERNS} large patterns")
 
@@ -90,7 +92,7 @@ def pattern_options() -> Any:
 
 def matches(asking: CheckState, pattern: str, text: str) -> bool:
     """Whether a text matches a pattern; a text that is too long for its pattern does not."""
-    matcher = _matcher(pattern)
+    matcher = _make_matcher(pattern)
     if matcher is None:
         return False
     if is_linear(pattern):
@@ -101,7 +103,7 @@ def matches(asking: CheckState, pattern: str, text: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> Any:
+def _make_matcher(pattern: str) -> Any:
     # Loaded at the first foreign schema, to keep `import wieldy` light.
     import jsonschema_rs  # noqa: PLC0415
 
@@ -111,7 +113,7 @@ def _matcher(pattern: str) -> Any:
         return None
 
 
-def _compiles(pattern: str, size: int) -> bool:
+def _compiles_within(pattern: str, size: int) -> bool:
     # Loaded at the first foreign schema, to keep `import wieldy` light.
     import jsonschema_rs  # noqa: PLC0415
 
@@ -132,16 +134,16 @@ class _Unique:
     def validate(self, instance: Any) -> None:
         if not self.wanted or not isinstance(instance, list | tuple):
             return
-        if len({_frozen(item) for item in instance}) < len(instance):
+        if len({_freeze_value(item) for item in instance}) < len(instance):
             raise ValueError("it has non-unique elements")
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_value(value: Any) -> Any:
     """A form that is equal for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(value, list | tuple):
-        return list, tuple(map(_frozen, value))
+        return list, tuple(map(_freeze_value, value))
     if isinstance(value, Mapping):
-        return dict, frozenset((name, _frozen(item)) for name, item in value.items())
+        return dict, frozenset((name, _freeze_value(item)) for name, item in value.items())
     return (bool, value) if isinstance(value, bool) else value
 
 

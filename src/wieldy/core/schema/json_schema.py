@@ -93,7 +93,7 @@ def input_schema(tool: str, signature: Signature, texts: dict[str, str]) -> dict
     try:
         schema: dict[str, Any] = without_titles(_Generator().generate(arguments))
     except _UNUSABLE as error:
-        raise _blame(tool, signature, error) from error
+        raise _find_culprit(tool, signature, error) from error
     listed = arguments["schema"] if arguments["type"] == "definitions" else arguments
     if listed.get("var_kwargs_mode") == "unpacked-typed-dict":
         schema = _with_spread_dict(schema)
@@ -109,7 +109,7 @@ def input_schema(tool: str, signature: Signature, texts: dict[str, str]) -> dict
 
 def output_schema(annotation: Any) -> dict[str, Any] | None:
     """The schema of the return value; None if it is not annotated or not JSON."""
-    annotation = _final(annotation)
+    annotation = _final_type(annotation)
     if annotation is Any or annotation is None or annotation is type(None):
         return None
     try:
@@ -126,7 +126,7 @@ def arguments_validator(tool: str, signature: Signature) -> SchemaValidator:
     Numbers and booleans are not converted: text for a number is an error here, so that
     changing it is a repair with a receipt and never silent. pydantic's errors pass through.
     """
-    exact = _exact(_arguments_schema(tool, signature))
+    exact = _copy_exactly(_arguments_schema(tool, signature))
     try:
         # Otherwise a nested model would use its own prebuilt validator, which converts numbers.
         return SchemaValidator(exact, _use_prebuilt=False)
@@ -163,14 +163,14 @@ def _arguments_schema(tool: str, signature: Signature) -> CoreSchema:
     try:
         return generate_arguments_schema(_stand_in(signature.parameters), "arguments")
     except _UNUSABLE as error:
-        raise _blame(tool, signature, error) from error
+        raise _find_culprit(tool, signature, error) from error
 
 
-def _final(annotation: Any) -> Any:
+def _final_type(annotation: Any) -> Any:
     """The type of a call's value: a stream of items becomes a list."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Awaitable, Coroutine):
-        return _final(parts[-1])
+        return _final_type(parts[-1])
     if origin is Generator and parts[-1] not in (None, type(None)):
         return parts[-1]
     return list[parts[0]] if origin in _STREAMS else annotation  # type: ignore[valid-type]
@@ -219,21 +219,21 @@ def _stand_in(parameters: Sequence[Parameter]) -> Callable[..., None]:
     return stand_in
 
 
-def _exact(schema: Any) -> Any:
+def _copy_exactly(schema: Any) -> Any:
     """A copy of a core schema in which numbers and booleans are not converted."""
     if isinstance(schema, list | tuple):
-        return type(schema)(_exact(item) for item in schema)
+        return type(schema)(_copy_exactly(item) for item in schema)
     if not isinstance(schema, dict):
         return schema
     kind = schema.get("type")
     copy: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "fields" and isinstance(value, dict):
-            copy[key] = {name: _exact(field) for name, field in value.items()}
+            copy[key] = {name: _copy_exactly(field) for name, field in value.items()}
         elif key == "choices" and isinstance(value, dict):
-            copy[key] = {tag: _exact(choice) for tag, choice in value.items()}
+            copy[key] = {tag: _copy_exactly(choice) for tag, choice in value.items()}
         else:
-            copy[key] = _exact(value) if key in _HOLD_SCHEMAS else value
+            copy[key] = _copy_exactly(value) if key in _HOLD_SCHEMAS else value
     if copy.get("var_kwargs_schema", {}).get("type") == "typed-dict":
         copy["var_kwargs_schema"]["extra_behavior"] = "forbid"
     if kind in _EXACT:
@@ -263,7 +263,7 @@ def _exact_choice(schema: Any) -> Any:
     return core_schema.no_info_before_validator_function(check, inner, ref=schema.get("ref"))
 
 
-def _blame(tool: str, signature: Signature, error: Exception) -> DefinitionError:
+def _find_culprit(tool: str, signature: Signature, error: Exception) -> DefinitionError:
     """Find the parameter that pydantic can't describe."""
     for parameter in signature.parameters:
         try:

@@ -67,41 +67,41 @@ class _Explainer:
             return
         self._seen.add((id(node), path))
         only = self._check.is_old and "$ref" in node
-        found = self._same(node, value, path)
+        found = self._explain_same(node, value, path)
         if not only:
-            ways = (self._own, self._choices, self._inside)
+            ways = (self._explain_keywords, self._explain_choices, self._explain_inside)
             found = chain(found, *(way(node, value, path) for way in ways))
         count = 0
         for misfit in found:
             count += 1
             yield misfit
         if not count:
-            yield from self._leftover(node, value, path)
+            yield from self._explain_rest(node, value, path)
 
-    def _all(self, parts: Sequence[Any], value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_all(self, parts: Sequence[Any], value: Any, path: Path) -> Iterator[Misfit]:
         for part in parts:
             if not self._session.fits(part, value):
                 yield from self.explain(part, value, path)
 
-    def _same(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_same(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
         """The misfits of the parts that all apply to the same value."""
         targets = [self._graph.target(node, key) for key in REFERENCES if key in node]
-        yield from self._all([each for each in targets if each is not None], value, path)
+        yield from self._explain_all([each for each in targets if each is not None], value, path)
         if self._check.is_old and "$ref" in node:
             return
-        yield from self._all(_list(node.get("allOf")), value, path)
+        yield from self._explain_all(_as_list(node.get("allOf")), value, path)
         if "if" in node:
             branch = "then" if self._session.fits(node["if"], value) else "else"
-            yield from self._all([node.get(branch, True)], value, path)
+            yield from self._explain_all([node.get(branch, True)], value, path)
         for key in SAME_NAMED if isinstance(value, Mapping) else ():
-            named = [each for name, each in _mapping(node.get(key)).items() if name in value]
+            named = [each for name, each in _as_mapping(node.get(key)).items() if name in value]
             held = [each for each in named if isinstance(each, Mapping | bool)]
-            yield from self._all(held, value, path)
+            yield from self._explain_all(held, value, path)
 
-    def _own(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_keywords(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
         """The misfits of the part's own keywords, those that contain no schemas."""
         if isinstance(value, Mapping):
-            missing = (name for name in _needed(node, value) if name not in value)
+            missing = (name for name in _required_names(node, value) if name not in value)
             yield from (Misfit((*path, name), "missing", _MISSING) for name in missing)
         own = [key for key in node if key not in _STRUCTURE]
         pattern = node.get("pattern")
@@ -109,14 +109,14 @@ class _Explainer:
             own.remove("pattern")
             if isinstance(value, str) and not matches(self._session, pattern, value):
                 yield Misfit(path, "wrong", f'it does not match "{pattern}"')
-        message = _refusal(self._check.leaf(node, own), value) if own else None
+        message = _first_refusal(self._check.leaf(node, own), value) if own else None
         if message is not None:
             yield Misfit(path, "wrong", message)
 
-    def _choices(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_choices(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
         fits = self._session.fits
         for key in ("anyOf", "oneOf"):
-            members = _list(node.get(key))
+            members = _as_list(node.get(key))
             fitting = 0
             for member in members:
                 fitting += fits(member, value)
@@ -130,46 +130,48 @@ class _Explainer:
             refused = json.dumps(node["not"], separators=(",", ":"), default=str)
             yield Misfit(path, "wrong", f"{refused:.150} is not allowed for it")
 
-    def _inside(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_inside(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
         if isinstance(value, Mapping):
-            return self._members(node, value, path)
-        return self._items(node, value, path) if isinstance(value, list | tuple) else iter(())
+            return self._explain_members(node, value, path)
+        return (
+            self._explain_items(node, value, path) if isinstance(value, list | tuple) else iter(())
+        )
 
-    def _members(self, node: Node, value: Node, path: Path) -> Iterator[Misfit]:
+    def _explain_members(self, node: Node, value: Node, path: Path) -> Iterator[Misfit]:
         others = node.get("additionalProperties", True)
         for name, inner in value.items():
-            known = [*self._named(node, name)]
+            known = [*self._named_schemas(node, name)]
             if not known and others is False:
                 yield Misfit((*path, name), "unknown", _UNKNOWN)
             else:
-                yield from self._all(known or [others], inner, (*path, name))
+                yield from self._explain_all(known or [others], inner, (*path, name))
             if not self._session.fits(node.get("propertyNames", True), name):
                 yield Misfit((*path, name), "wrong", "its name is not allowed")
 
-    def _named(self, node: Node, name: str) -> Iterator[Any]:
+    def _named_schemas(self, node: Node, name: str) -> Iterator[Any]:
         """The misfits of properties, by their names."""
-        named = _mapping(node.get("properties"))
+        named = _as_mapping(node.get("properties"))
         if name in named:
             yield named[name]
-        for pattern, each in _mapping(node.get("patternProperties")).items():
+        for pattern, each in _as_mapping(node.get("patternProperties")).items():
             if matches(self._session, pattern, name):
                 yield each
 
-    def _items(self, node: Node, value: Sequence[Any], path: Path) -> Iterator[Misfit]:
+    def _explain_items(self, node: Node, value: Sequence[Any], path: Path) -> Iterator[Misfit]:
         for place, (item, part) in enumerate(
             zip(value, item_schemas(node, len(value)), strict=True)
         ):
-            yield from self._all([True if part is None else part], item, (*path, place))
+            yield from self._explain_all([True if part is None else part], item, (*path, place))
         wanted = node.get("contains", True) if node.get("minContains", 1) else True
         if wanted is not True and not any(self._session.fits(wanted, item) for item in value):
             yield Misfit(path, "wrong", "none of its items is what it has to contain")
 
-    def _leftover(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
+    def _explain_rest(self, node: Node, value: Any, path: Path) -> Iterator[Misfit]:
         """The remaining misfits: an unknown property, or something without a precise place."""
         if node.get("unevaluatedProperties") is False and isinstance(value, Mapping):
             spoken = [*self._same_value(node)]
             for name in value:
-                if not any(True for part in spoken for _ in self._named(part, name)):
+                if not any(True for part in spoken for _ in self._named_schemas(part, name)):
                     yield Misfit((*path, name), "unknown", _UNKNOWN)
                     return
         yield Misfit(path, "wrong", "it does not fit")
@@ -184,15 +186,15 @@ class _Explainer:
             waiting += new
 
 
-def _needed(node: Node, value: Node) -> Iterator[str]:
+def _required_names(node: Node, value: Node) -> Iterator[str]:
     """The names that are required, always or because of other names."""
-    yield from _list(node.get("required"))
+    yield from _as_list(node.get("required"))
     for key in ("dependentRequired", "dependencies"):
-        for name, needed in _mapping(node.get(key)).items():
-            yield from _list(needed) if name in value else ()
+        for name, needed in _as_mapping(node.get(key)).items():
+            yield from _as_list(needed) if name in value else ()
 
 
-def _refusal(validator: Any, value: Any) -> str | None:
+def _first_refusal(validator: Any, value: Any) -> str | None:
     """The validator's first error for a value, or None."""
     try:
         validator.validate(value)
@@ -202,9 +204,9 @@ def _refusal(validator: Any, value: Any) -> str | None:
     return None
 
 
-def _list(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

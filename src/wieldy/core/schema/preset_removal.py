@@ -40,12 +40,12 @@ class _Filling:
 
     def whole(self) -> dict[str, Any]:
         """The whole schema. Its own description of a preset is dropped without a comparison."""
-        plain = self._filled(self._opened())
+        plain = self._fill_keywords(self._open_root())
         if self._made:
             plain["$defs"] = {**plain.get("$defs", {}), **self._made}
         return _without_unused(plain, self._references)
 
-    def _opened(self) -> Mapping[str, Any]:
+    def _open_root(self) -> Mapping[str, Any]:
         """The schema, with a reference at its root replaced by the target."""
         root = self._root
         if not isinstance(root.get("$ref"), str):
@@ -58,23 +58,23 @@ class _Filling:
             return {**own, "allOf": [*own.get("allOf", ()), target]}
         return {**target, **own}
 
-    def _part(self, part: Any) -> Any:
+    def _fill_part(self, part: Any) -> Any:
         """A part; False if the presets contradict it."""
         if not isinstance(part, Mapping):
             return part
         described = part.get("properties", {})
         if any(self._contradicts(name, each) for name, each in described.items()):
             return False
-        filled = self._filled(part)
+        filled = self._fill_keywords(part)
         reference = part.get("$ref")
         if isinstance(reference, str):
-            now = self._referred(reference)
+            now = self._fill_reference(reference)
             if now is False:
                 return False
             filled["$ref"] = now
         return filled
 
-    def _referred(self, reference: str) -> Any:
+    def _fill_reference(self, reference: str) -> Any:
         """The new reference of a part; False if the presets contradict its target."""
         known = self._references.get(reference)
         if isinstance(known, str) or known is False:
@@ -83,7 +83,7 @@ class _Filling:
         # The target may refer to itself.
         self._references[reference] = f"#/$defs/{name}"
         target = resolve_reference({"$ref": reference}, self._root)
-        made = self._part(target)
+        made = self._fill_part(target)
         if made is False:
             self._references[reference] = False
         elif made == target:
@@ -92,18 +92,18 @@ class _Filling:
             self._made[name] = made
         return self._references[reference]
 
-    def _filled(self, part: Mapping[str, Any]) -> dict[str, Any]:
+    def _fill_keywords(self, part: Mapping[str, Any]) -> dict[str, Any]:
         plain = dict(part)
         self._fill_names(plain)
         for key in _DEPENDENT:
             self._fill_dependents(plain, key)
         for key in _CHOICES:
             if isinstance(plain.get(key), list):
-                choices = [self._part(each) for each in plain.pop(key)]
-                plain.update(_simplified(key, choices))
+                choices = [self._fill_part(each) for each in plain.pop(key)]
+                plain.update(_simplify_choice(key, choices))
         for key in _CONDITIONS:
             if key in plain:
-                plain[key] = self._part(plain[key])
+                plain[key] = self._fill_part(plain[key])
         return {key: value for key, value in plain.items() if key != "required" or value}
 
     def _fill_names(self, plain: dict[str, Any]) -> None:
@@ -111,12 +111,12 @@ class _Filling:
         if isinstance(named, Mapping):
             plain["properties"] = {k: v for k, v in named.items() if k not in self._presets}
         if isinstance(plain.get("required"), list | tuple):
-            plain["required"] = self._others(plain["required"])
+            plain["required"] = self._other_names(plain["required"])
         if isinstance(plain.get("minProperties"), int):
             plain["minProperties"] = max(0, plain["minProperties"] - self._count)
         for key in ("default", "examples"):
             if key in plain:
-                plain[key] = self._example(plain[key])
+                plain[key] = self._fill_example(plain[key])
 
     def _fill_dependents(self, plain: dict[str, Any], key: str) -> None:
         given = plain.get(key)
@@ -124,10 +124,10 @@ class _Filling:
             return
         kept: dict[str, Any] = {}
         for name, then in given.items():
-            names = self._others(then) if isinstance(then, list) else None
+            names = self._other_names(then) if isinstance(then, list) else None
             if name not in self._presets:
                 if names != []:
-                    kept[name] = self._part(then) if names is None else names
+                    kept[name] = self._fill_part(then) if names is None else names
             elif names is None:
                 plain["allOf"] = [*plain.get("allOf", ()), then]
             else:
@@ -147,18 +147,18 @@ class _Filling:
             listed is not None and value not in listed
         )
 
-    def _others(self, names: Any) -> list[Any]:
+    def _other_names(self, names: Any) -> list[Any]:
         return [name for name in names if name not in self._presets]
 
-    def _example(self, value: Any) -> Any:
+    def _fill_example(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._example(each) for each in value]
+            return [self._fill_example(each) for each in value]
         if isinstance(value, Mapping):
             return {key: each for key, each in value.items() if key not in self._presets}
         return value
 
 
-def _simplified(key: str, choices: list[Any]) -> dict[str, Any]:
+def _simplify_choice(key: str, choices: list[Any]) -> dict[str, Any]:
     """A choice without impossible members, and without members that require nothing."""
     if key == "allOf":
         left = [each for each in choices if each not in ({}, True)]
@@ -170,7 +170,7 @@ def _simplified(key: str, choices: list[Any]) -> dict[str, Any]:
 
 def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without definitions that are no longer used."""
-    used = _used(schema)
+    used = _used_definitions(schema)
     for reference in references.keys() - used:
         home, _, name = reference.removeprefix("#/").partition("/")
         if isinstance(schema.get(home), Mapping) and name in schema[home]:
@@ -178,7 +178,7 @@ def _without_unused(schema: dict[str, Any], references: Mapping[str, Any]) -> di
     return {key: each for key, each in schema.items() if key not in _HOMES or each}
 
 
-def _used(schema: Mapping[str, Any]) -> set[str]:
+def _used_definitions(schema: Mapping[str, Any]) -> set[str]:
     """The definitions that a schema uses, directly or through others."""
     used: set[str] = set()
     waiting: list[Any] = [{key: each for key, each in schema.items() if key not in _HOMES}]

@@ -90,7 +90,7 @@ def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
     if run.noted("dry_run") and not run.noted("simulated"):
         # It says that nothing ran.
         return outcome
-    found = _problem(run.tool, outcome.value)
+    found = _find_problem(run.tool, outcome.value)
     if found is None:
         return outcome
     error = InvalidResult(run.tool.name, redact_text(found, run.secrets))
@@ -98,7 +98,7 @@ def checked_outcome(run: Run, outcome: Outcome) -> Outcome:
     return Outcome(outcome.call, Status.ERROR, outcome.value, error, content, outcome._metadata)
 
 
-def _problem(tool: Tool, value: Any) -> str | None:
+def _find_problem(tool: Tool, value: Any) -> str | None:
     promise = promised_result(tool)
     if promise is None:
         return None
@@ -113,7 +113,7 @@ def _read_promise(tool: Tool) -> Promise | None:
     schema = tool.declared_output
     if schema is None or _is_postprocessed(tool):
         return None
-    promise = _promise(schema)
+    promise = _make_promise(schema)
     try:
         compile_schema(promise.schema)
     except ValueError:
@@ -121,7 +121,7 @@ def _read_promise(tool: Tool) -> Promise | None:
     return promise
 
 
-def _promise(schema: Mapping[str, Any]) -> Promise:
+def _make_promise(schema: Mapping[str, Any]) -> Promise:
     if is_wrapped(schema):
         return Promise(schema, True)
     if _describes_object(schema):

@@ -25,7 +25,7 @@ def wrapped_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     inner, shared = dict(schema), {}
     # A schema with an `$id` is a document of its own, so its references stay as they are.
     if "$id" not in inner:
-        inner = _with_references(inner, _into)
+        inner = _with_references(inner, _wrap_reference)
         shared = {key: inner.pop(key) for key in _DEFINITIONS if key in inner}
     return {
         "type": "object",
@@ -48,7 +48,7 @@ def inner_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-def _into(reference: str) -> str:
+def _wrap_reference(reference: str) -> str:
     return reference if _is_shared(reference) else _INSIDE + reference.removeprefix("#")
 
 

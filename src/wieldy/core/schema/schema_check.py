@@ -78,13 +78,13 @@ class SchemaCheck:
         self._validators: dict[int, Any] = {}
         self._leaves: dict[int, Any] = {}
         # This is made in any case, because it refuses an invalid schema.
-        self._whole = self._validator(dict(schema), UNIQUE)
+        self._whole = self._make_validator(dict(schema), UNIQUE)
         if self.graph.unresolved:
             raise SchemaRefused(
                 f"it refers to {self.graph.unresolved[0]!r:.200}, which is not there"
             )
         self._again = add_up(self.graph.parts, self.graph.look_again)
-        self._sizes = add_up(self.graph.parts, self._onward, _own_size)
+        self._sizes = add_up(self.graph.parts, self._next_nodes, _own_size)
         odd = any(_has_odd_pattern(node) for node in self.graph.parts)
         self.is_whole = not odd and not self.graph.rings and self._is_small(schema)
 
@@ -115,8 +115,8 @@ class SchemaCheck:
         """The validator of a place, made when it is first needed."""
         validator = self._validators.get(number)
         if validator is None:
-            alone = self._alone(number)
-            validator = self._validators[number] = self._validator(alone, self._keywords)
+            alone = self._schema_of(number)
+            validator = self._validators[number] = self._make_validator(alone, self._keywords)
         return validator
 
     def work(self, number: int) -> int:
@@ -132,10 +132,10 @@ class SchemaCheck:
         validator = self._leaves.get(id(node))
         if validator is None:
             own = {key: node[key] for key in keywords}
-            validator = self._leaves[id(node)] = self._validator(self._dialect | own, UNIQUE)
+            validator = self._leaves[id(node)] = self._make_validator(self._dialect | own, UNIQUE)
         return validator
 
-    def _validator(self, schema: dict[str, Any], keywords: dict[str, Any]) -> Any:
+    def _make_validator(self, schema: dict[str, Any], keywords: dict[str, Any]) -> Any:
         # Loaded at the first foreign schema, to keep `import wieldy` light.
         import jsonschema_rs  # noqa: PLC0415
 
@@ -151,13 +151,13 @@ class SchemaCheck:
         except (RecursionError, jsonschema_rs.ReferencingError) as error:
             raise SchemaRefused(str(error)) from error
 
-    def _onward(self, node: Node) -> list[Node]:
+    def _next_nodes(self, node: Node) -> list[Node]:
         return [*self.graph.look_again(node), *self.graph.look_inside(node)]
 
     def _is_small(self, node: Node) -> bool:
         return self._sizes.get(id(node), 1) <= _SMALL
 
-    def _alone(self, number: int) -> dict[str, Any]:
+    def _schema_of(self, number: int) -> dict[str, Any]:
         """A place as a schema of its own, with the targets of its references on the same value."""
         defined: dict[str, Any] = {}
         waiting = [self._places[number]]
@@ -165,10 +165,12 @@ class SchemaCheck:
             node = waiting.pop()
             name = f"p{self.place(node)}"
             if name not in defined:
-                defined[name] = self._written(node, self._is_small(self._places[number]), waiting)
+                defined[name] = self._write_part(
+                    node, self._is_small(self._places[number]), waiting
+                )
         return {**self._dialect, "$ref": f"#/$defs/p{number}", "$defs": defined}
 
-    def _written(self, node: Any, small: bool, waiting: list[Node]) -> Any:
+    def _write_part(self, node: Any, small: bool, waiting: list[Node]) -> Any:
         """A part as it is written in a place; targets of references are added to `waiting`."""
         if not isinstance(node, Mapping):
             return node
@@ -178,23 +180,27 @@ class SchemaCheck:
             if alone and key != "$ref":
                 continue
             if key in REFERENCES:
-                written.update(self._reference(node, key, waiting))
+                written.update(self._write_reference(node, key, waiting))
             elif key in SAME or key in SAME_LISTS or key in SAME_NAMED:
-                written[key] = _each(value, key, lambda e: self._written(e, small, waiting))
+                written[key] = _rewrite_each(
+                    value, key, lambda e: self._write_part(e, small, waiting)
+                )
             elif key in INSIDE or key in INSIDE_NAMED:
-                written[key] = _each(value, key, lambda e: self._inside(e, small, waiting))
+                written[key] = _rewrite_each(
+                    value, key, lambda e: self._write_inside(e, small, waiting)
+                )
             elif key == "pattern" and not is_linear(value):
                 written[PATTERN] = value
             elif key not in _LEFT_OUT:
                 written[key] = value
         return written
 
-    def _inside(self, node: Any, small: bool, waiting: list[Node]) -> Any:
+    def _write_inside(self, node: Any, small: bool, waiting: list[Node]) -> Any:
         if not isinstance(node, Mapping) or small:
-            return self._written(node, small, waiting)
+            return self._write_part(node, small, waiting)
         return {PLACE: self.place(node)}
 
-    def _reference(self, node: Node, key: str, waiting: list[Node]) -> dict[str, Any]:
+    def _write_reference(self, node: Node, key: str, waiting: list[Node]) -> dict[str, Any]:
         target = self.graph.target(node, key)
         if not isinstance(target, Mapping):
             # The target is a document that validators know themselves, or a boolean schema.
@@ -225,21 +231,21 @@ class CheckSession:
         waiting = [first]
         while waiting:
             place, here = waiting[-1]
-            key = _key(place, here)
+            key = _pair_key(place, here)
             if key in self._known:
                 waiting.pop()
                 continue
-            verdict = self._look(place, here, key)
+            verdict = self._look_once(place, here, key)
             if self._missing:
                 waiting += self._missing.values()
                 continue
             self._known[key] = (verdict, here)
             self._open.discard(key)
-        return self._known[_key(*first)][0]
+        return self._known[_pair_key(*first)][0]
 
     def recall(self, place: int, value: Any) -> bool:
         """The result of a pair; an unknown pair passes for now, and is checked next."""
-        key = _key(place, value)
+        key = _pair_key(place, value)
         known = self._known.get(key)
         if known is not None:
             return known[0] and self.spend(_WORK_PER_LOOK)
@@ -253,7 +259,7 @@ class CheckSession:
         self._left -= work
         return self._left >= 0
 
-    def _look(self, place: int, value: Any, key: Any) -> bool:
+    def _look_once(self, place: int, value: Any, key: Any) -> bool:
         self._missing = {}
         self._open.add(key)
         self._now.asking = self
@@ -271,7 +277,7 @@ def _refuse_reference(uri: str) -> Any:
     raise ValueError(f"it refers to {uri}, and references to other documents are not followed")
 
 
-def _key(place: int, value: Any) -> Any:
+def _pair_key(place: int, value: Any) -> Any:
     """A pair's key; a scalar is identified by value, as it may be a new object each time."""
     if isinstance(value, _SCALARS):
         return place, type(value), value
@@ -290,7 +296,7 @@ def _has_odd_pattern(node: Node) -> bool:
     return isinstance(pattern, str) and not is_linear(pattern)
 
 
-def _each(value: Any, key: str, write: Callable[[Any], Any]) -> Any:
+def _rewrite_each(value: Any, key: str, write: Callable[[Any], Any]) -> Any:
     """The value of a keyword, with each schema in it rewritten."""
     if isinstance(value, list):
         return [write(each) for each in value]

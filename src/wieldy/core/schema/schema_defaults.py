@@ -74,7 +74,7 @@ def _read_part(part: Any, root: Mapping[str, Any], known: dict[int, Defaults]) -
 def _may_give(part: Any) -> bool:
     """Whether there may be a default inside a part, or inside its references."""
     inside = [part.get(key) for key in _HOLDS] if isinstance(part, Mapping) else []
-    return any(_mentions(each, _TELLING) for each in inside) or (
+    return any(_mentions_any(each, _TELLING) for each in inside) or (
         isinstance(part, Mapping) and "$ref" in part
     )
 
@@ -97,14 +97,14 @@ def without_required_defaults(schema: Any) -> Any:
 
 def states_default(schema: Any) -> bool:
     """Whether a schema has a default anywhere."""
-    return _mentions(schema, frozenset(("default",)))
+    return _mentions_any(schema, frozenset(("default",)))
 
 
-def _mentions(schema: Any, keys: frozenset[str]) -> bool:
+def _mentions_any(schema: Any, keys: frozenset[str]) -> bool:
     if isinstance(schema, Mapping):
         inside = schema.values()
-        return not keys.isdisjoint(schema) or any(_mentions(each, keys) for each in inside)
-    return isinstance(schema, list | tuple) and any(_mentions(each, keys) for each in schema)
+        return not keys.isdisjoint(schema) or any(_mentions_any(each, keys) for each in inside)
+    return isinstance(schema, list | tuple) and any(_mentions_any(each, keys) for each in schema)
 
 
 def _has_default(properties: Mapping[str, Any], name: Any) -> bool:

@@ -27,7 +27,7 @@ def multiplies(graph: SchemaGraph) -> bool:
         graph.parts, lambda node: [*graph.look_again(node), *graph.look_inside(node)]
     )
     for node in graph.parts:
-        members = [*_list(node.get("anyOf")), *_list(node.get("oneOf"))]
+        members = [*_as_list(node.get("anyOf")), *_as_list(node.get("oneOf"))]
         ring = rings.get(id(node))
         if ring is not None and _TOLD not in node:
             same = [each for each in members if rings.get(id(each)) == ring]
@@ -42,7 +42,7 @@ def count_ways(graph: SchemaGraph, value: Any, most: int) -> int:
     waiting: list[tuple[Pair, list[Pair] | None]] = [((graph.root, value), None)]
     while waiting:
         pair, following = waiting.pop()
-        key = _key(pair)
+        key = _pair_key(pair)
         if following is None:
             if key in sums:
                 continue
@@ -50,15 +50,15 @@ def count_ways(graph: SchemaGraph, value: Any, most: int) -> int:
                 return most + 1
             # A pair that leads back to itself on the same value is not counted again.
             sums[key] = 0
-            following = [*_onward(graph, *pair)]
+            following = [*_next_pairs(graph, *pair)]
             waiting.append((pair, following))
             waiting += [(each, None) for each in following]
         else:
-            sums[key] = min(most + 1, 1 + sum(sums[_key(each)] for each in following))
-    return sums[_key((graph.root, value))]
+            sums[key] = min(most + 1, 1 + sum(sums[_pair_key(each)] for each in following))
+    return sums[_pair_key((graph.root, value))]
 
 
-def _onward(graph: SchemaGraph, node: Node, value: Any) -> Iterator[Pair]:
+def _next_pairs(graph: SchemaGraph, node: Node, value: Any) -> Iterator[Pair]:
     yield from ((each, value) for each in graph.look_again(node))
     found: Iterable[Pair] = ()
     if isinstance(value, Mapping):
@@ -69,10 +69,10 @@ def _onward(graph: SchemaGraph, node: Node, value: Any) -> Iterator[Pair]:
     yield from ((part, inner) for part, inner in found if isinstance(part, Mapping))
 
 
-def _key(pair: Pair) -> Any:
+def _pair_key(pair: Pair) -> Any:
     node, value = pair
     return id(node), (type(value), value) if isinstance(value, _SCALARS) else id(value)
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []

@@ -53,7 +53,7 @@ def preset_secrets(presets: Any) -> list[str]:
     hidden values are configuration.
     """
     found: dict[str, None] = {}
-    for text, marked, named in _leaves(presets, tells=is_credential):
+    for text, marked, named in _find_leaves(presets, tells=is_credential):
         if marked or (named and len(text) >= _SHORTEST):
             found.update(dict.fromkeys((text, *_bare_tokens(text))))
         found.update(dict.fromkeys(_address_secrets(text)))
@@ -62,7 +62,7 @@ def preset_secrets(presets: Any) -> list[str]:
 
 def argument_secrets(arguments: Any) -> list[str]:
     """The strings that the arguments' own types mark as secret."""
-    return [text for text, marked, _ in _leaves(arguments) if marked]
+    return [text for text, marked, _ in _find_leaves(arguments) if marked]
 
 
 def held_secrets(deps: Any) -> list[str]:
@@ -81,14 +81,14 @@ def held_secrets(deps: Any) -> list[str]:
         elif len(seen) < _MOST_THINGS and id(here) not in seen:
             seen.add(id(here))
             opaque = shape is _Shape.OTHER
-            held = () if opaque and inside else islice(_values(here, shape), _MOST_PARTS)
+            held = () if opaque and inside else islice(_unnamed_parts(here, shape), _MOST_PARTS)
             near += [(part, inside or opaque) for part in held if type(part) not in _FLAT]
     return found
 
 
 def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
     """The strings in plain arguments at places that the schema marks as secret."""
-    return [text for text, _ in _sent(arguments, schema)]
+    return [text for text, _ in _sent_secrets(arguments, schema)]
 
 
 def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
@@ -96,11 +96,11 @@ def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
 
     Documents mark much as `writeOnly` that is merely not sent back.
     """
-    sent = _sent(arguments, schema)
+    sent = _sent_secrets(arguments, schema)
     return [text for text, sure in sent if sure or len(text) >= _SHORTEST]
 
 
-def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+def _sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Each such string, and whether the schema says that it is a password."""
     if not mentions_secret(schema, schema):
         return
@@ -115,16 +115,16 @@ def _sent(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool
         seen.add((id(value), id(place)))
         if len(seen) > _MOST_PAIRS:
             # The search takes too long, so all strings are treated as secret.
-            yield from ((text, True) for text, _, _ in _leaves(arguments, marked=True))
+            yield from ((text, True) for text, _, _ in _find_leaves(arguments, marked=True))
             return
         password = place.get("format") == "password"
         if password or place.get("writeOnly") is True:
-            yield from ((text, password) for text, _, _ in _leaves(value, marked=True))
+            yield from ((text, password) for text, _, _ in _find_leaves(value, marked=True))
         else:
-            rest += _places(value, place, schema)
+            rest += _inner_places(value, place, schema)
 
 
-def _places(
+def _inner_places(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> Iterator[tuple[Any, Any]]:
     """The parts of a value with their schemas, one level down."""
@@ -141,7 +141,7 @@ def _places(
         yield from zip(value, item_schemas(schema, len(value)), strict=True)
 
 
-def _leaves(
+def _find_leaves(
     value: Any,
     marked: bool = False,
     tells: Callable[[str], bool] = lambda name: False,
@@ -158,7 +158,7 @@ def _leaves(
         if is_secret(here):
             here, marked = here.get_secret_value(), True
         if isinstance(here, _TEXTS):
-            yield from ((text, marked, named) for text in _texts(here))
+            yield from ((text, marked, named) for text in _text_forms(here))
         elif isinstance(here, int | float) and not isinstance(here, bool):
             # A number counts only if it is marked as secret.
             if marked:
@@ -167,11 +167,11 @@ def _leaves(
             seen.add((id(here), marked, named))
             opaque = _shape_of(here) is _Shape.OTHER
             if not (opaque and inside):
-                for name, part in _parts(here):
+                for name, part in _named_parts(here):
                     rest.append((part, marked, named or tells(name), inside or opaque))
 
 
-def _texts(value: str | bytes | bytearray) -> Iterable[str]:
+def _text_forms(value: str | bytes | bytearray) -> Iterable[str]:
     """A text itself; or bytes, both decoded and as their `repr`."""
     if isinstance(value, str):
         return (value,)
@@ -182,7 +182,7 @@ def _texts(value: str | bytes | bytearray) -> Iterable[str]:
         return shown
 
 
-def _parts(value: Any) -> Iterable[tuple[str, Any]]:
+def _named_parts(value: Any) -> Iterable[tuple[str, Any]]:
     """The parts of a value, each with its name if it has one."""
     match _shape_of(value):
         case _Shape.MAPPING:
@@ -198,19 +198,19 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]]:
     own = held if isinstance(held, dict) else {}
     extra = getattr(value, "__pydantic_extra__", None) if _is_model(kind) else None
     return chain(
-        ((name, getattr(value, name, None)) for name in _declared(kind) if name not in own),
+        ((name, getattr(value, name, None)) for name in _declared_fields(kind) if name not in own),
         own.items(),
         (extra or {}).items(),
     )
 
 
-def _values(value: Any, shape: "_Shape") -> Iterable[Any]:
+def _unnamed_parts(value: Any, shape: "_Shape") -> Iterable[Any]:
     """The parts of a value without their names, which is quicker."""
     if shape is _Shape.MAPPING:
         # Other mappings may load their values from elsewhere.
         return value.values() if isinstance(value, dict) else ()
     own = getattr(value, "__dict__", None) if shape is _Shape.OTHER else None
-    return own.values() if isinstance(own, dict) else (part for _, part in _parts(value))
+    return own.values() if isinstance(own, dict) else (part for _, part in _named_parts(value))
 
 
 class _Shape(Enum):
@@ -228,11 +228,11 @@ class _Shape(Enum):
 def _shape_of(value: Any) -> _Shape:
     # `__class__` is not used, because a proxy reports the class of its target.
     kind: Any = type(value)
-    return _shape(kind)
+    return _find_shape(kind)
 
 
 @lru_cache(maxsize=1000)
-def _shape(kind: Any) -> _Shape:
+def _find_shape(kind: Any) -> _Shape:
     if hasattr(kind, "get_secret_value"):
         return _Shape.SECRET
     if issubclass(kind, Mapping):
@@ -244,7 +244,7 @@ def _shape(kind: Any) -> _Shape:
     if hasattr(kind, "unicode_string"):
         # The value is one of pydantic's URLs.
         return _Shape.ADDRESS
-    return _Shape.RECORD if _declared(kind) or _is_model(kind) else _Shape.OTHER
+    return _Shape.RECORD if _declared_fields(kind) or _is_model(kind) else _Shape.OTHER
 
 
 def _is_model(kind: Any) -> bool:
@@ -252,7 +252,7 @@ def _is_model(kind: Any) -> bool:
 
 
 @lru_cache(maxsize=1000)
-def _declared(kind: Any) -> tuple[str, ...]:
+def _declared_fields(kind: Any) -> tuple[str, ...]:
     """The fields of a dataclass, an `attrs` class or a named tuple, which may have slots."""
     attributes = (each.name for each in getattr(kind, "__attrs_attrs__", ()))
     fields = getattr(kind, "__dataclass_fields__", ())
@@ -279,17 +279,17 @@ def _address_secrets(text: str) -> Iterator[str]:
     A short password is covered after its user name, and not wherever it occurs.
     """
     for found in _ADDRESS.finditer(text):
-        for user, password in _passwords(found[0]):
+        for user, password in _url_passwords(found[0]):
             yield f"{user}:{password}@"
             forms = (password, unquote(password), unquote_plus(password))
             if len(password) >= _SHORTEST:
                 yield from forms
-        for name, value in _queried(found[0]):
+        for name, value in _query_values(found[0]):
             if is_credential(name) and len(value) >= _SHORTEST:
                 yield value
 
 
-def _passwords(address: str) -> Iterator[tuple[str, str]]:
+def _url_passwords(address: str) -> Iterator[tuple[str, str]]:
     """The user and the password, in each way that a URL can be read."""
     try:
         authority = urlsplit(address).netloc
@@ -305,7 +305,7 @@ def _passwords(address: str) -> Iterator[tuple[str, str]]:
         yield loose[1], loose[2]
 
 
-def _queried(address: str) -> list[tuple[str, str]]:
+def _query_values(address: str) -> list[tuple[str, str]]:
     """The named values of a URL, in its query or its fragment."""
     _, _, query = address.partition("?")
     query, _, fragment = query.partition("#")

@@ -32,30 +32,33 @@ class HeldText:
 
     def take(self, block: Block, secrets: tuple[str, ...]) -> list[Block]:
         """Take a block; returns the blocks that may be shown now."""
-        self._know(secrets)
+        self._learn_secrets(secrets)
         if isinstance(block, RepeatingText):
-            return [*self._release(len(self._text)), self._repeat(block, False)]
+            return [*self._release_blocks(len(self._text)), self._release_repeating(block, False)]
         given = self._give_unseen() if isinstance(block, Text) else []
-        self._add(block)
-        return [*given, *self._release(_undecided(self._text, self._forms))]
+        self._add_block(block)
+        return [*given, *self._release_blocks(_undecided_from(self._text, self._forms))]
 
     def give_all(self, blocks: Iterable[Block], secrets: tuple[str, ...]) -> list[Block]:
         """The blocks that were held back, and these after them, at the end of the stream."""
-        self._know(secrets)
+        self._learn_secrets(secrets)
         given = self._give_unseen()
         for block in blocks:
             if isinstance(block, RepeatingText):
-                given += [*self._release(len(self._text)), self._repeat(block, True)]
+                given += [
+                    *self._release_blocks(len(self._text)),
+                    self._release_repeating(block, True),
+                ]
             else:
-                self._add(block)
-        return [*given, *self._release(len(self._text))]
+                self._add_block(block)
+        return [*given, *self._release_blocks(len(self._text))]
 
-    def _know(self, secrets: tuple[str, ...]) -> None:
+    def _learn_secrets(self, secrets: tuple[str, ...]) -> None:
         if secrets != self._known:
             self._known = secrets
             self._forms = tuple({form for secret in secrets for form in secret_forms(secret)})
 
-    def _add(self, block: Block) -> None:
+    def _add_block(self, block: Block) -> None:
         if isinstance(block, Text):
             self._text += block.text
             self._blocks.append((len(self._text), None))
@@ -63,14 +66,14 @@ class HeldText:
             other = block.map_text(lambda text: redact_text(text, self._known))
             self._blocks.append((len(self._text), other))
 
-    def _release(self, end: int) -> list[Block]:
+    def _release_blocks(self, end: int) -> list[Block]:
         """The blocks up to a place in the text; the rest stays held back."""
-        spans = _spans(self._text, self._forms, self._covered)
+        spans = _find_spans(self._text, self._forms, self._covered)
         released = [each for each in self._blocks if each[0] <= end]
         given: list[Block] = []
         at = 0
         for over, block in [*released, (end, None)]:
-            words = _visible(self._text, at, over, spans)
+            words = _cover_part(self._text, at, over, spans)
             given += [Text(words)] if words else []
             given += [] if block is None else [block]
             at = over
@@ -79,26 +82,26 @@ class HeldText:
         self._blocks = [(over - end, block) for over, block in self._blocks[len(released) :]]
         return given
 
-    def _repeat(self, block: RepeatingText, final: bool) -> Block:
+    def _release_repeating(self, block: RepeatingText, final: bool) -> Block:
         texts = block.texts()
         whole = "".join(texts)
-        end = len(whole) if final else _undecided(whole, self._forms)
+        end = len(whole) if final else _undecided_from(whole, self._forms)
         again = self._unseen is block
         self._unseen = block if end < len(whole) else None
-        before, shown = self._repeated, _cut(texts, end, _spans(whole, self._forms, 0))
+        before, shown = self._repeated, _cover_texts(texts, end, _find_spans(whole, self._forms, 0))
         self._repeated = "".join(shown)
         return block.with_texts(shown, before, again)
 
     def _give_unseen(self) -> list[Block]:
-        return [] if self._unseen is None else [self._repeat(self._unseen, True)]
+        return [] if self._unseen is None else [self._release_repeating(self._unseen, True)]
 
 
-def _undecided(text: str, forms: Iterable[str]) -> int:
+def _undecided_from(text: str, forms: Iterable[str]) -> int:
     """The position from which a text may be the beginning of a secret, or the text's end."""
-    return min((_beginning(text, form) for form in forms), default=len(text))
+    return min((_secret_beginning(text, form) for form in forms), default=len(text))
 
 
-def _beginning(text: str, form: str) -> int:
+def _secret_beginning(text: str, form: str) -> int:
     size = len(text)
     start = max(0, size - len(form) + 1)
     head = form[:_HEAD]
@@ -111,7 +114,7 @@ def _beginning(text: str, form: str) -> int:
     return next((at for at in short if form.startswith(text[at:])), size)
 
 
-def _spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
+def _find_spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
     """The spans of secrets, in order. Overlapping spans are merged; one may have begun before."""
     found = [(-1, covered)] if covered else []
     for form in forms:
@@ -128,7 +131,7 @@ def _spans(text: str, forms: Iterable[str], covered: int) -> _Spans:
     return spans
 
 
-def _visible(text: str, start: int, end: int, spans: _Spans) -> str:
+def _cover_part(text: str, start: int, end: int, spans: _Spans) -> str:
     """A part of the text with secrets covered; a mask is put where a secret begins."""
     pieces: list[str] = []
     at = start
@@ -142,13 +145,13 @@ def _visible(text: str, start: int, end: int, spans: _Spans) -> str:
     return "".join(pieces)
 
 
-def _cut(texts: Sequence[str], end: int, spans: _Spans) -> list[str]:
+def _cover_texts(texts: Sequence[str], end: int, spans: _Spans) -> list[str]:
     """The texts that together are one, each with secrets covered, up to a place."""
     whole = "".join(texts)
     shown: list[str] = []
     at = 0
     for text in texts:
         over = at + len(text)
-        shown.append(_visible(whole, min(at, end), min(over, end), spans))
+        shown.append(_cover_part(whole, min(at, end), min(over, end), spans))
         at = over
     return shown

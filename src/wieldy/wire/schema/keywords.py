@@ -34,29 +34,29 @@ class Keywords:
     ) -> dict[str, Any]:
         """A lowered structure with its type, its constraints and its description."""
         notes: list[str] = []
-        result = {**self._typed(types), **self._choices(schema, path)}
+        result = {**self._type_keyword(types), **self._enum_keyword(schema, path)}
         result.update((key, value) for key, value in lowered.items() if key != "type")
         for key, value in schema.items():
             known = key in _STRUCTURE or key in ANNOTATIONS or key in SILENT or key in lowered
-            if not known and _concerns(key, types):
-                result.update(self._constraint(key, value, types, path, notes))
+            if not known and _concerns_types(key, types):
+                result.update(self._constraint_keyword(key, value, types, path, notes))
         said = schema.get("description")
         if notes:
             said = with_note(said, f"({', '.join(notes)})")
-        return self._described(result, said, schema)
+        return self._with_description(result, said, schema)
 
     def annotated(
         self, schema: Mapping[str, Any], result: dict[str, Any], path: str
     ) -> dict[str, Any]:
         """A union or a reference with the description that stands beside it."""
         said = schema.get("description", result.get("description"))
-        described = self._described({**result}, said, schema)
+        described = self._with_description({**result}, said, schema)
         if "$ref" in described and len(described) > 1:
             # A reference allows no keywords beside it, so it is wrapped in a union.
             return {"anyOf": [result], "description": described["description"]}
         return described
 
-    def _described(
+    def _with_description(
         self, result: dict[str, Any], said: Any, schema: Mapping[str, Any]
     ) -> dict[str, Any]:
         text = note_default(said, schema)
@@ -65,14 +65,14 @@ class Keywords:
             result["description"] = text
         return result
 
-    def _typed(self, types: list[str]) -> dict[str, Any]:
+    def _type_keyword(self, types: list[str]) -> dict[str, Any]:
         if not types:
             return {}
         if self.target.flagged:
             return {"type": types[0].upper()}
         return {"type": types[0] if len(types) == 1 else types}
 
-    def _choices(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _enum_keyword(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         values = schema.get("enum")
         if not isinstance(values, list) or values == [None]:
             return {}
@@ -84,28 +84,28 @@ class Keywords:
         odd = [value for value in values if isinstance(value, bool | dict | list)]
         if self.target.finite and odd:
             if not (True in odd and False in odd):
-                self._drop(path, "enum")
+                self._drop_keyword(path, "enum")
             return {}
         return {"enum": values}
 
-    def _constraint(
+    def _constraint_keyword(
         self, key: str, value: Any, types: list[str], path: str, notes: list[str]
     ) -> dict[str, Any]:
-        if self._keeps(key, value):
+        if self._keeps_keyword(key, value):
             return {key: value}
         whole = types in (["integer"], ["integer", "null"])
         known = key in _EXCLUSIVE and _EXCLUSIVE[key][0] in self.target.keywords
         if known and whole and isinstance(value, int | float):
             name, step = _EXCLUSIVE[key]
             return {name: math.floor(value) + 1 if step > 0 else math.ceil(value) - 1}
-        self._drop(path, key)
+        self._drop_keyword(path, key)
         if not isinstance(value, dict | list):
             notes.append(f"{key}: {json.dumps(value, ensure_ascii=False)}")
         if key == "minItems" and self.target.most_min_items is not None:
             return {key: self.target.most_min_items}
         return {}
 
-    def _keeps(self, key: str, value: Any) -> bool:
+    def _keeps_keyword(self, key: str, value: Any) -> bool:
         if key not in self.target.keywords:
             return False
         if key == "format":
@@ -115,7 +115,7 @@ class Keywords:
         most = self.target.most_min_items
         return key != "minItems" or most is None or (isinstance(value, int) and value <= most)
 
-    def _drop(self, path: str, key: str) -> None:
+    def _drop_keyword(self, path: str, key: str) -> None:
         self.changed(path, key, "does not hold the model", f"not in {self.target.title}", True)
 
 
@@ -160,7 +160,7 @@ def in_words(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
     return f"{words} with {', '.join(names)}" if names else words
 
 
-def _concerns(key: str, types: list[str]) -> bool:
+def _concerns_types(key: str, types: list[str]) -> bool:
     """Whether a keyword applies to values of these types."""
     kind = SPEAKS_OF.get(key)
     return kind is None or not types or kind in types or (kind == "number" and "integer" in types)

@@ -104,7 +104,7 @@ class _Lifting:
 
     def object(self, value: dict[str, Any], schema: Any) -> Any:
         """An object with its original names, and without nulls that stand for absent values."""
-        schema, members = self._parts(schema)
+        schema, members = self._union_parts(schema)
         properties, required = properties_of(schema), required_of(schema)
         unknown = any(key not in properties for key in value)
         hidden = [name for name in properties if name not in value] if unknown else []
@@ -118,12 +118,12 @@ class _Lifting:
             if unsaid and not self.accepts(wanted, "null"):
                 continue
             known = name in properties or name in required
-            result[name] = self.value(inner, wanted) if known else self._extra(inner, wanted)
+            result[name] = self.value(inner, wanted) if known else self._lift_extra(inner, wanted)
         return self._as_member(result, members) if members else result
 
     def unmarked(self, value: dict[str, str], schema: Any, taken: bool) -> Any:
         """The value in an object with JSON text, unless the schema allows the object itself."""
-        decoded = _decoded(value[JSON_TEXT])
+        decoded = _decode_json(value[JSON_TEXT])
         if decoded is _NOT_JSON:
             return value
         if self.fits(value, schema):
@@ -133,7 +133,7 @@ class _Lifting:
 
     def array(self, value: list[Any], schema: Mapping[str, Any]) -> list[Any]:
         """An array, item by item."""
-        schema = self._whole(schema)
+        schema = self._combine_parts(schema)
         prefix = as_list(schema.get("prefixItems"))
         rest = schema.get("items", {})
         return [
@@ -144,10 +144,10 @@ class _Lifting:
         """The text, or the value that it encodes if the schema does not accept text."""
         choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
         if isinstance(choices, list):
-            return value if value in choices else _spelled(value, choices)
+            return value if value in choices else _find_choice(value, choices)
         if taken or self.accepts(schema, "string"):
             return value
-        decoded = _decoded(value)
+        decoded = _decode_json(value)
         kind = kind_of(decoded)
         wanted = kind in ("object", "array") and self.accepts(schema, kind)
         return decoded if decoded is not _NOT_JSON and wanted else value
@@ -167,7 +167,7 @@ class _Lifting:
 
     def _is_shaped(self, value: Any, schema: Mapping[str, Any]) -> bool:
         choices = [schema["const"]] if "const" in schema else schema.get("enum")
-        if isinstance(choices, list) and not any(_same(value, each) for each in choices):
+        if isinstance(choices, list) and not any(_same_value(value, each) for each in choices):
             return False
         for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
             parts = schema.get(key)
@@ -194,7 +194,7 @@ class _Lifting:
             self.fits(inner, properties.get(name, extra)) for name, inner in value.items()
         )
 
-    def _extra(self, value: Any, schema: Any) -> Any:
+    def _lift_extra(self, value: Any, schema: Any) -> Any:
         """A value under an undeclared name; lowering never marks these."""
         before, self.named = self.named, False
         try:
@@ -202,37 +202,39 @@ class _Lifting:
         finally:
             self.named = before
 
-    def _parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    def _union_parts(self, schema: Any) -> tuple[Mapping[str, Any], list[Any]]:
         """A schema with its `allOf` combined, and the members of its union if it is one."""
-        schema = self._whole(resolve_reference(schema, self.root))
+        schema = self._combine_parts(resolve_reference(schema, self.root))
         return schema, as_list(schema.get("anyOf")) or as_list(schema.get("oneOf"))
 
-    def _whole(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _combine_parts(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """A schema with the properties and items of its `allOf` parts."""
-        parts = [schema, *self._inside(schema, {id(schema)})]
+        parts = [schema, *self._inner_parts(schema, {id(schema)})]
         self.spend(len(parts))
         if len(parts) == 1:
             return schema
         whole = {key: value for key, value in schema.items() if key != "allOf"}
         names = dict.fromkeys(name for part in parts for name in properties_of(part))
-        whole["properties"] = {name: _all(_said(parts, name)) for name in names}
+        whole["properties"] = {name: _combine_all(_schemas_named(parts, name)) for name in names}
         whole["required"] = [name for part in parts for name in required_of(part)]
         length = max(len(as_list(part.get("prefixItems"))) for part in parts)
-        whole["prefixItems"] = [_all(_items_at(parts, place)) for place in range(length)]
+        whole["prefixItems"] = [_combine_all(_items_at(parts, place)) for place in range(length)]
         for key in ("items", "additionalProperties"):
             said = [part[key] for part in parts if key in part]
             if said:
-                whole[key] = _all(said)
+                whole[key] = _combine_all(said)
         return whole
 
-    def _inside(self, schema: Mapping[str, Any], seen: set[int]) -> Iterator[Mapping[str, Any]]:
+    def _inner_parts(
+        self, schema: Mapping[str, Any], seen: set[int]
+    ) -> Iterator[Mapping[str, Any]]:
         """The parts of an `allOf` at any depth, each once."""
         for each in as_list(schema.get("allOf")):
             part = resolve_reference(each, self.root)
             if id(part) not in seen:
                 seen.add(id(part))
                 yield part
-                yield from self._inside(part, seen)
+                yield from self._inner_parts(part, seen)
 
     def _as_member(self, value: dict[str, Any], members: list[Any]) -> Any:
         return self.choice(value, members, taken=False)
@@ -242,7 +244,7 @@ def _is_choice(schema: Mapping[str, Any]) -> bool:
     return isinstance(schema.get("anyOf"), list) or isinstance(schema.get("oneOf"), list)
 
 
-def _said(parts: list[Mapping[str, Any]], name: str) -> list[Any]:
+def _schemas_named(parts: list[Mapping[str, Any]], name: str) -> list[Any]:
     return [properties_of(part)[name] for part in parts if name in properties_of(part)]
 
 
@@ -258,7 +260,7 @@ def _items_at(parts: list[Mapping[str, Any]], place: int) -> list[Any]:
     return found
 
 
-def _all(said: list[Any]) -> Any:
+def _combine_all(said: list[Any]) -> Any:
     """One schema that combines several."""
     return said[0] if len(said) == 1 else {"allOf": said}
 
@@ -267,11 +269,11 @@ def _is_marked(value: Any) -> bool:
     return isinstance(value, dict) and list(value) == [JSON_TEXT]
 
 
-def _same(value: Any, choice: Any) -> bool:
+def _same_value(value: Any, choice: Any) -> bool:
     return isinstance(value, bool) == isinstance(choice, bool) and bool(value == choice)
 
 
-def _decoded(text: Any) -> Any:
+def _decode_json(text: Any) -> Any:
     if not isinstance(text, str):
         return _NOT_JSON
     try:
@@ -280,8 +282,8 @@ def _decoded(text: Any) -> Any:
         return _NOT_JSON
 
 
-def _spelled(text: str, choices: list[Any]) -> Any:
+def _find_choice(text: str, choices: list[Any]) -> Any:
     """The choice that the text encodes as JSON, else the text."""
-    decoded = _decoded(text)
+    decoded = _decode_json(text)
     same = (each for each in choices if type(each) is type(decoded) and each == decoded)
     return next(same, text)

@@ -32,16 +32,16 @@ def lower_schema(schema: Mapping[str, Any], provider: str, strict: bool = False)
     target = target_of(provider, strict)
     changes: list[SchemaChange] = []
     try:
-        lowered = _lowered(sanitize_schema(schema, changes), provider, target)
+        lowered = _lower_once(sanitize_schema(schema, changes), provider, target)
     except RecursionError:
         change = SchemaChange("", "schema", "became any object", "it is nested too deep", True)
         return Lowered({"type": "object", "properties": {}}, (change,))
     return replace(lowered, changes=(*lowered.changes, *dict.fromkeys(changes)))
 
 
-def _lowered(schema: Schema, provider: str, target: Target | Loose) -> Lowered:
+def _lower_once(schema: Schema, provider: str, target: Target | Loose) -> Lowered:
     if isinstance(target, Loose):
-        return _loosened(schema, target)
+        return _loosen_schema(schema, target)
     lowered = Walk(schema, target).run()
     if not target.strict:
         return lowered
@@ -55,11 +55,11 @@ def _without_strict(
     schema: Mapping[str, Any], provider: str, target: Target, fault: str
 ) -> Lowered:
     change = SchemaChange("", "strict", "was left off", f"{target.title}: {fault}", True)
-    loose = _lowered(dict(schema), provider, target_of(provider))
+    loose = _lower_once(dict(schema), provider, target_of(provider))
     return Lowered(loose.schema, (change, *loose.changes))
 
 
-def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
+def _loosen_schema(schema: Mapping[str, Any], target: Loose) -> Lowered:
     """The schema, changed only at the top, in its arrays and in its names."""
     changes: list[SchemaChange] = []
     plain: Schema = dict(schema)
@@ -68,7 +68,7 @@ def _loosened(schema: Mapping[str, Any], target: Loose) -> Lowered:
     if target.plain_top and _TOP_KEYWORDS & {*plain}:
         plain = _plain_top(plain, target, changes)
     plain = {**_NO_ARGUMENTS, **plain, "type": "object", "properties": properties_of(plain)}
-    if target.needs_items and any(map(_lacks_items, _everywhere(plain))):
+    if target.needs_items and any(map(_lacks_items, _walk_schemas(plain))):
         plain = _with_items(plain)
         why = f"{target.title} asks for it in every array"
         changes.append(SchemaChange("", "items", "was added, saying nothing", why, False))
@@ -123,7 +123,7 @@ def _lacks_items(schema: Any) -> bool:
     return "array" in said if isinstance(said, list) else said == "array"
 
 
-def _everywhere(schema: Any) -> Iterator[Any]:
+def _walk_schemas(schema: Any) -> Iterator[Any]:
     waiting = [schema]
     while waiting:
         here = waiting.pop()

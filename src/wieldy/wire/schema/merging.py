@@ -28,7 +28,7 @@ def fold_schema(
     """
     most = _MOST_PARTS if left is None else min(_MOST_PARTS, left[0])
     own = [most]
-    whole = _folded(schema, root, lost, own)
+    whole = _fold_all(schema, root, lost, own)
     if left is not None:
         left[0] -= most - max(0, own[0])
     return whole
@@ -37,13 +37,13 @@ def fold_schema(
 def join_schemas(first: Mapping[str, Any], second: Mapping[str, Any], lost: list[str]) -> Schema:
     """One schema with the conditions of both; conflicting keywords are added to `lost`."""
     both: Schema = dict(first)
-    if _restricts(first, second) or _restricts(second, first):
+    if _forbids_properties(first, second) or _forbids_properties(second, first):
         lost.append("additionalProperties")
     for key, value in second.items():
         if key not in both:
             both[key] = value
         elif both[key] != value and key not in ANNOTATIONS:
-            combined = _combined(key, both[key], value)
+            combined = _combine_values(key, both[key], value)
             if combined is None:
                 lost.append(key)
             else:
@@ -71,7 +71,7 @@ def distinct(schemas: Iterable[Any]) -> list[Any]:
     return list(found.values())
 
 
-def _folded(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[int]) -> Schema:
+def _fold_all(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[int]) -> Schema:
     if not isinstance(schema, Mapping):
         return {}
     parts: list[Any] = []
@@ -86,11 +86,11 @@ def _folded(schema: Any, root: Mapping[str, Any], lost: list[str], left: list[in
         if left[0] < 0:
             lost.append("allOf")
             break
-        rest = join_schemas(rest, _folded(part, root, lost, left), lost)
+        rest = join_schemas(rest, _fold_all(part, root, lost, left), lost)
     return rest
 
 
-def _combined(key: str, first: Any, second: Any) -> Any:
+def _combine_values(key: str, first: Any, second: Any) -> Any:
     """One value for a keyword that has two, or None."""
     try:
         if key in _HIGHEST:
@@ -129,7 +129,7 @@ def _common_types(first: Any, second: Any) -> Any:
     return (common[0] if len(common) == 1 else common) or None
 
 
-def _restricts(closed: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _forbids_properties(closed: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether one schema forbids properties that the other declares."""
     extra = closed.get("additionalProperties", True)
     named = properties_of(closed)

@@ -21,14 +21,14 @@ _UNION_PARAMETERS = 16
 
 def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
     """The limits of OpenAI that a strict schema exceeds, as phrases."""
-    nodes = list(_nodes(schema))
+    nodes = list(_walk_nodes(schema))
     names = [name for node in nodes for name in node.get("properties") or ()]
     choices = [value for node in nodes for value in node.get("enum") or ()]
     text = sum(map(len, names)) + sum(len(each) for each in choices if isinstance(each, str))
     text += sum(map(len, schema.get("$defs") or ()))
     measured = [
         ("properties", len(names), _MOST_PROPERTIES),
-        ("levels of nesting", _levels(schema), _MOST_LEVELS),
+        ("levels of nesting", _count_levels(schema), _MOST_LEVELS),
         ("enum values", len(choices), _MOST_CHOICES),
         ("characters in names and choices", text, _MOST_CHARACTERS),
         ("characters in one long enum", _longest_enum(nodes), _LONG_ENUM_CHARACTERS),
@@ -45,7 +45,7 @@ class AnthropicBudget:
     def take(self, schema: Mapping[str, Any]) -> bool:
         """Count one more strict tool if it fits, and say whether it does."""
         used = [1, 0, 0]
-        for node in _nodes(schema):
+        for node in _walk_nodes(schema):
             properties = node.get("properties") or {}
             used[1] += len(properties) - len(node.get("required") or ())
             used[2] += sum(1 for inner in properties.values() if _is_union(inner))
@@ -64,7 +64,7 @@ def anthropic_reason() -> str:
     )
 
 
-def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _walk_nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     waiting: list[Any] = [schema, *(schema.get("$defs") or {}).values()]
     while waiting:
         here = waiting.pop()
@@ -73,7 +73,7 @@ def _nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             waiting += inner_schemas(here)
 
 
-def _levels(schema: Mapping[str, Any]) -> int:
+def _count_levels(schema: Mapping[str, Any]) -> int:
     """The depth of nested objects; a recursive definition counts once."""
     definitions = schema.get("$defs") or {}
     known: dict[str, int] = {}

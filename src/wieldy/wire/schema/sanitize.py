@@ -32,47 +32,49 @@ class _Repair:
                 # Most keywords have a plain string, so this case comes first.
                 result[key] = value
             elif key in _NAMED and isinstance(value, MAPPINGS):
-                result[key] = {name: self._inner(v, _at(path, name)) for name, v in value.items()}
+                result[key] = {
+                    name: self._repair_inner(v, _join_path(path, name)) for name, v in value.items()
+                }
             elif key in _DATA or isinstance(value, float):
-                result |= self._data(key, value, path)
+                result |= self._repair_data(key, value, path)
             elif key in _LEFT_ALONE:
                 result[key] = value
             elif key == "type":
-                result |= self._type(value, path)
+                result |= self._repair_type(value, path)
             else:
-                result[key] = self._inner(value, path)
+                result[key] = self._repair_inner(value, path)
         if isinstance(result.get("enum"), list):
-            result["enum"] = self._choices(result["enum"], result.get("type"), path)
+            result["enum"] = self._repair_choices(result["enum"], result.get("type"), path)
         default = schema.get("default")
         if "default" in schema and "default" not in result:
-            note = f"Default: {_spoken(default)}."
+            note = f"Default: {_spell_number(default)}."
             result["description"] = with_note(schema.get("description"), note)
         return result
 
-    def _inner(self, value: Any, path: str) -> Any:
+    def _repair_inner(self, value: Any, path: str) -> Any:
         if isinstance(value, MAPPINGS):
             return self.schema(value, path)
         if isinstance(value, list):
-            return [self._inner(item, path) for item in value]
+            return [self._repair_inner(item, path) for item in value]
         return value
 
-    def _data(self, key: str, value: Any, path: str) -> dict[str, Any]:
+    def _repair_data(self, key: str, value: Any, path: str) -> dict[str, Any]:
         """A keyword with its value; it is left out if JSON can't express the value."""
         if key in ("enum", "examples") and isinstance(value, list):
             kept = [each for each in value if _is_json(each)]
             if len(kept) == len(value):
                 return {key: value}
-            self._changed(path, key, "lists fewer values", _NO_NUMBER, key == "enum")
+            self._note_change(path, key, "lists fewer values", _NO_NUMBER, key == "enum")
             return {key: kept} if kept else {}
         if _is_json(value):
             return {key: value}
         if key == "default":
-            self._changed(path, key, "is told in words", _NO_NUMBER, False)
+            self._note_change(path, key, "is told in words", _NO_NUMBER, False)
         else:
-            self._changed(path, key, "was left out", _NO_NUMBER, key != "examples")
+            self._note_change(path, key, "was left out", _NO_NUMBER, key != "examples")
         return {}
 
-    def _type(self, value: Any, path: str) -> dict[str, Any]:
+    def _repair_type(self, value: Any, path: str) -> dict[str, Any]:
         """The types that JSON has, each once."""
         said = value if isinstance(value, list) else [value]
         lower = [each.lower() if isinstance(each, str) else each for each in said]
@@ -81,12 +83,12 @@ class _Repair:
         if kept == said:
             return {"type": value}
         if len(known) < len(said):
-            self._changed(path, "type", "was left out", "JSON has no such type", True)
+            self._note_change(path, "type", "was left out", "JSON has no such type", True)
         else:
-            self._changed(path, "type", "is written once", "types are small and unlike", False)
+            self._note_change(path, "type", "is written once", "types are small and unlike", False)
         return {"type": kept[0] if len(kept) == 1 else kept} if kept else {}
 
-    def _choices(self, values: list[Any], types: Any, path: str) -> list[Any]:
+    def _repair_choices(self, values: list[Any], types: Any, path: str) -> list[Any]:
         """The choices that fit the type, each once; all choices if none fits."""
         kinds = [types] if isinstance(types, str) else types
         once = {(kind_of(each), repr(each)): each for each in values}
@@ -94,10 +96,10 @@ class _Repair:
         if not fitting or len(fitting) == len(values):
             return values
         why = "a choice is of the type and stands once"
-        self._changed(path, "enum", "lists fewer values", why, False)
+        self._note_change(path, "enum", "lists fewer values", why, False)
         return fitting
 
-    def _changed(self, path: str, keyword: str, what: str, why: str, lost: bool) -> None:
+    def _note_change(self, path: str, keyword: str, what: str, why: str, lost: bool) -> None:
         self._changes.append(SchemaChange(path, keyword, what, why, lost))
 
 
@@ -117,7 +119,7 @@ def _is_json(value: Any) -> bool:
     return all(map(_is_json, value)) if isinstance(value, list | tuple) else True
 
 
-def _spoken(value: Any) -> str:
+def _spell_number(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
@@ -125,5 +127,5 @@ def _spoken(value: Any) -> str:
     return "infinity" if value > 0 else "minus infinity"
 
 
-def _at(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

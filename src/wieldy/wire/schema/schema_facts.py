@@ -51,7 +51,7 @@ def types_of(schema: Mapping[str, Any]) -> list[str]:
     named = [each for each in listed if isinstance(each, str)]
     if isinstance(schema.get("enum"), list):
         kinds = list(dict.fromkeys(kind_of(value) for value in schema["enum"]))
-        return [kind for kind in kinds if not named or kind in named or _wider(kind, named)]
+        return [kind for kind in kinds if not named or kind in named or _has_wider(kind, named)]
     if named:
         return named
     implied = dict.fromkeys(SPEAKS_OF[key] for key in schema if key in SPEAKS_OF)
@@ -86,7 +86,7 @@ def accepts_type(
         # with the answer, so that no other object can get the same id.
         known[key] = (True, schema)
         try:
-            known[key] = (_accepts(schema, kind, root, known), schema)
+            known[key] = (_accepts_kind(schema, kind, root, known), schema)
         except RecursionError:
             return True
     return known[key][0]
@@ -163,7 +163,7 @@ def argument_name(name: str) -> str:
     return f"{readable}_{digest}" if readable else f"argument_{digest}"
 
 
-def _wider(kind: str, types: list[str]) -> bool:
+def _has_wider(kind: str, types: list[str]) -> bool:
     return kind == "integer" and "number" in types
 
 
@@ -188,7 +188,7 @@ def _told_apart(schemas: list[Mapping[str, Any]], root: Mapping[str, Any]) -> bo
     return False
 
 
-def _accepts(
+def _accepts_kind(
     schema: Mapping[str, Any], kind: str, root: Mapping[str, Any], known: Accepted
 ) -> bool:
     for key, combined in (("anyOf", any), ("oneOf", any), ("allOf", all)):
@@ -200,4 +200,4 @@ def _accepts(
     if "const" in schema:
         return kind_of(schema["const"]) == kind
     types = types_of(schema)
-    return not types or kind in types or _wider(kind, types)
+    return not types or kind in types or _has_wider(kind, types)

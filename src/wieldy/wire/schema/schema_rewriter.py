@@ -81,11 +81,11 @@ class Walk:
         if isinstance(schema.get("$ref"), str):
             return self.reference(schema, path, depth, taken, above)
         if isinstance(schema.get("allOf"), list):
-            return self.node(self._folded(schema, path), path, depth + 1, taken, above)
+            return self.node(self._fold_parts(schema, path), path, depth + 1, taken, above)
         if "const" in schema:
             rest = {key: value for key, value in schema.items() if key != "const"}
             schema = {**rest, "enum": [schema["const"]]}
-        members = self._members(schema, path)
+        members = self._union_members(schema, path)
         if members is not None:
             return self.union(schema, members, path, depth, taken, above)
         return self.plain(schema, path, depth, taken, above)
@@ -98,7 +98,7 @@ class Walk:
         if self.target.closed:
             if not types:
                 return self.encoded(schema, path, "type", "any value is allowed", taken=True)
-            if any(isinstance(value, dict | list) for value in _listed(schema.get("enum"))):
+            if any(isinstance(value, dict | list) for value in _as_list(schema.get("enum"))):
                 return self.encoded(schema, path, "enum", "it lists objects or arrays", taken)
             if types == ["object"] and is_open(schema):
                 return self.encoded(schema, path, "type", "its properties have no names", taken)
@@ -117,7 +117,7 @@ class Walk:
     ) -> Schema:
         """An object: its properties, the required ones, and whether others are allowed."""
         required = required_of(schema)
-        listed = {**properties_of(schema), **_unnamed(schema, required)}
+        listed = {**properties_of(schema), **_unnamed_properties(schema, required)}
         properties: Schema = {}
         needed: list[str] = []
         for name, inner in listed.items():
@@ -128,7 +128,7 @@ class Walk:
             shown, place = self.key(name, path), f"{path}.{name}" if path else name
             lowered = self.node(inner, place, depth + 1, False, above)
             if name not in required and self.target.all_required:
-                lowered = self._optional(lowered, inner, place)
+                lowered = self._make_optional(lowered, inner, place)
             properties[shown] = lowered
             if name in required or self.target.all_required:
                 needed.append(shown)
@@ -141,7 +141,7 @@ class Walk:
             result["properties"] = properties
         if needed:
             result["required"] = needed
-        return {**result, **self._extra(schema, path, depth, above)}
+        return {**result, **self._extra_properties(schema, path, depth, above)}
 
     def array(
         self, schema: Mapping[str, Any], path: str, depth: int, above: tuple[str, ...]
@@ -159,8 +159,8 @@ class Walk:
             result: Schema = {"type": "array", "prefixItems": listed}
             if isinstance(rest, Mapping):
                 result["items"] = self.node(rest, place, depth + 1, False, above)
-            return _ended(result, schema, prefix) if rest is False else result
-        return self._positions(schema, prefix, path, depth, above)
+            return _end_array(result, schema, prefix) if rest is False else result
+        return self._merge_positions(schema, prefix, path, depth, above)
 
     def union(
         self,
@@ -194,17 +194,17 @@ class Walk:
         if not reference.startswith("#") or (not found and reference != "#"):
             why = "only references inside the schema are followed"
             self.changed(path, "$ref", "was left out", why, True)
-            return self.node(_without(schema, "$ref"), path, depth, taken, above)
+            return self.node(_without_key(schema, "$ref"), path, depth, taken, above)
         beside = {*schema} - {"$ref"} - ANNOTATIONS - SILENT
         if beside:
-            return self.node(self._folded(schema, path), path, depth + 1, taken, above)
+            return self.node(self._fold_parts(schema, path), path, depth + 1, taken, above)
         if not self.target.inline:
-            name = self._definition(reference)
+            name = self._definition_name(reference)
             return self.keywords.annotated(schema, {"$ref": f"#/$defs/{name}"}, path)
         if above.count(reference) >= _UNROLLED:
             why = f"{self.target.title} has no recursion"
             return self.encoded(schema, path, "$ref", why, taken)
-        whole = {**found, **_without(schema, "$ref")}
+        whole = {**found, **_without_key(schema, "$ref")}
         return self.node(whole, path, depth + 1, taken, (*above, reference))
 
     def encoded(
@@ -234,7 +234,7 @@ class Walk:
             self.changed(path, f"{name!r}", f"is called {argument_name(name)}", why, False)
         return argument_name(name)
 
-    def _positions(
+    def _merge_positions(
         self,
         schema: Mapping[str, Any],
         prefix: list[Any],
@@ -255,9 +255,9 @@ class Walk:
         choice = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         inner = self.node(choice, f"{path}[]", depth + 1, False, above)
         result: Schema = {"type": "array", "items": inner}
-        return _ended(result, schema, prefix) if rest is False and counted else result
+        return _end_array(result, schema, prefix) if rest is False and counted else result
 
-    def _members(self, schema: Mapping[str, Any], path: str) -> list[Any] | None:
+    def _union_members(self, schema: Mapping[str, Any], path: str) -> list[Any] | None:
         """The members of a union, each combined with the keywords beside the union."""
         for key in ("anyOf", "oneOf"):
             members = schema.get(key)
@@ -270,15 +270,15 @@ class Walk:
                     for each, value in schema.items()
                     if each != key and each not in ANNOTATIONS | SILENT
                 }
-                return [self._beside(beside, member, path) for member in members]
-        return self._kinds(schema)
+                return [self._merge_beside(beside, member, path) for member in members]
+        return self._type_members(schema)
 
-    def _kinds(self, schema: Mapping[str, Any]) -> list[Any] | None:
+    def _type_members(self, schema: Mapping[str, Any]) -> list[Any] | None:
         """One member per type, if the target can't have several types in one schema."""
         values = schema.get("enum")
         if isinstance(values, list) and len(values) > 1 and None in values:
             rest = [value for value in values if value is not None]
-            return [{**_bare(schema), "enum": rest}, {"type": "null"}]
+            return [{**_drop_annotations(schema), "enum": rest}, {"type": "null"}]
         types = types_of(schema)
         if len(types) < 2 or "enum" in schema:
             return None
@@ -286,9 +286,9 @@ class Walk:
             return None
         if not self.target.closed and not self.target.flagged and "type" in schema:
             return None
-        return [{**_bare(schema), "type": kind} for kind in types]
+        return [{**_drop_annotations(schema), "type": kind} for kind in types]
 
-    def _beside(self, beside: Schema, member: Any, path: str) -> Any:
+    def _merge_beside(self, beside: Schema, member: Any, path: str) -> Any:
         if not beside:
             return member
         lost: list[str] = []
@@ -296,7 +296,7 @@ class Walk:
         self._note_lost(lost, path)
         return both
 
-    def _folded(self, schema: Mapping[str, Any], path: str) -> Schema:
+    def _fold_parts(self, schema: Mapping[str, Any], path: str) -> Schema:
         lost: list[str] = []
         whole = fold_schema(schema, self.root, lost, self.left)
         self._note_lost(lost, path)
@@ -306,7 +306,7 @@ class Walk:
         for keyword in dict.fromkeys(keywords):
             self.changed(path, keyword, "could not be combined", "allOf is not supported", True)
 
-    def _definition(self, reference: str) -> str:
+    def _definition_name(self, reference: str) -> str:
         if reference not in self.names:
             wanted = argument_name(reference)
             last = reference.rpartition("/")[2]
@@ -315,7 +315,7 @@ class Walk:
             self.names[reference] = wanted
         return self.names[reference]
 
-    def _optional(self, lowered: Schema, schema: Any, place: str) -> Schema:
+    def _make_optional(self, lowered: Schema, schema: Any, place: str) -> Schema:
         """An optional property for a target without optional ones: null stands for absent."""
         marked = JSON_TEXT in properties_of(lowered)
         if accepts_type(schema, "null", self.root, self.accepted) and not marked:
@@ -338,7 +338,7 @@ class Walk:
                 waiting += find_references(resolve_reference({"$ref": reference}, self.root))
         return False
 
-    def _extra(
+    def _extra_properties(
         self, schema: Mapping[str, Any], path: str, depth: int, above: tuple[str, ...]
     ) -> Schema:
         extra = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
@@ -358,7 +358,7 @@ class Walk:
         return f"{self.target.title} takes named properties alone"
 
 
-def _ended(array: Schema, schema: Mapping[str, Any], prefix: list[Any]) -> Schema:
+def _end_array(array: Schema, schema: Mapping[str, Any], prefix: list[Any]) -> Schema:
     """An array that ends with its last position."""
     most = schema.get("maxItems")
     longest = min(len(prefix), most) if isinstance(most, int) else len(prefix)
@@ -369,19 +369,19 @@ def _is_null(schema: Any) -> bool:
     return isinstance(schema, Mapping) and types_of(schema) == ["null"]
 
 
-def _unnamed(schema: Mapping[str, Any], required: list[str]) -> Schema:
+def _unnamed_properties(schema: Mapping[str, Any], required: list[str]) -> Schema:
     """Properties that are required and described nowhere."""
     extra = schema.get("additionalProperties", {})
     return {name: extra for name in required if name not in properties_of(schema)}
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _bare(schema: Mapping[str, Any]) -> Schema:
+def _drop_annotations(schema: Mapping[str, Any]) -> Schema:
     return {key: value for key, value in schema.items() if key not in ANNOTATIONS}
 
 
-def _without(schema: Mapping[str, Any], key: str) -> Schema:
+def _without_key(schema: Mapping[str, Any], key: str) -> Schema:
     return {each: value for each, value in schema.items() if each != key}

@@ -71,7 +71,7 @@ class JsonDocument:
             self.error = StructuredError(f"The document is nested more than {limit} levels deep")
             return False
         place = self._new_place()
-        self._put(place, {} if is_object else [])
+        self._put_value(place, {} if is_object else [])
         self.here = place
         self.in_object = is_object
         self._objects += is_object
@@ -107,7 +107,7 @@ class JsonDocument:
     def close_string(self, is_complete: bool) -> None:
         """Close the string."""
         parts = self.parts
-        self._put(self.place, parts[0] if len(parts) == 1 else "".join(parts))
+        self._put_value(self.place, parts[0] if len(parts) == 1 else "".join(parts))
         self.tell(is_complete)
         self.parts = []
         self.told = NEVER
@@ -123,7 +123,7 @@ class JsonDocument:
     def add_scalar(self, text: str, value: Any, is_complete: bool = True) -> None:
         """Add a value with a single event."""
         place = self._new_place()
-        self._put(place, value)
+        self._put_value(place, value)
         self.events.append(Event(place, text, is_complete, 0))
         if self.here is self.outermost:
             self.complete = is_complete
@@ -138,7 +138,7 @@ class JsonDocument:
         self.root = here.root()
         return self.root
 
-    def _put(self, place: JsonPlace, value: Any) -> None:
+    def _put_value(self, place: JsonPlace, value: Any) -> None:
         place.value = value
         if self.in_object:
             self.here.value[place.key] = value

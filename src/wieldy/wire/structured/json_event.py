@@ -46,25 +46,25 @@ class JsonPlace:
     def path(self) -> str:
         """The keys from the root to here."""
         if self._path is None:
-            self._path = self._write("_path")
+            self._path = self._write_path("_path")
         return self._path
 
     @property
     def wildcard_path(self) -> str:
         """The path with a star for every index."""
         if self._wildcard_path is None:
-            self._wildcard_path = self._write("_wildcard_path")
+            self._wildcard_path = self._write_path("_wildcard_path")
         return self._wildcard_path
 
     @property
     def indexes(self) -> tuple[int, ...]:
         """The indexes on the way from the root to here."""
-        keys = [place.key for place in self._chain()]
+        keys = [place.key for place in self._place_chain()]
         return tuple(key for key in reversed(keys) if isinstance(key, int))
 
     def data(self, value: Any) -> Any:
         """The whole document at the time when this place was the newest and held `value`."""
-        for place in self._chain():
+        for place in self._place_chain():
             assert place.parent is not None
             around = place.parent.value
             if isinstance(around, list):
@@ -73,7 +73,7 @@ class JsonPlace:
                 value = {**dict(islice(around.items(), place.before)), place.key: value}
         return value
 
-    def _chain(self) -> list["JsonPlace"]:
+    def _place_chain(self) -> list["JsonPlace"]:
         """This place and those around it, without the root."""
         chain = []
         place = self
@@ -82,22 +82,22 @@ class JsonPlace:
             place = place.parent
         return chain
 
-    def _write(self, attribute: str) -> str:
+    def _write_path(self, attribute: str) -> str:
         """A path that is kept in an attribute; the container around keeps its own as well."""
         pieces = []
         place = self
         while (known := getattr(place, attribute)) is None:
             assert place.parent is not None
             is_star = attribute == "_wildcard_path" and isinstance(place.key, int)
-            pieces.append(self._piece("*" if is_star else place.key, is_star))
+            pieces.append(self._path_piece("*" if is_star else place.key, is_star))
             place = place.parent
         if len(pieces) > 1:
-            known = _join(known, pieces[:0:-1])
+            known = _join_pieces(known, pieces[:0:-1])
             setattr(self.parent, attribute, known)
-        return _join(known, pieces[:1])
+        return _join_pieces(known, pieces[:1])
 
     @staticmethod
-    def _piece(key: Key, is_star: bool) -> str:
+    def _path_piece(key: Key, is_star: bool) -> str:
         if is_star or not isinstance(key, str):
             return f"[{key}]"
         if _PLAIN_KEY.fullmatch(key):
@@ -105,7 +105,7 @@ class JsonPlace:
         return f"[{json.dumps(key, ensure_ascii=False)}]"
 
 
-def _join(known: str, pieces: list[str]) -> str:
+def _join_pieces(known: str, pieces: list[str]) -> str:
     return known + "".join(pieces) if known else "".join(pieces).removeprefix(".")
 
 
@@ -115,7 +115,7 @@ class SlashPlace(JsonPlace):
     __slots__ = ()
 
     @staticmethod
-    def _piece(key: Key, is_star: bool) -> str:
+    def _path_piece(key: Key, is_star: bool) -> str:
         if isinstance(key, str):
             key = key.replace("~", "~0").replace("/", "~1")
         return f"/{key}"

@@ -48,19 +48,21 @@ class Expected:
 
 def expected_by(schema: Mapping[str, Any]) -> Expected:
     """The kinds that a JSON Schema expects; all kinds if it does not say."""
-    parts = list(_alternatives(schema, schema))
-    kinds = frozenset().union(*map(_kinds, parts))
+    parts = list(_walk_alternatives(schema, schema))
+    kinds = frozenset().union(*map(_allowed_kinds, parts))
     items: frozenset[str] = frozenset()
     for part in parts:
-        if "array" in _kinds(part):
+        if "array" in _allowed_kinds(part):
             inner = part.get("items")
-            found = _alternatives(inner, schema) if isinstance(inner, Mapping) else [{}]
-            items = items.union(*map(_kinds, found))
-    may_be_empty = any("object" in _kinds(part) and not part.get("required") for part in parts)
+            found = _walk_alternatives(inner, schema) if isinstance(inner, Mapping) else [{}]
+            items = items.union(*map(_allowed_kinds, found))
+    may_be_empty = any(
+        "object" in _allowed_kinds(part) and not part.get("required") for part in parts
+    )
     return Expected(kinds or _ALL, items or _ALL, may_be_empty)
 
 
-def _alternatives(
+def _walk_alternatives(
     part: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """The schemas one of which holds at the top of a schema, references followed."""
@@ -72,7 +74,7 @@ def _alternatives(
         seen.add(id(part))
         inner = [one for word in ("anyOf", "oneOf", "allOf") for one in part.get(word) or ()]
         if "$ref" in part:
-            inner.append(_follow(part["$ref"], schema))
+            inner.append(_follow_reference(part["$ref"], schema))
         inner = [one for one in inner if isinstance(one, Mapping)]
         if inner and "type" not in part:
             todo += inner
@@ -80,7 +82,7 @@ def _alternatives(
             yield part
 
 
-def _follow(reference: Any, schema: Mapping[str, Any]) -> Any:
+def _follow_reference(reference: Any, schema: Mapping[str, Any]) -> Any:
     """The part of the schema that a local reference names; an empty one for any other."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return {}
@@ -91,7 +93,7 @@ def _follow(reference: Any, schema: Mapping[str, Any]) -> Any:
     return part
 
 
-def _kinds(part: Mapping[str, Any]) -> frozenset[str]:
+def _allowed_kinds(part: Mapping[str, Any]) -> frozenset[str]:
     named = part.get("type")
     if named is not None:
         return _ALL & frozenset([named] if isinstance(named, str) else named)

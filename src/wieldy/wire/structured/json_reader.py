@@ -29,8 +29,8 @@ class JsonReader(JsonDocument):
 
     def __init__(self, outermost: JsonPlace, max_depth: int) -> None:
         super().__init__(outermost, max_depth)
-        self._state: State = _value
-        self._resume: State = _value
+        self._state: State = _at_value
+        self._resume: State = _at_value
         self._held = ""
         self._quote = '"'
 
@@ -39,7 +39,7 @@ class JsonReader(JsonDocument):
         events: list[Event] = []
         # Most text is the middle of a string, so this case is handled first.
         if (
-            self._state is _string
+            self._state is _in_string
             and self.told is not NEVER
             and self._quote not in text
             and "\\" not in text
@@ -65,43 +65,43 @@ class JsonReader(JsonDocument):
             end(self)
         while not self.ended:
             self.close_container(False)
-        self._state = _ignore
+        self._state = _ignore_rest
         return events
 
 
-def _ignore(reader: JsonReader, text: str, pos: int) -> int:
+def _ignore_rest(reader: JsonReader, text: str, pos: int) -> int:
     """After the document: ignore the text."""
     return len(text)
 
 
-def _value(reader: JsonReader, text: str, pos: int) -> int:
+def _at_value(reader: JsonReader, text: str, pos: int) -> int:
     """Where a value should start."""
     return _ON_VALUE.get(text[pos], _begin_word)(reader, text, pos)
 
 
-def _key(reader: JsonReader, text: str, pos: int) -> int:
+def _at_key(reader: JsonReader, text: str, pos: int) -> int:
     """Where a key should start."""
     return _ON_KEY.get(text[pos], _begin_bare_key)(reader, text, pos)
 
 
-def _colon(reader: JsonReader, text: str, pos: int) -> int:
+def _at_colon(reader: JsonReader, text: str, pos: int) -> int:
     """Between a key and its value."""
     if text[pos] == ":":
-        reader._state = _value
+        reader._state = _at_value
         return pos + 2 if text.startswith(" ", pos + 1) else pos + 1
     return _ON_COLON.get(text[pos], _drop_key)(reader, text, pos)
 
 
-def _after(reader: JsonReader, text: str, pos: int) -> int:
+def _after_value(reader: JsonReader, text: str, pos: int) -> int:
     """Where a value has ended."""
     char = text[pos]
     if char == ",":
-        reader._state = _key if reader.in_object else _value
+        reader._state = _at_key if reader.in_object else _at_value
         return pos + 2 if text.startswith(" ", pos + 1) else pos + 1
     return _ON_AFTER.get(char, _begin_without_comma)(reader, text, pos)
 
 
-def _string(reader: JsonReader, text: str, pos: int) -> int:
+def _in_string(reader: JsonReader, text: str, pos: int) -> int:
     """Inside a string: plain text up to the quote, a backslash, or the end of the text."""
     stop = _PLAIN[reader._quote](text, pos).end()  # type: ignore[union-attr]  # it can match nothing
     if stop > pos:
@@ -109,18 +109,18 @@ def _string(reader: JsonReader, text: str, pos: int) -> int:
     if stop == len(text):
         return stop
     if text[stop] == "\\":
-        reader._state = _escape
+        reader._state = _in_escape
         return stop
     if reader.told is not NEVER:
         reader.close_string(True)
-        reader._state = _ignore if reader.here is reader.outermost else _after
+        reader._state = _ignore_rest if reader.here is reader.outermost else _after_value
     else:
         reader.key = reader.take_parts()
-        reader._state = _colon
+        reader._state = _at_colon
     return stop + 1
 
 
-def _escape(reader: JsonReader, text: str, pos: int) -> int:
+def _in_escape(reader: JsonReader, text: str, pos: int) -> int:
     """At a backslash in a string; an escape may be cut by the end of the text."""
     held = reader._held
     piece = held + text[pos : pos + ESCAPE_LENGTH]
@@ -133,11 +133,11 @@ def _escape(reader: JsonReader, text: str, pos: int) -> int:
     # A surrogate that was held may turn out to be alone; then the escape after it remains.
     reader._held = held[found[1] :]
     if not reader._held:
-        reader._state = _string
+        reader._state = _in_string
     return pos + max(0, found[1] - len(held))
 
 
-def _word(reader: JsonReader, text: str, pos: int) -> int:
+def _in_word(reader: JsonReader, text: str, pos: int) -> int:
     """Inside a number, a literal, or the first word of text without quotes."""
     stop = _end_of(_WORD, text, pos)
     reader.parts.append(text[pos:stop])
@@ -148,25 +148,25 @@ def _word(reader: JsonReader, text: str, pos: int) -> int:
         value = read_word(word)
         if value is not UNKNOWN:
             reader.parts = []
-            _add(reader, word, value)
+            _add_scalar(reader, word, value)
             return stop
-    reader._state = _bare
+    reader._state = _in_bare_text
     return stop
 
 
-def _bare(reader: JsonReader, text: str, pos: int) -> int:
+def _in_bare_text(reader: JsonReader, text: str, pos: int) -> int:
     """Inside text without quotes, which ends at a comma, a closing bracket or the line's end."""
     stop = _end_of(_BARE, text, pos)
     reader.parts.append(text[pos:stop])
     if stop < len(text):
         word = reader.take_parts().strip()
-        _add(reader, word, word)
+        _add_scalar(reader, word, word)
     return stop
 
 
-def _add(reader: JsonReader, text: str, value: Any) -> None:
+def _add_scalar(reader: JsonReader, text: str, value: Any) -> None:
     reader.add_scalar(text, value)
-    reader._state = _ignore if reader.ended else _after
+    reader._state = _ignore_rest if reader.ended else _after_value
 
 
 def _bare_key(reader: JsonReader, text: str, pos: int) -> int:
@@ -175,11 +175,11 @@ def _bare_key(reader: JsonReader, text: str, pos: int) -> int:
     reader.parts.append(text[pos:stop])
     if stop < len(text):
         reader.key = reader.take_parts()
-        reader._state = _colon
+        reader._state = _at_colon
     return stop
 
 
-def _slash(reader: JsonReader, text: str, pos: int) -> int:
+def _after_slash(reader: JsonReader, text: str, pos: int) -> int:
     """After a slash outside strings: a comment, or nothing that matters."""
     reader._held = ""
     reader._state = {"/": _line_comment, "*": _block_comment}.get(text[pos], reader._resume)
@@ -217,20 +217,20 @@ def _skip_one(reader: JsonReader, text: str, pos: int) -> int:
 
 def _begin_comment(reader: JsonReader, text: str, pos: int) -> int:
     reader._resume = reader._state
-    reader._state = _slash if text[pos] == "/" else _line_comment
+    reader._state = _after_slash if text[pos] == "/" else _line_comment
     return pos + 1
 
 
 def _begin_string(reader: JsonReader, text: str, pos: int) -> int:
     reader.open_string()
     reader._quote = text[pos]
-    reader._state = _string
+    reader._state = _in_string
     return pos + 1
 
 
 def _begin_key(reader: JsonReader, text: str, pos: int) -> int:
     reader._quote = text[pos]
-    reader._state = _string
+    reader._state = _in_string
     return pos + 1
 
 
@@ -244,23 +244,23 @@ def _begin_bare_key(reader: JsonReader, text: str, pos: int) -> int:
 def _begin_word(reader: JsonReader, text: str, pos: int) -> int:
     if text[pos].isspace():
         return _skip_space(reader, text, pos)
-    reader._state = _word
+    reader._state = _in_word
     return pos
 
 
 def _begin_container(reader: JsonReader, text: str, pos: int) -> int:
     is_object = text[pos] == "{"
     if not reader.open_container(is_object):
-        reader._state = _ignore
+        reader._state = _ignore_rest
         return len(text)
-    reader._state = _key if is_object else _value
+    reader._state = _at_key if is_object else _at_value
     return pos + 1
 
 
 def _begin_without_comma(reader: JsonReader, text: str, pos: int) -> int:
     if not _STARTS_ITEM.match(text, pos):
         return _skip_odd(reader, text, pos)
-    reader._state = _key if reader.in_object else _value
+    reader._state = _at_key if reader.in_object else _at_value
     return pos
 
 
@@ -272,29 +272,29 @@ def _drop_key(reader: JsonReader, text: str, pos: int) -> int:
     """A key that has no value is left out."""
     if text[pos].isspace():
         return _skip_space(reader, text, pos)
-    reader._state = _key
+    reader._state = _at_key
     return pos
 
 
 def _skip_comma(reader: JsonReader, text: str, pos: int) -> int:
-    reader._state = _key if reader.in_object else _value
+    reader._state = _at_key if reader.in_object else _at_value
     return pos + 1
 
 
-def _close(reader: JsonReader, text: str, pos: int) -> int:
+def _close_bracket(reader: JsonReader, text: str, pos: int) -> int:
     """Close the nearest container of the bracket's kind, with what is open inside it."""
     is_object = text[pos] == "}"
     if reader.has_open(is_object):
         while reader.in_object != is_object:
             reader.close_container(True)
         reader.close_container(True)
-        reader._state = _ignore if reader.ended else _after
+        reader._state = _ignore_rest if reader.ended else _after_value
     return pos + 1
 
 
 def _end_fence(reader: JsonReader, text: str, pos: int) -> int:
     """A code fence ends, and the document with it."""
-    reader._state = _ignore
+    reader._state = _ignore_rest
     return len(text)
 
 
@@ -330,7 +330,7 @@ def _end_of(pattern: re.Pattern[str], text: str, pos: int) -> int:
 _EVERYWHERE: dict[str, State] = {
     **dict.fromkeys(" \t\r\n\ufeff", _skip_space),
     **dict.fromkeys("/#", _begin_comment),
-    **dict.fromkeys("]}", _close),
+    **dict.fromkeys("]}", _close_bracket),
     "`": _end_fence,
 }
 _ON_VALUE: dict[str, State] = {
@@ -344,8 +344,8 @@ _ON_KEY: dict[str, State] = {**_EVERYWHERE, **dict.fromkeys("\"'", _begin_key)}
 _ON_COLON: dict[str, State] = {**_EVERYWHERE, **dict.fromkeys("]}", _drop_key)}
 _ON_AFTER = _EVERYWHERE
 _END: dict[State, Callable[[JsonReader], None]] = {
-    _string: _end_cut_string,
-    _escape: _end_cut_string,
-    _word: _end_cut_word,
-    _bare: _end_cut_text,
+    _in_string: _end_cut_string,
+    _in_escape: _end_cut_string,
+    _in_word: _end_cut_word,
+    _in_bare_text: _end_cut_text,
 }

@@ -67,7 +67,7 @@ def read_word(word: str) -> Any:
     """The value of a number or literal, or `UNKNOWN`."""
     if word in _LITERALS:
         return _LITERALS[word]
-    return _number(word) if _NUMBER.fullmatch(word) else UNKNOWN
+    return _read_number(word) if _NUMBER.fullmatch(word) else UNKNOWN
 
 
 def read_cut_word(word: str) -> Any:
@@ -78,10 +78,10 @@ def read_cut_word(word: str) -> Any:
     number = _NUMBER.match(word)
     if number is None or word[number.end() :].strip(".eE+-"):
         return UNKNOWN
-    return _number(number[0])
+    return _read_number(number[0])
 
 
-def _number(word: str) -> int | float:
+def _read_number(word: str) -> int | float:
     if _INTEGER.fullmatch(word):
         try:
             return int(word)

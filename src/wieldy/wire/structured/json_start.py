@@ -77,7 +77,7 @@ class _Verdict(Enum):
     WAIT = "wait"
 
 
-def _looks(pattern: re.Pattern[str], text: str, pos: int) -> _Verdict:
+def _match_start(pattern: re.Pattern[str], text: str, pos: int) -> _Verdict:
     match = pattern.match(text, pos)
     if match is None:
         return _Verdict.NO
@@ -114,7 +114,7 @@ class StartFinder:
                 return self._text[self._pos :]
             if verdict is _Verdict.WAIT:
                 break
-        self._trim()
+        self._trim_text()
         return None
 
     def close(self) -> str | None:
@@ -123,7 +123,7 @@ class StartFinder:
         if self._phase in (self._in_lone_string, self._in_lone_word, self._after_lone):
             if self._phase == self._after_lone or not lone.startswith('"'):
                 return lone if lone[0] == '"' or read_word(lone.strip()) is not UNKNOWN else None
-            self._replay()
+            self._replay_held()
         self._closing = True
         found = self.feed("")
         if found is None and self._held:
@@ -131,7 +131,7 @@ class StartFinder:
             found = ("".join(self._kept) + self._text)[start:]
         return found or (lone if lone.startswith('"') else None)
 
-    def _trim(self) -> None:
+    def _trim_text(self) -> None:
         """Forget what was passed, but for text from the first held start on."""
         if self._held:
             first = max(0, min(self._held.values()) - self._trimmed)
@@ -140,7 +140,7 @@ class StartFinder:
         self._text = self._text[self._pos :]
         self._pos = 0
 
-    def _pass(self, stop: int) -> None:
+    def _pass_text(self, stop: int) -> None:
         """Go on at a position, and remember whether its line is blank so far."""
         passed = self._text[self._pos : stop]
         newline = passed.rfind("\n")
@@ -149,19 +149,19 @@ class StartFinder:
 
     def _go_on(self, phase: Callable[[], _Verdict], stop: int | None = None) -> _Verdict:
         if stop is not None:
-            self._pass(stop)
+            self._pass_text(stop)
         self._phase = phase
         return _Verdict.NO
 
-    def _judge(self, pattern: re.Pattern[str]) -> _Verdict:
+    def _judge_pattern(self, pattern: re.Pattern[str]) -> _Verdict:
         """What a pattern says here; at the end of the text, what may be a start is one."""
-        verdict = _looks(pattern, self._text, self._pos)
+        verdict = _match_start(pattern, self._text, self._pos)
         return _Verdict.YES if verdict is _Verdict.WAIT and self._closing else verdict
 
     def _skip_space(self) -> str:
         """The next character that is not space, or nothing."""
         found = _NOT_SPACE.search(self._text, self._pos)
-        self._pass(found.start() if found else len(self._text))
+        self._pass_text(found.start() if found else len(self._text))
         return found[0] if found else ""
 
     def _at_first(self) -> _Verdict:
@@ -170,7 +170,7 @@ class StartFinder:
         if not char:
             return _Verdict.WAIT
         if char in "{[" and self._search == self._in_prose:
-            verdict = self._judge(_CAUTIOUS)
+            verdict = self._judge_pattern(_CAUTIOUS)
             return self._go_on(self._search) if verdict is _Verdict.NO else verdict
         if char == '"' and self._expected.scalars:
             self._lone = ['"']
@@ -200,13 +200,13 @@ class StartFinder:
         """After what may be all there is."""
         rest = self._text[self._pos :]
         if rest.strip():
-            self._replay()
+            self._replay_held()
             return _Verdict.NO
         self._lone.append(rest)
         self._pos = len(self._text)
         return _Verdict.WAIT
 
-    def _replay(self) -> None:
+    def _replay_held(self) -> None:
         """Look again at text that was held, as prose."""
         self._text = "".join(self._lone) + self._text[self._pos :]
         self._pos = 0
@@ -218,18 +218,18 @@ class StartFinder:
         """In any text, with a schema."""
         found = self._opens.search(self._text, self._pos)
         if found is None:
-            self._pass(len(self._text))
+            self._pass_text(len(self._text))
             return _Verdict.WAIT
-        self._pass(found.start())
+        self._pass_text(found.start())
         if found[0][0] == "`":
             return self._at_ticks(found)
-        verdict = self._judge(_LOOSE)
+        verdict = self._judge_pattern(_LOOSE)
         if verdict is _Verdict.YES:
             first = _NOT_SPACE.search(self._text, self._pos + 1)
             if first and not self._expected.fits(found[0], first[0]):
                 verdict = _Verdict.NO
         if verdict is _Verdict.NO:
-            self._pass(self._pos + 1)
+            self._pass_text(self._pos + 1)
         return verdict
 
     def _at_ticks(self, found: re.Match[str]) -> _Verdict:
@@ -245,9 +245,9 @@ class StartFinder:
         """In prose, without a schema."""
         found = _POINT.search(self._text, self._pos)
         if found is None:
-            self._pass(len(self._text))
+            self._pass_text(len(self._text))
             return _Verdict.WAIT
-        self._pass(found.start())
+        self._pass_text(found.start())
         if found[0] in "{[":
             return self._at_bracket(found[0])
         if len(found[0]) < 3:
@@ -256,7 +256,7 @@ class StartFinder:
 
     def _at_bracket(self, bracket: str) -> _Verdict:
         """At a bracket in prose."""
-        verdict = _looks(_STRONG, self._text, self._pos)
+        verdict = _match_start(_STRONG, self._text, self._pos)
         if verdict is _Verdict.WAIT and not self._closing:
             return verdict
         if not self._blank:
@@ -267,16 +267,16 @@ class StartFinder:
             verdict = _Verdict.YES
         if verdict is _Verdict.NO:
             after = self._pos + 1
-            self._pass(_end_of(_BRACKETS, self._text, after) if bracket == "[" else after)
+            self._pass_text(_end_of(_BRACKETS, self._text, after) if bracket == "[" else after)
         return verdict
 
     def _inside_a_line(self, strong: _Verdict) -> _Verdict:
         """At a bracket that is not the first in its line."""
         if strong is _Verdict.YES:
-            return self._hold(_OBJECT_IN_A_LINE)
-        verdict = _looks(_ITEMS, self._text, self._pos)
+            return self._hold_start(_OBJECT_IN_A_LINE)
+        verdict = _match_start(_ITEMS, self._text, self._pos)
         if verdict is _Verdict.YES:
-            return self._hold(_LIST_IN_A_LINE)
+            return self._hold_start(_LIST_IN_A_LINE)
         return _Verdict.NO if self._closing else verdict
 
     def _at_other(self, bracket: str) -> _Verdict:
@@ -284,10 +284,10 @@ class StartFinder:
         listed = _LISTED.match(self._text, self._pos)
         if listed and (listed[1] or (listed[2] and re.search(r"[\[\n]", listed[0][1:]))):
             return _Verdict.YES
-        verdict = self._judge(_LOOSE if bracket == "{" else _CAUTIOUS)
-        return self._hold(_AT_A_LINE_START) if verdict is _Verdict.YES else verdict
+        verdict = self._judge_pattern(_LOOSE if bracket == "{" else _CAUTIOUS)
+        return self._hold_start(_AT_A_LINE_START) if verdict is _Verdict.YES else verdict
 
-    def _hold(self, rank: int) -> _Verdict:
+    def _hold_start(self, rank: int) -> _Verdict:
         """Remember a start in case nothing better comes."""
         self._held.setdefault(rank, self._trimmed + self._pos)
         return _Verdict.NO
@@ -310,14 +310,16 @@ class StartFinder:
             pattern = _LOOSE if char in "{[" else _SCALAR
         else:
             pattern = _STRONG if self._mark else _LOOSE
-        verdict = self._judge(pattern) if char in "{[" or pattern is _SCALAR else _Verdict.NO
+        verdict = (
+            self._judge_pattern(pattern) if char in "{[" or pattern is _SCALAR else _Verdict.NO
+        )
         return self._go_on(self._in_code) if verdict is _Verdict.NO else verdict
 
     def _in_expected_fence(self, char: str) -> _Verdict:
         """In a fence, with a schema: a scalar of its kinds starts here, or anything may come."""
         plain = self._mark in _JSON_MARKS or not self._mark
         fits = plain and self._expected.fits_scalar(char)
-        verdict = self._judge(_SCALAR) if fits else _Verdict.NO
+        verdict = self._judge_pattern(_SCALAR) if fits else _Verdict.NO
         if verdict is not _Verdict.NO:
             return verdict
         self._fenced = True
@@ -329,7 +331,7 @@ class StartFinder:
         if stop >= 0:
             return self._go_on(self._in_prose, stop + 3)
         rest = len(self._text) - len(self._text.rstrip("`"))
-        self._pass(max(self._pos, len(self._text) - min(rest, 2)))
+        self._pass_text(max(self._pos, len(self._text) - min(rest, 2)))
         return _Verdict.WAIT
 
 

@@ -40,7 +40,7 @@ def check_model(model: type[BaseModel], data: Any) -> BaseModel:
         return model.model_validate(data)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise _misfit((one["loc"], plain_message(one["msg"])) for one in found) from error
+        raise _misfit_error((one["loc"], plain_message(one["msg"])) for one in found) from error
 
 
 def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
@@ -56,7 +56,7 @@ def check_schema(schema: Mapping[str, Any], data: Any) -> Any:
     except ValueError as error:
         # The data has a lone surrogate or a number that JSON lacks, or needs too much work.
         raise StructuredError("The structured output can't be checked", (str(error),)) from error
-    raise _misfit((path, message) for path, _, message in found)
+    raise _misfit_error((path, message) for path, _, message in found)
 
 
 class PartialModel:
@@ -74,27 +74,27 @@ class PartialModel:
 
     def read(self, data: Any) -> BaseModel | None:
         """The instance; None if the data can't be one."""
-        return self._read(self._model, data)
+        return self._read_model(self._model, data)
 
-    def _read(self, model: type[BaseModel], data: Any) -> BaseModel | None:
+    def _read_model(self, model: type[BaseModel], data: Any) -> BaseModel | None:
         if issubclass(model, RootModel):
-            found = self._valid(model.model_fields["root"], data)
+            found = self._valid_value(model.model_fields["root"], data)
             return model.model_construct(*found) if found else None
         if not isinstance(data, Mapping):
             return None
         values: dict[str, Any] = {}
         for name, field in model.model_fields.items():
-            for key in _names(name, field, model):
-                if key in data and (found := self._valid(field, data[key])):
+            for key in _data_keys(name, field, model):
+                if key in data and (found := self._valid_value(field, data[key])):
                     # `model_construct` takes a field under its alias, where it has one.
                     values[field.alias or name] = found[0]
         return model.model_construct(**values)
 
-    def _valid(self, field: FieldInfo, value: Any) -> tuple[Any] | None:
+    def _valid_value(self, field: FieldInfo, value: Any) -> tuple[Any] | None:
         """The value converted for the field, in a tuple; None if it is not valid so far."""
         inner = _model_in(field.annotation)
         if inner is not None and isinstance(value, Mapping):
-            found = self._read(inner, value)
+            found = self._read_model(inner, value)
             return None if found is None else (found,)
         try:
             if isinstance(value, list) and not field.metadata:
@@ -164,7 +164,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return models[0] if len(models) == 1 else None
 
 
-def _names(name: str, field: FieldInfo, model: type[BaseModel]) -> list[str]:
+def _data_keys(name: str, field: FieldInfo, model: type[BaseModel]) -> list[str]:
     """The keys under which the data may have a field."""
     alias = field.validation_alias
     if not isinstance(alias, str):
@@ -175,7 +175,7 @@ def _names(name: str, field: FieldInfo, model: type[BaseModel]) -> list[str]:
     return [alias, name] if by_name else [alias]
 
 
-def _misfit(found: Iterable[tuple[Sequence[Any], str]]) -> StructuredError:
+def _misfit_error(found: Iterable[tuple[Sequence[Any], str]]) -> StructuredError:
     lines = [f"{'.'.join(map(str, place)) or 'root'}: {text[:_LONGEST]}" for place, text in found]
     rest = len(lines) - _SHOWN
     shown = lines if rest <= 0 else [*lines[:_SHOWN], f"and {rest} more"]

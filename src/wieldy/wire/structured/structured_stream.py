@@ -99,7 +99,7 @@ class StructuredStream:
         if self._started:
             return self._reader.feed(chunk)
         found = None if self._closed else self._finder.feed(chunk)
-        return [] if found is None else self._start(found)
+        return [] if found is None else self._start_reading(found)
 
     def close(self) -> list[Event]:
         """End the text.
@@ -112,7 +112,7 @@ class StructuredStream:
             return []
         self._closed = True
         found = None if self._started else self._finder.close()
-        events = [] if found is None else self._start(found)
+        events = [] if found is None else self._start_reading(found)
         return events + self._reader.close()
 
     def partial(self) -> Any:
@@ -144,7 +144,7 @@ class StructuredStream:
             return check_model(self._model, self.value)
         return self.value if self._schema is None else check_schema(self._schema, self.value)
 
-    def _start(self, text: str) -> list[Event]:
+    def _start_reading(self, text: str) -> list[Event]:
         self._started = True
         return self._reader.feed(text)
 

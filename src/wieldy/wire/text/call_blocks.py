@@ -56,7 +56,7 @@ def undecided_from(window: str, start: int, fenced: bool) -> int:
         keep = size
     if fenced:
         line = window.rfind("\n", max(start, size - TAG_LIMIT))
-        if line >= 0 and may_close_fence(window, line + 1 + _indent(window, line + 1)):
+        if line >= 0 and may_close_fence(window, line + 1 + _indent_width(window, line + 1)):
             keep = min(keep, line)
     return keep
 
@@ -79,6 +79,6 @@ def made_call(
     return Call(name if tool is None else tool.name, arguments, provider_id=provider_id)
 
 
-def _indent(window: str, at: int) -> int:
+def _indent_width(window: str, at: int) -> int:
     line = window[at : at + 16]
     return len(line) - len(line.lstrip(" \t"))

@@ -33,37 +33,37 @@ class Dialect:
     @cached_property
     def opening(self) -> re.Pattern[str]:
         """A tag that may open a call in the middle of prose."""
-        return re.compile(f"<(?:{'|'.join(self._openings())})>", re.IGNORECASE)
+        return re.compile(f"<(?:{'|'.join(self._opening_patterns())})>", re.IGNORECASE)
 
     @cached_property
     def inside(self) -> re.Pattern[str]:
         """A tag that may follow where only calls are expected."""
         wrappers = "|".join(self.wrappers)
-        parts = [f"<(?:{'|'.join(self._openings())})>"]
+        parts = [f"<(?:{'|'.join(self._opening_patterns())})>"]
         parts.append(rf"</(?P<end>{self._prefix}(?:{wrappers}))\s{{0,16}}>")
         parts += (f"(?P<{body}>{_BODIES[body]})" for body in self.bodies)
         return re.compile("|".join(parts), re.IGNORECASE)
 
     def may_open(self, tail: str) -> bool:
         """Whether text that starts with `<` may still become an opening tag."""
-        return self._may_become(tail, self._heads)
+        return self._may_become(tail, self._opening_heads)
 
     def may_go_on(self, tail: str) -> bool:
         """Whether text that starts with `<` may become a tag where only calls are expected."""
         closings = tuple(f"</{wrapper}" for wrapper in self.wrappers)
         bodies = _BODY_TAGS if "xml" in self.bodies else ()
-        return self._may_become(tail, (*self._heads, *closings, *bodies))
+        return self._may_become(tail, (*self._opening_heads, *closings, *bodies))
 
     @property
     def _prefix(self) -> str:
         return _PREFIX if self.invoke else ""
 
     @cached_property
-    def _heads(self) -> tuple[str, ...]:
+    def _opening_heads(self) -> tuple[str, ...]:
         named = ("<function=",) * self.function + ("<invoke",) * self.invoke
         return (*(f"<{wrapper}" for wrapper in self.wrappers), *named)
 
-    def _openings(self) -> Iterator[str]:
+    def _opening_patterns(self) -> Iterator[str]:
         yield f"(?P<wrapper>{self._prefix}(?:{'|'.join(self.wrappers)})){attribute_pattern(200)}"
         if self.function:
             yield rf"function=(?P<function>{IN_TAG}{{1,200}})"

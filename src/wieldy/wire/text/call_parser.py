@@ -91,8 +91,8 @@ class TextCallParser:
         self, dialect: TextDialect = "xml", tools: KnownTools | Iterable[Tool] | None = None
     ) -> None:
         self._dialect = dialect_named(dialect)
-        self._lookup = _lookup(tools)
-        self._begin()
+        self._lookup = _make_lookup(tools)
+        self._begin_text()
 
     def feed(self, chunk: str) -> list[TextEvent]:
         """Read the next piece of text.
@@ -106,11 +106,11 @@ class TextCallParser:
         if self._block is not None and self._block.defers(chunk):
             self._deferred.append(chunk)
             return []
-        self._window.add(self._undeferred(chunk))
-        while self._step(False):
+        self._window.add(self._join_deferred(chunk))
+        while self._read_step(False):
             pass
         self._drop_past()
-        return self._taken()
+        return self._take_events()
 
     def close(self) -> list[TextEvent]:
         """End the message.
@@ -118,13 +118,13 @@ class TextCallParser:
         Returns:
             The remaining events. An unfinished call is returned as text.
         """
-        self._window.add(self._undeferred(""))
-        while self._step(True):
+        self._window.add(self._join_deferred(""))
+        while self._read_step(True):
             pass
-        self._say(self._lead)
+        self._add_words(self._lead)
         self._say_to(len(self._window.text))
-        events = self._taken()
-        self._begin()
+        events = self._take_events()
+        self._begin_text()
         return events
 
     def events(self, text: str) -> list[TextEvent]:
@@ -137,7 +137,7 @@ class TextCallParser:
         """The calls in a complete text. This does not affect a message that is being fed."""
         return [event.call for event in self.events(text) if event.call is not None]
 
-    def _begin(self) -> None:
+    def _begin_text(self) -> None:
         self._window = TextWindow()
         self._lead = ""  # markup, hidden if a call follows, else text
         self._inner = 0  # the start of the last wrapper in it
@@ -151,7 +151,7 @@ class TextCallParser:
         self._words: list[str] = []
         self._out: list[TextEvent] = []
 
-    def _step(self, final: bool) -> bool:
+    def _read_step(self, final: bool) -> bool:
         """Read up to the next decision; False if more text is needed."""
         if self._block is not None:
             return self._read_block(self._block, final)
@@ -170,11 +170,11 @@ class TextCallParser:
         if marks is not None:
             return self._enter_fence(marks, final)
         if tag is None:
-            self._say_to(len(self._window.text) if final else self._undecided())
+            self._say_to(len(self._window.text) if final else self._undecided_from())
             return False
         self._say_to(tag.start())
         if tag["wrapper"]:
-            return self._read_at_once(tag) or self._wrap(tag)
+            return self._read_at_once(tag) or self._enter_wrapper(tag)
         if not self._start_named(tag, tag.start()):
             self._say_to(tag.end())
         return True
@@ -187,7 +187,7 @@ class TextCallParser:
         if plain is None:
             return False
         call = plain_call(plain, self._lookup)
-        self._put(TextEvent(None, call, self._window.take(plain.end)))
+        self._put_event(TextEvent(None, call, self._window.take(plain.end)))
         return True
 
     def _enter_fence(self, marks: re.Match[str], final: bool) -> bool:
@@ -202,7 +202,7 @@ class TextCallParser:
         self._say_to(marks.end())
         return True
 
-    def _undecided(self) -> int:
+    def _undecided_from(self) -> int:
         """The position from which the text may still become a tag or a fence."""
         text = self._window.text
         tag = text.rfind("<", max(self._window.at, len(text) - TAG_LIMIT))
@@ -233,16 +233,16 @@ class TextCallParser:
 
     def _pass_inside(self, found: re.Match[str], at: int) -> bool:
         if found["end"]:
-            return self._unwrap(found)
+            return self._leave_wrapper(found)
         if found["wrapper"]:
-            return self._wrap(found)
+            return self._enter_wrapper(found)
         if found.lastgroup in ("xml", "json"):
             return self._start_body(found.lastgroup, at)
         return self._start_named(found, at)
 
-    def _wrap(self, tag: re.Match[str]) -> bool:
+    def _enter_wrapper(self, tag: re.Match[str]) -> bool:
         """Enter a wrapper, if one is allowed here."""
-        name = _local(tag["wrapper"])
+        name = _local_name(tag["wrapper"])
         if self._wrappers and self._wrappers[-1] == _SINGLE:
             if self._lead:
                 return False
@@ -256,12 +256,12 @@ class TextCallParser:
         self._window.at, self._gap = tag.end(), True
         return True
 
-    def _unwrap(self, tag: re.Match[str]) -> bool:
+    def _leave_wrapper(self, tag: re.Match[str]) -> bool:
         """Leave a wrapper that contained a call."""
-        if self._lead or not self._wrappers or self._wrappers[-1] != _local(tag["end"]):
+        if self._lead or not self._wrappers or self._wrappers[-1] != _local_name(tag["end"]):
             return False
         self._wrappers.pop()
-        self._put(TextEvent("", None, self._window.text[self._window.at : tag.end()]))
+        self._put_event(TextEvent("", None, self._window.text[self._window.at : tag.end()]))
         self._window.at = tag.end()
         self._gap = bool(self._wrappers or self._fence)
         return True
@@ -293,7 +293,7 @@ class TextCallParser:
         """Leave the gap, because something other than a call follows."""
         self._wrappers, self._gap = [], False
         self._flush_fence()
-        self._say(self._lead)
+        self._add_words(self._lead)
         self._lead = ""
         return True
 
@@ -301,7 +301,7 @@ class TextCallParser:
         """End a text that stops where only calls were expected, after complete calls."""
         fence = self._fence
         if fence is not None and fence.held and not self._lead:
-            self._release(fence, "")
+            self._release_fence(fence, "")
             self._wrappers, self._gap = [], False
             return True
         return self._fail_gap()
@@ -320,10 +320,10 @@ class TextCallParser:
             self._lead += raw
             return self._fail_gap()
         if self._lead:
-            self._put(TextEvent("", None, self._lead))
+            self._put_event(TextEvent("", None, self._lead))
             self._lead = ""
         for number, call in enumerate(calls):
-            self._put(TextEvent(None, call, "" if number else raw))
+            self._put_event(TextEvent(None, call, "" if number else raw))
         if not isinstance(block, ParameterBlock):
             self._wrappers.pop()
         self._gap = bool(self._wrappers or self._fence)
@@ -338,17 +338,17 @@ class TextCallParser:
         end = closing_end(self._window.text, at, fence.marks, final)
         if end is None:
             return False
-        self._release(fence, self._window.text[self._window.at : end])
+        self._release_fence(fence, self._window.text[self._window.at : end])
         self._wrappers, self._gap, self._window.at = [], False, end
         return True
 
-    def _release(self, fence: _Fence, closing: str) -> None:
+    def _release_fence(self, fence: _Fence, closing: str) -> None:
         self._fence = None
-        self._put(TextEvent("", None, fence.opening))
+        self._put_event(TextEvent("", None, fence.opening))
         for event in fence.held or ():
-            self._put(event)
+            self._put_event(event)
         if closing:
-            self._put(TextEvent("", None, closing))
+            self._put_event(TextEvent("", None, closing))
 
     def _flush_fence(self) -> None:
         """Emit a held fence as text, because it contains something other than calls."""
@@ -356,7 +356,7 @@ class TextCallParser:
         if fence is None or fence.held is None:
             return
         held, fence.held = fence.held, None
-        self._say(fence.opening + "".join(event.raw_text for event in held))
+        self._add_words(fence.opening + "".join(event.raw_text for event in held))
 
     def _read_fence(self, fence: _Fence, final: bool) -> bool:
         """Emit the content of a text fence, up to its closing line."""
@@ -388,18 +388,18 @@ class TextCallParser:
         self._block.offset += self._block.position
         self._block.position = self._block_start = 0
 
-    def _undeferred(self, chunk: str) -> str:
+    def _join_deferred(self, chunk: str) -> str:
         deferred, self._deferred = self._deferred, []
         return "".join([*deferred, chunk])
 
     def _say_to(self, end: int) -> None:
-        self._say(self._window.take(end))
+        self._add_words(self._window.take(end))
 
-    def _say(self, words: str) -> None:
+    def _add_words(self, words: str) -> None:
         if words:
             self._words.append(words)
 
-    def _put(self, event: TextEvent) -> None:
+    def _put_event(self, event: TextEvent) -> None:
         if self._fence is not None and self._fence.held is not None:
             self._fence.held.append(event)
             return
@@ -412,13 +412,13 @@ class TextCallParser:
             self._out.append(TextEvent(words, None, words))
             self._words = []
 
-    def _taken(self) -> list[TextEvent]:
+    def _take_events(self) -> list[TextEvent]:
         self._end_words()
         taken, self._out = self._out, []
         return taken
 
 
-def _lookup(tools: KnownTools | Iterable[Tool] | None) -> Lookup:
+def _make_lookup(tools: KnownTools | Iterable[Tool] | None) -> Lookup:
     if tools is None:
         return lambda name: None
     if isinstance(tools, KnownTools):
@@ -430,5 +430,5 @@ def _lookup(tools: KnownTools | Iterable[Tool] | None) -> Lookup:
     return named.get
 
 
-def _local(tag: str) -> str:
+def _local_name(tag: str) -> str:
     return tag.rpartition(":")[2].lower()

@@ -36,7 +36,7 @@ def render_call(name: str, arguments: Mapping[str, Any], dialect: TextDialect = 
     Example:
         `render_call("weather", {"city": "Rome"}, "hermes")`
     """
-    return _RENDERERS.get(dialect_named(dialect).name, _xml)(name, arguments)
+    return _RENDERERS.get(dialect_named(dialect).name, _write_xml)(name, arguments)
 
 
 def cdata(text: str) -> str:
@@ -54,48 +54,52 @@ def _without_tags(json_text: str) -> str:
     return json_text.replace("<", "\\u003c")
 
 
-def _xml(name: str, arguments: Mapping[str, Any]) -> str:
+def _write_xml(name: str, arguments: Mapping[str, Any]) -> str:
     if all(_is_tag(key) for key in arguments):
-        lines = [f"    <{key}>{_content(value)}</{key}>" for key, value in arguments.items()]
+        lines = [
+            f"    <{key}>{_element_content(value)}</{key}>" for key, value in arguments.items()
+        ]
     else:
         lines = [f"    {cdata(scalar_text(dict(arguments)))}"]
     params = "\n".join(["  <params>", *lines, "  </params>"])
     return f"<tool_call>\n  <name>{escape(name)}</name>\n{params}\n</tool_call>"
 
 
-def _content(value: Any, depth: int = 0) -> str:
+def _element_content(value: Any, depth: int = 0) -> str:
     """The content of an element: items, members, or the value as CDATA."""
     if depth < 16 and isinstance(value, list | tuple) and value:
-        return "".join(f"<item>{_content(item, depth + 1)}</item>" for item in value)
+        return "".join(f"<item>{_element_content(item, depth + 1)}</item>" for item in value)
     if depth < 16 and isinstance(value, Mapping) and value and all(map(_is_tag, value)):
         members = value.items()
-        return "".join(f"<{key}>{_content(item, depth + 1)}</{key}>" for key, item in members)
+        return "".join(
+            f"<{key}>{_element_content(item, depth + 1)}</{key}>" for key, item in members
+        )
     return cdata(scalar_text(value))
 
 
-def _hermes(name: str, arguments: Mapping[str, Any]) -> str:
+def _write_hermes(name: str, arguments: Mapping[str, Any]) -> str:
     call = _without_tags(scalar_text({"name": name, "arguments": dict(arguments)}))
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
-def _qwen(name: str, arguments: Mapping[str, Any]) -> str:
+def _write_qwen(name: str, arguments: Mapping[str, Any]) -> str:
     texts = [(key, _json_text(value)) for key, value in arguments.items()]
     parts = "".join(
         f"<parameter={key}>\n{_parameter_text(text)}\n</parameter>\n" for key, text in texts
     )
     call = f"<function={name}>\n{parts}</function>"
-    _check("function", call, name, texts)
+    _check_readable("function", call, name, texts)
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
-def _invoke(name: str, arguments: Mapping[str, Any]) -> str:
+def _write_invoke(name: str, arguments: Mapping[str, Any]) -> str:
     texts = [(key, _json_text(value)) for key, value in arguments.items()]
     parts = "".join(
         f"<parameter name={quoteattr(key)}>{_own_lines(_parameter_text(text))}</parameter>\n"
         for key, text in texts
     )
     call = f"<invoke name={quoteattr(name)}>\n{parts}</invoke>"
-    _check("invoke", call, name, texts)
+    _check_readable("invoke", call, name, texts)
     return f"<function_calls>\n{call}\n</function_calls>"
 
 
@@ -109,7 +113,7 @@ def _parameter_text(text: str) -> str:
     return cdata(text) if _TAG_LIKE.search(text) or text.endswith("\r") else text
 
 
-def _check(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:
+def _check_readable(form: str, call: str, name: str, texts: list[tuple[str, str]]) -> None:
     """Raise `ValueError` if reading the call back would give something else."""
     if read_back(form, call) != (name, texts):
         raise ValueError(f"The call of {name!r} can't be written with {form!r} tags.")
@@ -125,8 +129,8 @@ def _is_tag(key: object) -> bool:
 
 
 _RENDERERS: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
-    "xml": _xml,
-    "hermes": _hermes,
-    "qwen": _qwen,
-    "invoke": _invoke,
+    "xml": _write_xml,
+    "hermes": _write_hermes,
+    "qwen": _write_qwen,
+    "invoke": _write_invoke,
 }

@@ -46,7 +46,7 @@ class JsonBlock:
         return False
 
     def find_end(self, window: str, final: bool) -> BlockEnd | None:
-        end = self._search(window, final)
+        end = self._search_end(window, final)
         if end is not None or not final:
             return end
         return BlockEnd(
@@ -55,11 +55,13 @@ class JsonBlock:
 
     def read_calls(self, raw: str, ending: BlockEnding, lookup: Lookup) -> list[Call]:
         end = raw.rindex("<") if ending is BlockEnding.CLOSED else len(raw)
-        calls = [_made(item, lookup) for item in _items(raw[raw.index(">") + 1 : end].strip())]
+        calls = [
+            _make_call(item, lookup) for item in _read_items(raw[raw.index(">") + 1 : end].strip())
+        ]
         made = [call for call in calls if call is not None]
         return made if len(made) == len(calls) else []
 
-    def _search(self, window: str, final: bool) -> BlockEnd | None:
+    def _search_end(self, window: str, final: bool) -> BlockEnd | None:
         while self._is_outside(window, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -90,7 +92,7 @@ class JsonBlock:
         self.position = max(self.position, min(cut, len(window) - BEFORE_APOSTROPHE))
 
 
-def _items(text: str) -> list[Any]:
+def _read_items(text: str) -> list[Any]:
     """The values in the text: one, several in a list, or one after the other."""
     try:
         values = read_loose_json(text)
@@ -99,7 +101,7 @@ def _items(text: str) -> list[Any]:
     return values[0] if len(values) == 1 and isinstance(values[0], list) else values
 
 
-def _made(item: Any, lookup: Lookup) -> Call | None:
+def _make_call(item: Any, lookup: Lookup) -> Call | None:
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         item = {**item, **item["function"]}
     name = item.get("name") if isinstance(item, dict) else None
@@ -107,7 +109,7 @@ def _made(item: Any, lookup: Lookup) -> Call | None:
         return None
     sent: Any = next((item[key] for key in _ARGUMENTS if item.get(key) is not None), {})
     if isinstance(sent, str):
-        sent = _decoded(sent)
+        sent = _decode_arguments(sent)
     if not isinstance(sent, dict):
         return None
     given = item.get("id")
@@ -117,7 +119,7 @@ def _made(item: Any, lookup: Lookup) -> Call | None:
     return made_call(name, arguments, tool, given if isinstance(given, str) else None)
 
 
-def _decoded(text: str) -> Any:
+def _decode_arguments(text: str) -> Any:
     """Arguments, decoded if they were written as JSON inside a JSON string."""
     try:
         return read_json(text or "{}")

@@ -21,22 +21,22 @@ def read_loose_json(text: str) -> list[Any]:
     try:
         return read_json_values(text)
     except ValueError:
-        return read_json_values(_strict(text))
+        return read_json_values(_strict_json(text))
 
 
-def _strict(text: str) -> str:
+def _strict_json(text: str) -> str:
     """The text as strict JSON."""
-    return _LOOSE.sub(_corrected, text)
+    return _LOOSE.sub(_correct_token, text)
 
 
-def _corrected(found: re.Match[str]) -> str:
+def _correct_token(found: re.Match[str]) -> str:
     if found["closed"]:
-        return '"' + _IN_SINGLE.sub(_requoted, found["single"]) + '"'
+        return '"' + _IN_SINGLE.sub(_requote_escape, found["single"]) + '"'
     if found["comma"]:
         return ""
     return _LITERALS[found["word"]] if found["word"] else found[0]
 
 
-def _requoted(found: re.Match[str]) -> str:
+def _requote_escape(found: re.Match[str]) -> str:
     """An escape or a quote from a single-quoted string, rewritten for double quotes."""
     return {"\\'": "'", '"': '\\"'}.get(found[0], found[0])

@@ -92,7 +92,7 @@ class ParameterBlock:
         return self._section is not None and self._section.defers(chunk)
 
     def find_end(self, window: str, final: bool) -> BlockEnd | None:
-        end = self._search(window, final)
+        end = self._search_end(window, final)
         if end is not None or not final:
             return end
         whole = self._filled and not self._open
@@ -122,7 +122,7 @@ class ParameterBlock:
         """
         closed = ending is BlockEnding.CLOSED
         source = Source(raw, mask_sections(raw, self._sections))
-        found = self._balanced(source, start)
+        found = self._balanced_parameters(source, start)
         if found is None:
             return self._one_by_one(source, start)
         if found and closed:
@@ -131,7 +131,7 @@ class ParameterBlock:
         mentioned = not (found or closed) or self._has_words(raw, start, end, found)
         return None if mentioned else found
 
-    def _search(self, window: str, final: bool) -> BlockEnd | None:
+    def _search_end(self, window: str, final: bool) -> BlockEnd | None:
         while self._section is None or self._leave_section(window, self._section, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -141,7 +141,7 @@ class ParameterBlock:
             if self._is_cut(window, token, final):
                 break
             self.position = token.end()
-            end = self._pass(window, token)
+            end = self._pass_token(window, token)
             if end is not None:
                 return end
         return None
@@ -168,7 +168,7 @@ class ParameterBlock:
             return _MAYBE_REAL_END.match(window, token.end()) is not None
         return False
 
-    def _pass(self, window: str, token: re.Match[str]) -> BlockEnd | None:
+    def _pass_token(self, window: str, token: re.Match[str]) -> BlockEnd | None:
         begun, self._begun = self._begun, None
         match token.lastgroup:
             case "section" if begun:
@@ -209,20 +209,20 @@ class ParameterBlock:
             return BlockEnd(token.end(), BlockEnding.CLOSED)
         return None
 
-    def _balanced(self, source: Source, start: int) -> list[_Parameter] | None:
+    def _balanced_parameters(self, source: Source, start: int) -> list[_Parameter] | None:
         """The parameters; None if an opening tag has no closing one."""
         found: list[_Parameter] = []
         depth, opening = 0, None
         for token in _TOKENS[self._form].finditer(source.masked, start):
             if token.lastgroup == "parameter" and token[0].endswith("/>"):
-                found += [] if depth else [_parameter(source, token, token.end(), token.end())]
+                found += [] if depth else [_make_parameter(source, token, token.end(), token.end())]
             elif token.lastgroup == "parameter":
                 opening = opening if depth else token
                 depth += 1
             elif token.lastgroup == "end_parameter" and opening and depth:
                 depth -= 1
                 if depth == 0:
-                    found.append(_parameter(source, opening, token.start(), token.end()))
+                    found.append(_make_parameter(source, opening, token.start(), token.end()))
         return found if depth == 0 else None
 
     def _one_by_one(self, source: Source, start: int) -> list[_Parameter]:
@@ -231,7 +231,7 @@ class ParameterBlock:
         opening = None
         for token in _TOKENS[self._form].finditer(source.masked, start):
             if opening is not None:
-                found.append(_parameter(source, opening, token.start(), token.start()))
+                found.append(_make_parameter(source, opening, token.start(), token.start()))
             opening = token if token.lastgroup == "parameter" else None
         return found
 
@@ -265,12 +265,12 @@ def tag_name(tag: str) -> str:
     return ""
 
 
-def _parameter(source: Source, opening: re.Match[str], end: int, over: int) -> _Parameter:
-    text = _text(source, opening.end(), end)
+def _make_parameter(source: Source, opening: re.Match[str], end: int, over: int) -> _Parameter:
+    text = _parameter_text(source, opening.end(), end)
     return _Parameter(tag_name(opening["parameter"]), text, opening.start(), over)
 
 
-def _text(source: Source, start: int, end: int) -> str:
+def _parameter_text(source: Source, start: int, end: int) -> str:
     """The text of a parameter: unchanged, or the content of CDATA if there is nothing else."""
     inside: list[str] = []
     at = start

@@ -34,21 +34,21 @@ def format_result(name: str, result: Outcome | Mapping[str, Any]) -> str:
     Example:
         `format_result("weather", outcome)`
     """
-    success, data, error = _facts(result)
-    told = _element("data", data) if success else _element("error", error)
-    lines = [_element("name", name), _element("success", success), told]
+    success, data, error = _result_facts(result)
+    told = _write_element("data", data) if success else _write_element("error", error)
+    lines = [_write_element("name", name), _write_element("success", success), told]
     return "\n".join(["<tool_result>", *(f"  {line}" for line in lines), "</tool_result>"])
 
 
 def parse_result(text: str) -> dict[str, Any]:
     """Read text of `format_result` as a dict with `name`, `success`, and `data` or `error`."""
-    found = _read(text.strip())
+    found = _read_element(text.strip())
     if not isinstance(found, dict) or not {"name", "success"} <= found.keys():
         raise ValueError("This is not a <tool_result>.")
     return found
 
 
-def _facts(result: Outcome | Mapping[str, Any]) -> tuple[bool, Any, str]:
+def _result_facts(result: Outcome | Mapping[str, Any]) -> tuple[bool, Any, str]:
     if not isinstance(result, Outcome):
         error = result.get("error")
         success = bool(result.get("success", error is None))
@@ -65,37 +65,37 @@ def _has_blocks(value: Any) -> bool:
     )
 
 
-def _element(tag: str, value: Any) -> str:
-    return "".join(_parts(tag, _plain(value), 0))
+def _write_element(tag: str, value: Any) -> str:
+    return "".join(_element_parts(tag, _plain_value(value), 0))
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     try:
         return to_jsonable_python(value, fallback=to_text, bytes_mode="base64")
     except (ValueError, TypeError, RecursionError):
         return to_text(value)
 
 
-def _parts(tag: str, value: Any, depth: int) -> Iterator[str]:
+def _element_parts(tag: str, value: Any, depth: int) -> Iterator[str]:
     """The markup of one value, with its type if the text alone would be read differently."""
     named = _ELEMENT.match(tag)
     element = tag if named else "entry"
-    key = "" if named else f' key="{_escaped(tag).translate(_ATTRIBUTE_ESCAPES)}"'
+    key = "" if named else f' key="{_escape_text(tag).translate(_ATTRIBUTE_ESCAPES)}"'
     if depth > _DEPTH and isinstance(value, dict | list):
         value = to_text(value)
-    yield f"<{element}{key}{_type(value)}>"
+    yield f"<{element}{key}{_type_attribute(value)}>"
     if isinstance(value, dict):
         for name, member in value.items():
-            yield from _parts(str(name), member, depth + 1)
+            yield from _element_parts(str(name), member, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            yield from _parts("item", item, depth + 1)
+            yield from _element_parts("item", item, depth + 1)
     elif value is not None:
-        yield _escaped(_word(value))
+        yield _escape_text(_scalar_word(value))
     yield f"</{element}>"
 
 
-def _type(value: Any) -> str:
+def _type_attribute(value: Any) -> str:
     if value is None:
         kind = "null"
     elif isinstance(value, str):
@@ -107,11 +107,11 @@ def _type(value: Any) -> str:
     return f' type="{kind}"' if kind else ""
 
 
-def _word(value: Any) -> str:
+def _scalar_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
 
 
@@ -139,7 +139,7 @@ class _Open:
         return untyped_value(words)
 
 
-def _read(text: str) -> Any:
+def _read_element(text: str) -> Any:
     stack: list[_Open] = []
     for tag in _TAG.finditer(text):
         closing, name, key, kind, _ = tag.groups()

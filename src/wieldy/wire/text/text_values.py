@@ -36,7 +36,7 @@ def untyped_value(text: str) -> Any:
     word = text.strip()
     if len(word) < 6 and word.lower() in _BOOLEANS:
         return _BOOLEANS[word.lower()]
-    number = _number(word, _INTEGER)
+    number = _read_number(word, _INTEGER)
     return text if number is None else number
 
 
@@ -47,11 +47,11 @@ def typed_value(text: str, schema: Any, root: Schema) -> Any:
         return untyped_value(text)
     if kinds == {"string"}:
         return text
-    if "string" in kinds and text in _listed(schema, root):
+    if "string" in kinds and text in _listed_values(schema, root):
         return text
-    value = _scalar(text.strip(), kinds)
+    value = _read_scalar(text.strip(), kinds)
     if value is None and kinds & {"array", "object"}:
-        value = _container(text.strip(), kinds)
+        value = _read_container(text.strip(), kinds)
     if value is None:
         return None if _is_null(text.strip(), kinds) else text
     return value
@@ -68,17 +68,17 @@ def kinds_of(
     if id(schema) not in known:
         # A member that refers back to this schema adds no type.
         known[id(schema)] = frozenset()
-        known[id(schema)] = _kinds(schema, root, depth, known)
+        known[id(schema)] = _schema_kinds(schema, root, depth, known)
     return known[id(schema)]
 
 
-def _kinds(
+def _schema_kinds(
     schema: Schema, root: Schema, depth: int, known: dict[int, frozenset[str]]
 ) -> frozenset[str]:
     named = schema.get("type")
     if named is not None:
         return frozenset([named] if isinstance(named, str) else named)
-    listed = _listed(schema, root)
+    listed = _listed_values(schema, root)
     if listed:
         return frozenset(_JSON_TYPES.get(type(value), "string") for value in listed)
     branches = schema.get("anyOf") or schema.get("oneOf")
@@ -143,30 +143,30 @@ def read_json_values(text: str) -> list[Any]:
     return values
 
 
-def _listed(schema: Any, root: Schema) -> list[Any]:
+def _listed_values(schema: Any, root: Schema) -> list[Any]:
     schema = resolve_reference(schema, root)
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))
 
 
-def _scalar(word: str, kinds: frozenset[str]) -> Any:
+def _read_scalar(word: str, kinds: frozenset[str]) -> Any:
     if "boolean" in kinds and word.lower() in _BOOLEANS:
         return _BOOLEANS[word.lower()]
     if not kinds & {"integer", "number"}:
         return None
-    number = _number(word, _INTEGER if "string" in kinds else _LOOSE_INTEGER)
+    number = _read_number(word, _INTEGER if "string" in kinds else _LOOSE_INTEGER)
     return None if isinstance(number, float) and "number" not in kinds else number
 
 
-def _number(word: str, integer: re.Pattern[str]) -> int | float | None:
+def _read_number(word: str, integer: re.Pattern[str]) -> int | float | None:
     value: int | float | str | None = None
     if integer.match(word):
-        value = _integer(word)
+        value = _read_integer(word)
     elif _FLOAT.match(word):
-        value = _finite(word)
+        value = _read_float(word)
     return None if isinstance(value, str) else value
 
 
-def _container(word: str, kinds: frozenset[str]) -> Any:
+def _read_container(word: str, kinds: frozenset[str]) -> Any:
     if not word and "string" not in kinds:
         return [] if "array" in kinds else {}
     if word[:1] not in ("[", "{"):
@@ -184,12 +184,12 @@ def _is_null(word: str, kinds: frozenset[str]) -> bool:
     return word == "null" or ("string" not in kinds and word.lower() in ("", "none", "null"))
 
 
-def _finite(text: str) -> float | str:
+def _read_float(text: str) -> float | str:
     value = float(text)
     return value if math.isfinite(value) else text
 
 
-def _integer(text: str) -> int | str:
+def _read_integer(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:  # more digits than Python converts
@@ -197,5 +197,5 @@ def _integer(text: str) -> int | str:
 
 
 _DECODER = json.JSONDecoder(
-    strict=False, parse_float=_finite, parse_int=_integer, parse_constant=str
+    strict=False, parse_float=_read_float, parse_int=_read_integer, parse_constant=str
 )

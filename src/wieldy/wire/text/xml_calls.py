@@ -66,7 +66,7 @@ class XmlBlock:
         return self._section is not None and self._section.defers(chunk)
 
     def find_end(self, window: str, final: bool) -> BlockEnd | None:
-        end = self._search(window, final)
+        end = self._search_end(window, final)
         if end is not None or not final:
             return end
         half = self._open or self._section or self._strings.unfinished
@@ -89,12 +89,12 @@ class XmlBlock:
         schema = {} if tool is None else tool.input_schema
         if params is None:
             members = [element for element in top.elements if element is not name]
-            return [made_call(called, _members(source, members, schema, schema, 0), tool)]
+            return [made_call(called, _read_members(source, members, schema, schema, 0), tool)]
         if not closed and _is_prose(source, params, schema):
             return []
         return [made_call(called, _read_params(source, params, schema), tool)]
 
-    def _search(self, window: str, final: bool) -> BlockEnd | None:
+    def _search_end(self, window: str, final: bool) -> BlockEnd | None:
         while self._is_outside(window, final):
             token = self._token.search(window, self.position)
             if token is None:
@@ -104,7 +104,7 @@ class XmlBlock:
                 self.position = token.start()
                 break
             self.position = token.end()
-            end = self._pass(token)
+            end = self._pass_token(token)
             if end is not None:
                 return end
         return None
@@ -150,7 +150,7 @@ class XmlBlock:
             self._token = _JSON_TOKENS[self._tag_token]
         return True
 
-    def _pass(self, token: re.Match[str]) -> BlockEnd | None:
+    def _pass_token(self, token: re.Match[str]) -> BlockEnd | None:
         match token.lastgroup:
             case "tag":
                 self._token = self._tag_token
@@ -215,7 +215,7 @@ def _read_params(source: Source, params: Element, schema: Schema) -> dict[str, A
     region = elements_in(source, params.start, params.end, schema.get("properties") or {})
     if not region.elements:
         return _read_object(source, params) or {}
-    return _members(source, region.elements, schema, schema, 0)
+    return _read_members(source, region.elements, schema, schema, 0)
 
 
 def _read_object(source: Source, params: Element) -> dict[str, Any] | None:
@@ -227,7 +227,7 @@ def _read_object(source: Source, params: Element) -> dict[str, Any] | None:
     return values[0] if len(values) == 1 and isinstance(values[0], dict) else None
 
 
-def _members(
+def _read_members(
     source: Source, elements: list[Element], schema: Schema, root: Schema, depth: int
 ) -> dict[str, Any]:
     """Elements as a dict. A repeated element is added to its array if one is declared."""
@@ -235,7 +235,7 @@ def _members(
     for element in elements:
         name = declared_name(element.tag, schema)
         declared = property_schema(schema, name)
-        value = _value(source, element, declared, root, depth)
+        value = _read_value(source, element, declared, root, depth)
         if name in members and isinstance(members[name], list) and isinstance(value, list):
             members[name].extend(value)
         else:
@@ -243,7 +243,7 @@ def _members(
     return members
 
 
-def _value(source: Source, element: Element, schema: Any, root: Schema, depth: int) -> Any:
+def _read_value(source: Source, element: Element, schema: Any, root: Schema, depth: int) -> Any:
     if source.raw.startswith("<![CDATA[", element.start):
         return typed_value(text_of(source, element.start, element.end), schema, root)
     kinds = kinds_of(schema, root)
@@ -251,12 +251,12 @@ def _value(source: Source, element: Element, schema: Any, root: Schema, depth: i
         region = elements_in(source, element.start, element.end)
         if region.elements and not region.mixed:
             if _are_items(region.elements, kinds):
-                return _items(
+                return _read_items(
                     source, region.elements, branch_of(schema, root, "array"), root, depth
                 )
             if "object" in kinds:
                 inner = branch_of(schema, root, "object")
-                return _members(source, region.elements, inner, root, depth + 1)
+                return _read_members(source, region.elements, inner, root, depth + 1)
     return typed_value(text_of(source, element.start, element.end), schema, root)
 
 
@@ -267,13 +267,13 @@ def _are_items(elements: list[Element], kinds: frozenset[str]) -> bool:
     return not kinds and tags == {"item"}
 
 
-def _items(
+def _read_items(
     source: Source, elements: list[Element], schema: Schema, root: Schema, depth: int
 ) -> list[Any]:
     first = schema.get("prefixItems", ())
     rest = schema.get("items", {})
     return [
-        _value(source, element, first[i] if i < len(first) else rest, root, depth + 1)
+        _read_value(source, element, first[i] if i < len(first) else rest, root, depth + 1)
         for i, element in enumerate(elements)
     ]
 

@@ -61,23 +61,23 @@ def elements_in(
             break
         worded = worded or token["tag"] is None or bool(raw[position : token.start()].strip())
         if token["tag"] is None or token["end"]:
-            mixed, position = True, _after(raw, token, end)
+            mixed, position = True, _position_after(raw, token, end)
             continue
-        element = _element(raw, token, end)
+        element = _read_element(raw, token, end)
         if not element.closed and known and unclosed < _MOST_UNCLOSED:
             unclosed += 1
-            element = _cut(raw, element, known)
+            element = _cut_element(raw, element, known)
         found.append(element)
         position = element.over
     worded = worded or bool(raw[position:end].strip())
     return Region(found, mixed or worded, worded)
 
 
-def _element(raw: str, opening: re.Match[str], end: int) -> Element:
+def _read_element(raw: str, opening: re.Match[str], end: int) -> Element:
     tag, start, depth = opening["tag"], opening.end(), 1
     if opening[0].endswith("/>"):
         return Element(tag, start, start, start, True)
-    for token in _tags(raw, start, end):
+    for token in _find_tags(raw, start, end):
         if token["tag"].lower() == tag.lower() and not token[0].endswith("/>"):
             depth += -1 if token["end"] else 1
             if depth == 0:
@@ -85,22 +85,22 @@ def _element(raw: str, opening: re.Match[str], end: int) -> Element:
     return Element(tag, start, end, end, False)
 
 
-def _cut(raw: str, element: Element, known: Mapping[str, Any]) -> Element:
-    for token in _tags(raw, element.start, element.end):
+def _cut_element(raw: str, element: Element, known: Mapping[str, Any]) -> Element:
+    for token in _find_tags(raw, element.start, element.end):
         if not token["end"] and token["tag"] in known:
             return element._replace(end=token.start(), over=token.start())
     return element
 
 
-def _tags(raw: str, start: int, end: int) -> Iterator[re.Match[str]]:
+def _find_tags(raw: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """The tags between two positions, without those in CDATA."""
     while (token := TOKEN.search(raw, start, end)) is not None:
         if token["tag"] is not None:
             yield token
-        start = _after(raw, token, end)
+        start = _position_after(raw, token, end)
 
 
-def _after(raw: str, token: re.Match[str], end: int) -> int:
+def _position_after(raw: str, token: re.Match[str], end: int) -> int:
     """The position after a tag, or after the CDATA section that starts here."""
     if token["tag"] is not None:
         return token.end()
@@ -119,23 +119,23 @@ def text_of(source: Source, start: int, end: int) -> str:
         plain = content[position : opening.start()]
         close = marked.find(CDATA_END, opening.end())
         close = len(content) if close < 0 else close
-        pieces.append(unescape_entities(_between(plain) if pieces else plain.lstrip()))
+        pieces.append(unescape_entities(_text_between(plain) if pieces else plain.lstrip()))
         pieces.append(content[opening.end() : close])
         position = close + len(CDATA_END)
     pieces.append(unescape_entities(content[position:].rstrip()))
     return "".join(pieces) if len(pieces) > 1 else pieces[0].lstrip()
 
 
-def _between(plain: str) -> str:
+def _text_between(plain: str) -> str:
     return "" if plain.isspace() else plain
 
 
 def unescape_entities(text: str) -> str:
     """Replace the five named entities and numeric ones; other entities stay unchanged."""
-    return _ENTITY.sub(_character, text) if "&" in text else text
+    return _ENTITY.sub(_entity_character, text) if "&" in text else text
 
 
-def _character(entity: re.Match[str]) -> str:
+def _entity_character(entity: re.Match[str]) -> str:
     name, decimal, hexadecimal = entity.groups()
     if name:
         return _NAMED[name.lower()]

@@ -39,7 +39,7 @@ class OpenSection:
         for mark in _MARK.finditer(window, after):
             if mark[0] == CDATA_END:
                 last = mark.start()
-            elif self._decides(mark):
+            elif self._decides_end(mark):
                 return last, True
         self._tail = window[max(after, len(window) - _LONGEST_DECISION) :]
         return position, final
@@ -52,12 +52,12 @@ class OpenSection:
         if not self._marked:
             return False
         ahead = self._tail + chunk
-        if any(self._decides(mark) for mark in _DECISION.finditer(ahead)):
+        if any(self._decides_end(mark) for mark in _DECISION.finditer(ahead)):
             return False
         self._tail = ahead[-_LONGEST_DECISION:]
         return True
 
-    def _decides(self, mark: re.Match[str]) -> bool:
+    def _decides_end(self, mark: re.Match[str]) -> bool:
         return mark["tag"] is None or mark["tag"].lower() == self._tag
 
 
