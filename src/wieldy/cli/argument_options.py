@@ -24,29 +24,29 @@ def read_arguments(
     JSON if possible, and the tool checks the result. `@file` reads a file, `@@` stands for a
     literal @. A list may be given element by element.
     """
-    arguments = _object(text)
+    arguments = _read_object(text)
     fresh: set[str] = set()
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise ArgumentError(f"--arg takes name=value, not {pair!r}.")
-        kinds = _kinds(_property(schema, name), schema)
-        read = _value(_text(value), kinds)
+        kinds = _allowed_kinds(_find_property(schema, name), schema)
+        read = _read_value(_read_text(value), kinds)
         if name not in fresh:
             arguments[name] = read
         elif "array" in kinds:
-            arguments[name] = [*_listed(arguments[name]), *_listed(read)]
+            arguments[name] = [*_as_list(arguments[name]), *_as_list(read)]
         else:
             raise ArgumentError(f"The argument {name!r} is given twice.")
         fresh.add(name)
     return arguments
 
 
-def _object(text: str | None) -> dict[str, Any]:
+def _read_object(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        arguments = json.loads(_text(text))
+        arguments = json.loads(_read_text(text))
     except (ValueError, RecursionError) as error:
         raise ArgumentError(f"--json takes a JSON object, and this is not JSON: {error}") from error
     if not isinstance(arguments, dict):
@@ -54,7 +54,7 @@ def _object(text: str | None) -> dict[str, Any]:
     return arguments
 
 
-def _text(value: str) -> str:
+def _read_text(value: str) -> str:
     """The text itself, or the content of the file that it names."""
     if value.startswith("@@"):
         return value[1:]
@@ -66,7 +66,7 @@ def _text(value: str) -> str:
         raise ArgumentError(f"The file {value[1:]!r} can't be read: {error}") from error
 
 
-def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _find_property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     known = schema.get("properties", {})
     if name in known:
         found: Mapping[str, Any] = known[name] if isinstance(known[name], Mapping) else {}
@@ -76,15 +76,15 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if others:
         return others if isinstance(others, Mapping) else {}
     hint = find_near_names(name, known)
-    there = f"Did you mean {hint[0]!r}?" if hint else _listing(known)
+    there = f"Did you mean {hint[0]!r}?" if hint else _list_arguments(known)
     raise ArgumentError(f"There is no argument {name!r}. {there}")
 
 
-def _listing(known: Mapping[str, Any]) -> str:
+def _list_arguments(known: Mapping[str, Any]) -> str:
     return f"The arguments are: {', '.join(known)}." if known else "The tool takes no arguments."
 
 
-def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+def _allowed_kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     """The types that a schema allows, as far as it says so."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return set()
@@ -96,11 +96,11 @@ def _kinds(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
     if (reference := schema.get("$ref")) is not None:
         inner.append(root.get("$defs", {}).get(str(reference).rpartition("/")[2]))
     for each in inner:
-        found |= _kinds(each, root, depth + 1)
+        found |= _allowed_kinds(each, root, depth + 1)
     return found
 
 
-def _value(text: str, kinds: set[str]) -> Any:
+def _read_value(text: str, kinds: set[str]) -> Any:
     if "string" in kinds:
         return text
     try:
@@ -109,5 +109,5 @@ def _value(text: str, kinds: set[str]) -> Any:
         return text
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -13,16 +13,16 @@ class QuietStream(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write, unless the reader has left."""
-        with self._ending():
+        with self._ending_quietly():
             return super().write(text)
 
     def flush(self) -> None:
         """Hand over what was written, unless the reader has left."""
-        with self._ending():
+        with self._ending_quietly():
             super().flush()
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
+    def _ending_quietly(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:

@@ -31,18 +31,18 @@ _RECENT = 500
 
 def statuses(incomplete: str) -> list[str]:
     """The statuses that a call can have in the ledger."""
-    return _fitting(STATES, incomplete)
+    return _fitting_words(STATES, incomplete)
 
 
 def providers(incomplete: str) -> list[str]:
     """The providers that tools can be described for."""
-    return _fitting(PROVIDERS, incomplete)
+    return _fitting_words(PROVIDERS, incomplete)
 
 
 def doc_pages(incomplete: str) -> list[str]:
     """The pages of the documentation."""
     try:
-        return _fitting((page.name for page in read_pages()), incomplete)
+        return _fitting_words((page.name for page in read_pages()), incomplete)
     except WieldyError:
         return []
 
@@ -57,47 +57,47 @@ def tools(context: typer.Context, incomplete: str) -> list[str]:
         local = [each for each in here if "://" not in each]
         return (await load_sources(local, Own())).box.names
 
-    return _fitting(_quietly(names, []), incomplete)
+    return _fitting_words(_run_quietly(names, []), incomplete)
 
 
 def waiting_calls(context: typer.Context, incomplete: str) -> list[str]:
     """The calls that wait for a decision."""
 
     async def ids() -> list[str]:
-        async with _store(context) as box:
+        async with _open_store(context) as box:
             return [parked.id for parked in await box.pending()]
 
-    return _fitting(_quietly(ids, []), incomplete)
+    return _fitting_words(_run_quietly(ids, []), incomplete)
 
 
 def unknown_calls(context: typer.Context, incomplete: str) -> list[str]:
     """The interrupted calls whose result is unknown."""
 
     async def ids() -> list[str]:
-        async with _store(context) as box:
+        async with _open_store(context) as box:
             return [entry.call.id for entry in await box.ledger.list(status="unknown")]
 
-    return _fitting(_quietly(ids, []), incomplete)
+    return _fitting_words(_run_quietly(ids, []), incomplete)
 
 
 def recorded_calls(context: typer.Context, incomplete: str) -> list[str]:
     """The newest recorded calls whose id begins with the text."""
 
     async def ids() -> list[str]:
-        async with _store(context) as box:
+        async with _open_store(context) as box:
             return [*await box.ledger.ids(incomplete)]
 
-    return _fitting(_quietly(ids, []), incomplete)
+    return _fitting_words(_run_quietly(ids, []), incomplete)
 
 
 def recorded_tools(context: typer.Context, incomplete: str) -> list[str]:
     """The tools of the most recent calls."""
 
     async def names() -> list[str]:
-        async with _store(context) as box:
+        async with _open_store(context) as box:
             return [entry.call.tool for entry in await box.ledger.list(limit=_RECENT)]
 
-    return _fitting(_quietly(names, []), incomplete)
+    return _fitting_words(_run_quietly(names, []), incomplete)
 
 
 def source_files(incomplete: str) -> list[str]:
@@ -115,12 +115,12 @@ def source_files(incomplete: str) -> list[str]:
     return [each for each in shown if start.startswith(".") or not Path(each).name.startswith(".")]
 
 
-def _store(context: typer.Context) -> Toolbox:
+def _open_store(context: typer.Context) -> Toolbox:
     named = context.params.get("source") or ()
     return StoreChoice(context.params.get("store"), tuple(named)).open()
 
 
-def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:
+def _run_quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:
     async def bounded() -> T:
         return await asyncio.wait_for(work(), _SECONDS)
 
@@ -132,6 +132,6 @@ def _quietly(work: Callable[[], Awaitable[T]], otherwise: T) -> T:
             return otherwise
 
 
-def _fitting(known: Iterable[str], incomplete: str) -> list[str]:
+def _fitting_words(known: Iterable[str], incomplete: str) -> list[str]:
     unlike = (each for each in dict.fromkeys(known) if each.startswith(incomplete))
     return [each for each in unlike if each == screen.line(each)]

@@ -25,7 +25,7 @@ def kind_of_file(path: Path) -> str:
         raise SourceError(f"{path} can't be read: {error}") from error
     if _is_openapi(text):
         return "openapi"
-    data = _parsed(text)
+    data = _parse_object(text)
     if any(isinstance(data.get(key), dict) for key in ("mcpServers", "servers")):
         return "mcp"
     raise SourceError(
@@ -70,11 +70,11 @@ async def kind_of_address(url: str) -> str:
 
 
 def _is_openapi(text: str) -> bool:
-    data = _parsed(text)
+    data = _parse_object(text)
     return "openapi" in data or "swagger" in data or (not data and _YAML.search(text) is not None)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -18,7 +18,7 @@ def given_answers(
     if len(forms) == 1:
         [(name, schema)] = forms.items()
         if schema is not None:
-            return {name: _accepted(_content(requests[name], schema, pairs, text))}
+            return {name: _accept_content(_read_content(requests[name], schema, pairs, text))}
     if pairs or text is None:
         raise ArgumentError(
             f"The tool asks for {', '.join(requests)}. Answer with --json, an object with these "
@@ -39,8 +39,8 @@ def asked_answers(requests: Mapping[str, Any]) -> dict[str, Any] | None:
         needed = schema.get("required", ())
         content: dict[str, Any] = {}
         for field in fields:
-            content.update(_field(field, schema, field in needed))
-        answers[name] = _accepted(content)
+            content.update(_ask_field(field, schema, field in needed))
+        answers[name] = _accept_content(content)
     return answers
 
 
@@ -51,7 +51,7 @@ def schema_of(request: Any) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) else None
 
 
-def _content(
+def _read_content(
     request: Any, schema: Mapping[str, Any], pairs: tuple[str, ...], text: str | None
 ) -> dict[str, Any]:
     content = read_arguments(schema, pairs, text)
@@ -63,7 +63,7 @@ def _content(
     return content
 
 
-def _field(name: str, schema: Mapping[str, Any], needed: bool) -> dict[str, Any]:
+def _ask_field(name: str, schema: Mapping[str, Any], needed: bool) -> dict[str, Any]:
     while True:
         answer = ask_line(f"  {visible_name(name)}{'' if needed else ' (optional)'}: ")
         if not answer and not needed:
@@ -74,5 +74,5 @@ def _field(name: str, schema: Mapping[str, Any], needed: bool) -> dict[str, Any]
             screen.fail(error)
 
 
-def _accepted(content: dict[str, Any]) -> dict[str, Any]:
+def _accept_content(content: dict[str, Any]) -> dict[str, Any]:
     return {"action": "accept", "content": content}

@@ -12,7 +12,11 @@ from .screen import iso_time
 
 def outcome_data(outcome: Outcome) -> dict[str, Any]:
     """An outcome as data. The value is read from the text, in which secrets are masked."""
-    return {**outcome.to_dict(), "value": _value(outcome), "decision": _decision(outcome.call)}
+    return {
+        **outcome.to_dict(),
+        "value": _outcome_value(outcome),
+        "decision": _decision_data(outcome.call),
+    }
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:
@@ -32,7 +36,7 @@ def entry_data(entry: Entry) -> dict[str, Any]:
         "started_at": iso_time(entry.started_at),
         "ended_at": iso_time(entry.ended_at),
         "attempts": entry.attempts,
-        "decision": _decision(call),
+        "decision": _decision_data(call),
         "because": entry.because,
         "value": entry.value,
         "content": [block.to_dict() for block in entry.content] if entry.ended else [],
@@ -48,7 +52,7 @@ def parked_data(parked: Parked, approved: bool) -> dict[str, Any]:
     return {**parked.to_dict(), "status": "approved" if approved else "pending"}
 
 
-def _decision(call: Call) -> dict[str, Any] | None:
+def _decision_data(call: Call) -> dict[str, Any] | None:
     made = call.decision
     if made is None:
         return None
@@ -60,7 +64,7 @@ def _decision(call: Call) -> dict[str, Any] | None:
     }
 
 
-def _value(outcome: Outcome) -> Any:
+def _outcome_value(outcome: Outcome) -> Any:
     if not outcome.ok or isinstance(outcome.value, str) or outcome.value is None:
         return outcome.text if outcome.ok and outcome.value is not None else None
     try:

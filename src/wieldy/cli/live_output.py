@@ -60,7 +60,7 @@ class Outlet:
                     if isinstance(item, Outcome):
                         return item
                     if not self._as_json:
-                        self._show(item)
+                        self._show_item(item)
         finally:
             self._out = usual
         raise AssertionError("a stream ends with its outcome")
@@ -71,7 +71,7 @@ class Outlet:
             screen.put(outcome_data(outcome))
         elif outcome.ok and not self._shown:
             for block in outcome.content:
-                self._show(block)
+                self._show_item(block)
         self._end_line()
         if outcome.status is Status.PENDING:
             return exits.WAITING
@@ -79,7 +79,7 @@ class Outlet:
             screen.fail(outcome.text)
         return exits.OK if outcome.ok else exits.FAILED
 
-    def _show(self, item: Block | Progress) -> None:
+    def _show_item(self, item: Block | Progress) -> None:
         if isinstance(item, Progress):
             if self._open_line and self._meter.visible:
                 # The line break goes to the terminal only, because it is not part of the text.
@@ -89,7 +89,7 @@ class Outlet:
             return
         self._meter.close()
         self._shown = True
-        text = _text(item)
+        text = _block_text(item)
         if text:
             self._out.write(screen.clean(text))
             self._out.flush()
@@ -134,7 +134,7 @@ class Meter:
             self._bar = None
 
 
-def _text(block: Block) -> str:
+def _block_text(block: Block) -> str:
     """A block as text; a block of another kind becomes its name in brackets."""
     if isinstance(block, Text):
         return block.text

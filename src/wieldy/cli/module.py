@@ -102,29 +102,29 @@ def _from_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.resolve()))
     # Python resolves annotations that are strings in `sys.modules`, by the module's name.
     sys.modules[spec.name] = module
-    _run(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
+    _run_file(lambda: spec.loader.exec_module(module), str(path))  # type: ignore[union-attr]
     return module
 
 
 def _from_name(name: str) -> ModuleType:
     sys.path.insert(0, str(Path.cwd()))
     found: list[ModuleType] = []
-    _run(lambda: found.append(importlib.import_module(name)), name)
+    _run_file(lambda: found.append(importlib.import_module(name)), name)
     return found[0]
 
 
-def _run(load: Callable[[], object], source: str) -> None:
+def _run_file(load: Callable[[], object], source: str) -> None:
     try:
         # Output that the file prints must not mix with the command's result on stdout.
         with contextlib.redirect_stdout(sys.stderr):
             load()
     except (Exception, SystemExit) as error:
         # The file is the user's code. Its error is shown without the frames of this package.
-        hint = _place(error) or _hint(error, source)
+        hint = _error_place(error) or _module_hint(error, source)
         raise SourceError(f"{source} can't be loaded: {describe_exception(error)}{hint}") from error
 
 
-def _hint(error: BaseException, source: str) -> str:
+def _module_hint(error: BaseException, source: str) -> str:
     """Advice for a name that is not a module: what the user may have meant."""
     if not isinstance(error, ModuleNotFoundError):
         return ""
@@ -133,7 +133,7 @@ def _hint(error: BaseException, source: str) -> str:
     return ". A SOURCE is a file such as tools.py, a module or a URL; a tool is named before it."
 
 
-def _place(error: BaseException) -> str:
+def _error_place(error: BaseException) -> str:
     """The file and line in the user's code that raised, if known."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename][1:]

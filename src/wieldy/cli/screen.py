@@ -77,7 +77,7 @@ def obey_no_color() -> None:
 
 def clean(text: object) -> str:
     """The text with control characters escaped, so that a terminal only displays it."""
-    return _UNSAFE.sub(_escaped, str(text).replace("\r\n", "\n"))
+    return _UNSAFE.sub(_escape_match, str(text).replace("\r\n", "\n"))
 
 
 def line(text: object, limit: int | None = None) -> str:
@@ -88,13 +88,13 @@ def line(text: object, limit: int | None = None) -> str:
 
 def compact(data: Any) -> str:
     """Data as JSON on one line for people; non-ASCII letters are kept."""
-    return json.dumps(_plain(data), ensure_ascii=False)
+    return json.dumps(_plain_data(data), ensure_ascii=False)
 
 
 def exact(data: Any) -> str:
     """Data for a person who decides on it; characters that could be confused are escaped."""
     try:
-        return visible_value(_plain(data))
+        return visible_value(_plain_data(data))
     except ValueError:
         return visible_line(repr(data))
 
@@ -116,7 +116,7 @@ def show(text: str = "", style: str = "") -> None:
 
 def put(data: Any, *, indent: int | None = 2) -> None:
     """Write data for a program: JSON in plain ASCII, not wrapped."""
-    typer.echo(_json(data, indent))
+    typer.echo(_json_text(data, indent))
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def array() -> Iterator[Callable[[Any], None]]:
 
     def put_item(data: Any) -> None:
         nonlocal begun
-        text = _json(data, 2).replace("\n", "\n  ")
+        text = _json_text(data, 2).replace("\n", "\n  ")
         typer.echo((",\n  " if begun else "[\n  ") + text, nl=False)
         begun = True
 
@@ -190,13 +190,13 @@ class _Table:
             least = min(widths[self._wide], 10)
             widths[self._wide] = max(widths[self._wide] + min(spare, 0), least)
         if not self._widths:
-            out.print(Text(_row(self._headings, widths), style="dim"), soft_wrap=True)
+            out.print(Text(_table_row(self._headings, widths), style="dim"), soft_wrap=True)
         self._widths = widths
         for row in cells:
             out.print(self._styled_row(row), soft_wrap=True)
 
     def _styled_row(self, row: Sequence[str]) -> Text:
-        text, styled = Text(_row(row, self._widths)), self._styled
+        text, styled = Text(_table_row(row, self._widths)), self._styled
         start = sum(self._widths[:styled]) + len(_GAP) * styled
         text.stylize(STYLES.get(row[styled], ""), start, start + len(row[styled]))
         return text
@@ -237,18 +237,18 @@ def attended() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    fitted = [_fitted(cell, width) for cell, width in zip(cells, widths, strict=True)]
+def _table_row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    fitted = [_fit_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
     return _GAP.join(fitted).rstrip()
 
 
-def _fitted(cell: str, width: int) -> str:
+def _fit_cell(cell: str, width: int) -> str:
     if cell_len(cell) > width:
         return set_cell_size(cell, width - 1) + "…"
     return set_cell_size(cell, width)
 
 
-def _plain(data: Any) -> Any:
+def _plain_data(data: Any) -> Any:
     """Data as JSON values; objects of unknown types become their `repr`."""
     try:
         plain = to_jsonable_python(data, fallback=repr, bytes_mode="base64")
@@ -262,8 +262,8 @@ def _plain(data: Any) -> Any:
         return repr(data)
 
 
-def _json(data: Any, indent: int | None) -> str:
-    plain = _plain(data)
+def _json_text(data: Any, indent: int | None) -> str:
+    plain = _plain_data(data)
     try:
         return json.dumps(plain, indent=indent)
     except RecursionError:
@@ -271,5 +271,5 @@ def _json(data: Any, indent: int | None) -> str:
         return json.dumps(plain)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     return ascii(found[0])[1:-1]

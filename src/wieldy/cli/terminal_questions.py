@@ -39,7 +39,7 @@ def ask_edits(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[s
     """Ask for a new value of each argument; an empty line keeps the current value."""
     changed: dict[str, Any] = {}
     for name in dict.fromkeys((*arguments, *schema.get("properties", ()))):
-        changed.update(_other(name, arguments, schema))
+        changed.update(_ask_other(name, arguments, schema))
     return changed
 
 
@@ -53,7 +53,9 @@ def ask_line(question: str) -> str:
     return answer.removesuffix("\n")
 
 
-def _other(name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _ask_other(
+    name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> dict[str, Any]:
     there = screen.exact(arguments[name]) if name in arguments else ""
     while True:
         answer = ask_line(f"  {visible_name(name)} [{there}]: ")

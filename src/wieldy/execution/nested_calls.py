@@ -18,13 +18,13 @@ async def answer_request(channel: Run, number: int, request: list[Any], send: Se
     target, method, arguments, options = request
 
     def fail(error: BaseException) -> None:
-        send(Frame.ANSWER, (number, False, pack_error(error)), _nothing)
+        send(Frame.ANSWER, (number, False, pack_error(error)), _do_nothing)
 
     try:
         if method == "stream":
-            value = await _stream(channel, number, target, arguments, options, send)
+            value = await _stream_call(channel, number, target, arguments, options, send)
         else:
-            value = await _ask(channel, target, method, arguments, options)
+            value = await _ask_box(channel, target, method, arguments, options)
         send(Frame.ANSWER, (number, True, value), fail)
     except asyncio.CancelledError:
         raise
@@ -32,10 +32,10 @@ async def answer_request(channel: Run, number: int, request: list[Any], send: Se
         fail(error)
 
 
-async def _ask(channel: Run, target: Any, method: str, arguments: Any, options: Any) -> Any:
+async def _ask_box(channel: Run, target: Any, method: str, arguments: Any, options: Any) -> Any:
     if target is None:
         return await channel.call_nested(*arguments, **options)
-    box = _box(target)
+    box = _find_view(target)
     match method:
         case "call" | "call_many":
             return await getattr(box, method)(*arguments, **options)
@@ -46,18 +46,18 @@ async def _ask(channel: Run, target: Any, method: str, arguments: Any, options: 
     raise AttributeError(f"a toolbox has no {method!r} for a worker")
 
 
-async def _stream(
+async def _stream_call(
     channel: Run, number: int, target: Any, arguments: Any, options: Any, send: Send
 ) -> Any:
     last = None
-    async for item in _box(target).stream(*arguments, **options):
+    async for item in _find_view(target).stream(*arguments, **options):
         if last is not None:
-            send(Frame.PART, (number, last), _nothing)
+            send(Frame.PART, (number, last), _do_nothing)
         last = item
     return last
 
 
-def _box(target: Any) -> Any:
+def _find_view(target: Any) -> Any:
     token, narrowing = target
     box = find_box(token)
     for criteria in narrowing:
@@ -65,5 +65,5 @@ def _box(target: Any) -> Any:
     return box
 
 
-def _nothing(error: Exception) -> None:
+def _do_nothing(error: Exception) -> None:
     """Do nothing: a part that can't be sent is left out."""

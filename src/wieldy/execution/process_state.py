@@ -39,7 +39,7 @@ class ProcessState:
                 "folder": folder,
                 "path": list(sys.path),
                 "environment": dict(raw_environment()),
-                "levels": _levels(),
+                "levels": _log_levels(),
             }
             self.edition += 1
         return self.edition
@@ -75,7 +75,7 @@ def _levels_changed() -> bool:
     return _PROBE not in getattr(logging.root, "_cache", ())
 
 
-def _levels() -> dict[str, Any]:
+def _log_levels() -> dict[str, Any]:
     logging.root.isEnabledFor(_PROBE)
     loggers = {
         name: logger.level

@@ -85,7 +85,7 @@ class RemoteBox:
         def take(item: Any) -> None:
             loop.call_soon_threadsafe(parts.put_nowait, item)
 
-        connection = _link()
+        connection = _engine_link()
         answer = connection.request(self._target, "stream", (call, arguments), options, part=take)
         answer.add_done_callback(lambda _: take(_END))
         ending = asyncio.ensure_future(connection.await_for(answer))
@@ -132,18 +132,18 @@ _END = object()
 
 async def ask(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
     """Send a request to the engine, and wait for the answer on this loop."""
-    connection = _link()
+    connection = _engine_link()
     answer = connection.request(target, method, arguments, options)
     return await connection.await_for(answer)
 
 
 def ask_blocking(target: Any, method: str, *arguments: Any, **options: Any) -> Any:
     """Send a request to the engine, and block until the answer is there."""
-    connection = _link()
+    connection = _engine_link()
     return connection.wait_for(connection.request(target, method, arguments, options))
 
 
-def _link() -> "WorkerConnection":
+def _engine_link() -> "WorkerConnection":
     if not _links:
         raise RuntimeError("this stand-in for a toolbox can be used only in a worker process")
     return _links[0]

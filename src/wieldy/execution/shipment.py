@@ -45,11 +45,11 @@ def check_shippable(tool: Tool) -> None:
     owner = getattr(function, "__self__", None) if inspect.ismethod(function) else None
     if owner is None and not inspect.isroutine(function) and not inspect.isclass(function):
         owner = function
-    if owner is not None and not inspect.isclass(owner) and _attributes(owner):
+    if owner is not None and not inspect.isclass(owner) and _own_attributes(owner):
         raise DefinitionError(
             tool.name,
-            f"a {type(owner).__name__} has attributes ({', '.join(_attributes(owner)[:3])}), and "
-            "what a process changes in them would not come back. Use a function, a static or "
+            f"a {type(owner).__name__} has attributes ({', '.join(_own_attributes(owner)[:3])}), "
+            "and what a process changes in them would not come back. Use a function, a static or "
             'class method, or isolation="thread"',
         )
     try:
@@ -57,51 +57,51 @@ def check_shippable(tool: Tool) -> None:
     except Exception as error:
         raise DefinitionError(
             tool.name,
-            f"it can't be sent to a process: {_culprit(tool, function)}{error}. Make that inside "
-            'the function, or use isolation="thread"',
+            f"it can't be sent to a process: {_find_culprit(tool, function)}{error}. Make that "
+            'inside the function, or use isolation="thread"',
         ) from error
 
 
 def explain_values(values: dict[str, Any], error: Exception) -> Exception:
     """The error with the name of the argument that can't be sent."""
     for name, value in values.items():
-        reason = _obstacle(value)
+        reason = _packing_error(value)
         if reason is not None:
             return TypeError(f"the argument {name!r} can't be sent to a process: {reason}")
     return error
 
 
-def _attributes(owner: object) -> list[str]:
+def _own_attributes(owner: object) -> list[str]:
     """The names of the attributes of an instance itself."""
     slots = [
         name
         for kind in type(owner).__mro__
-        for name in _names(getattr(kind, "__slots__", ()))
+        for name in _slot_names(getattr(kind, "__slots__", ()))
         if name not in ("__dict__", "__weakref__") and hasattr(owner, name)
     ]
     return [*getattr(owner, "__dict__", {}), *slots]
 
 
-def _names(slots: Any) -> list[str]:
+def _slot_names(slots: Any) -> list[str]:
     return [slots] if isinstance(slots, str) else list(slots)
 
 
-def _culprit(tool: Tool, function: Any) -> str:
+def _find_culprit(tool: Tool, function: Any) -> str:
     """The name of the preset or variable that can't be sent."""
     for name, value in tool.presets.items():
-        if _obstacle(value) is not None:
+        if _packing_error(value) is not None:
             return f"the preset {name!r}: "
     try:
         found = inspect.getclosurevars(function)
     except (TypeError, ValueError):
         return ""
     for name, value in {**found.globals, **found.nonlocals}.items():
-        if _obstacle(value) is not None:
+        if _packing_error(value) is not None:
             return f"{name!r}: "
     return ""
 
 
-def _obstacle(value: Any) -> str | None:
+def _packing_error(value: Any) -> str | None:
     try:
         pack(value)
     except Exception as error:

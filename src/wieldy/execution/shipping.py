@@ -101,16 +101,16 @@ def _remake_error(
 ) -> BaseException:
     made = kind.__new__(kind, *args)
     made.args = args
-    return _restored(made, state, chain)
+    return _restore_state(made, state, chain)
 
 
 def _restore_error(
     make: Callable[..., BaseException], args: tuple[Any, ...], state: dict[str, Any], chain: _Chain
 ) -> BaseException:
-    return _restored(make(*args), state, chain)
+    return _restore_state(make(*args), state, chain)
 
 
-def _restored(made: BaseException, state: dict[str, Any], chain: _Chain) -> BaseException:
+def _restore_state(made: BaseException, state: dict[str, Any], chain: _Chain) -> BaseException:
     vars(made).update(state)
     made.__cause__, made.__context__, made.__suppress_context__ = chain
     return made

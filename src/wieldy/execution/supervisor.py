@@ -106,14 +106,14 @@ class Supervisor:
             seconds = _MEMORY_SECONDS if watched else _PARENT_SECONDS
             ready = {source for source, _ in poll.poll(seconds * 1000)}
             if self._woken in ready:
-                self._reap()
-            if self._control.fileno() in ready and not self._obey():
+                self._reap_workers()
+            if self._control.fileno() in ready and not self._read_commands():
                 break
             if watched:
-                self._measure()
+                self._check_memory()
         self._end_all()
 
-    def _obey(self) -> bool:
+    def _read_commands(self) -> bool:
         """Read and carry out commands; returns False when the connection has ended."""
         try:
             data, connections, _, _ = socket.recv_fds(self._control, 65536, 16)
@@ -124,13 +124,13 @@ class Supervisor:
             return False
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:
-            self._follow(json.loads(line))
+            self._follow_command(json.loads(line))
         return True
 
-    def _follow(self, command: dict[str, Any]) -> None:
+    def _follow_command(self, command: dict[str, Any]) -> None:
         name = command["worker"]
         if command["do"] == "start":
-            self._start(name, self._connections.pop(0))
+            self._start_worker(name, self._connections.pop(0))
             return
         worker = next((each for each in self._workers.values() if each.name == name), None)
         if worker is None:
@@ -140,23 +140,23 @@ class Supervisor:
         elif command["do"] == "lost":
             self._await_end(worker)
             if worker.pid in self._workers:
-                self._kill(worker, "closed")
+                self._kill_worker(worker, "closed")
         else:
-            self._kill(worker, "killed")
+            self._kill_worker(worker, "killed")
 
-    def _start(self, name: int, connection: int) -> None:
+    def _start_worker(self, name: int, connection: int) -> None:
         own = os.getpid()
         try:
             pid = os.fork()
         except OSError as error:
             os.close(connection)
-            self._report(ended=name, status=None, reason=f"it can't be started: {error}")
+            self._send_report(ended=name, status=None, reason=f"it can't be started: {error}")
             return
         if pid == 0:
             self._become_worker(connection, own)
         os.close(connection)
         self._workers[pid] = _Worker(name, pid)
-        self._report(started=name, pid=pid)
+        self._send_report(started=name, pid=pid)
 
     def _become_worker(self, connection: int, supervisor: int) -> NoReturn:
         status = 1
@@ -180,7 +180,7 @@ class Supervisor:
         finally:
             os._exit(status)
 
-    def _kill(self, worker: _Worker, reason: str) -> None:
+    def _kill_worker(self, worker: _Worker, reason: str) -> None:
         """Kill a worker and all its descendants, and report what they used."""
         worker.reason = worker.reason or reason
         send_signal(worker.pid, signal.SIGSTOP)
@@ -202,7 +202,7 @@ class Supervisor:
         while not self._bury_dead(worker) and time.monotonic() < deadline:
             time.sleep(0.0005)
 
-    def _reap(self) -> None:
+    def _reap_workers(self) -> None:
         """Report the workers that have ended by themselves."""
         while True:
             try:
@@ -212,7 +212,7 @@ class Supervisor:
                 break
         for worker in list(self._workers.values()):
             self._bury_dead(worker)
-        self._sweep()
+        self._kill_orphans()
 
     def _bury_dead(self, worker: _Worker) -> bool:
         """Report a worker if it has ended and nothing is left of it; returns whether it has."""
@@ -222,8 +222,8 @@ class Supervisor:
         if not _HAS_PROC:
             _kill_group(worker.pid)
         del self._workers[worker.pid]
-        self._sweep()
-        self._report(
+        self._kill_orphans()
+        self._send_report(
             ended=worker.name,
             status=os.waitstatus_to_exitcode(status),
             reason=worker.reason,
@@ -232,7 +232,7 @@ class Supervisor:
         )
         return True
 
-    def _sweep(self) -> None:
+    def _kill_orphans(self) -> None:
         """Kill the processes that have lost their worker: all children that are not workers."""
         own = os.getpid()
         while kill_descendants(own, spared=self._workers):
@@ -248,7 +248,7 @@ class Supervisor:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
 
-    def _measure(self) -> None:
+    def _check_memory(self) -> None:
         """Kill the workers whose process trees use more memory than their limit."""
         for worker in list(self._workers.values()):
             if worker.memory is None:
@@ -258,7 +258,7 @@ class Supervisor:
                 continue
             worker.peak = max(worker.peak, facts.resident)
             if facts.resident > worker.memory:
-                self._kill(worker, "memory")
+                self._kill_worker(worker, "memory")
 
     def _end_all(self) -> None:
         own = os.getpid()
@@ -280,7 +280,7 @@ class Supervisor:
                     return True
         return bool(find_descendants([os.getpid()]))
 
-    def _report(self, **facts: Any) -> None:
+    def _send_report(self, **facts: Any) -> None:
         # If this fails, the other process is gone, which the next check will find.
         with contextlib.suppress(OSError):
             self._control.sendall(json.dumps(facts).encode() + b"\n")

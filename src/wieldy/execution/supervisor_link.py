@@ -53,7 +53,7 @@ class SupervisorLink:
             self._process = subprocess.Popen(
                 [sys.executable, *_interpreter_flags(), "-P", "-c", program],
                 stdin=subprocess.DEVNULL,
-                stdout=_output(),
+                stdout=_output_descriptor(),
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, MARK: self._mark.partition("=")[2]},
                 start_new_session=True,
@@ -61,7 +61,9 @@ class SupervisorLink:
         finally:
             theirs.close()
         _running.add(self)
-        self._thread = threading.Thread(target=self._hear, name="wieldy-supervisor", daemon=True)
+        self._thread = threading.Thread(
+            target=self._receive_reports, name="wieldy-supervisor", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -103,24 +105,24 @@ class SupervisorLink:
         # The supervisor is not a child of this process, so there is nothing to wait for.
         self._process.returncode = 0
 
-    def _hear(self) -> None:
+    def _receive_reports(self) -> None:
         heard = b""
         with contextlib.suppress(OSError):
             while data := self._control.recv(65536):
                 *lines, heard = (heard + data).split(b"\n")
                 for line in lines:
-                    self._take(json.loads(line))
+                    self._take_report(json.loads(line))
         if not self._closing:
             kill_marked(self._mark.encode())
         self._on_lost(self)
 
-    def _take(self, report: dict[str, Any]) -> None:
+    def _take_report(self, report: dict[str, Any]) -> None:
         if "ended" in report:
             name = report.pop("ended")
             self._on_end(name, WorkerEnd(**report))
 
 
-def _output() -> int | None:
+def _output_descriptor() -> int | None:
     """The descriptor that workers print to: this process's stdout, or stderr if it is no file."""
     try:
         return sys.stdout.fileno()

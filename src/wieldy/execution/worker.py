@@ -64,16 +64,16 @@ class Worker:
         while True:
             kind, content = self._connection.next_call()
             if kind is Frame.LOAD:
-                self._load(content)
+                self._load_function(content)
             elif isinstance(content, Unreadable):
                 error = TypeError(f"the arguments can't be read in the worker: {content.error}")
                 self._connection.send(Frame.FAILURE, None, *pack_error(error), (0.0, 0))
             else:
-                self._run(*content)
+                self._run_call(*content)
 
-    def _load(self, content: Any) -> None:
+    def _load_function(self, content: Any) -> None:
         key, base, packed = content
-        self._rebase(base)
+        self._restore_base(base)
         try:
             function, context, positional, self._boxes = loads(packed)
             self._replace_boxes()
@@ -83,12 +83,12 @@ class Worker:
             # Loading imports other people's modules, which may raise anything.
             failed = pack_error(error)
         _stop_timers()
-        _flush()
+        _flush_output()
         _kill_children()
-        self._tidy()
+        self._tidy_up()
         self._connection.send(Frame.LOADED, key, failed, self._pid)
 
-    def _run(
+    def _run_call(
         self,
         serial: int,
         key: int,
@@ -97,17 +97,17 @@ class Worker:
         variables: list[tuple[tuple[str, str, str], bytes]],
         base: Mapping[str, Any] | None,
     ) -> None:
-        self._rebase(base)
+        self._restore_base(base)
         self._replace_boxes()
         channel = WorkerChannel(self._connection, serial, facts)
-        before = _spent()
+        before = _spent_milliseconds()
         context = Context()
         try:
             for name, packed in variables:
                 # A value that can't be restored here is useful only in its own process.
                 with contextlib.suppress(Exception):
                     context.run(find_variable(*name).set, loads(packed))
-            value = context.run(self._perform, self._works[key], values, channel)
+            value = context.run(self._perform_work, self._works[key], values, channel)
             sent = channel.has_sent(value)
             answer: tuple[Frame, tuple[Any, ...]] = (
                 Frame.RESULT,
@@ -120,9 +120,9 @@ class Worker:
         channel.stopped = True
         del values, context
         _stop_timers()
-        _flush()
+        _flush_output()
         _kill_children()
-        used = (_spent() - before, _peak())
+        used = (_spent_milliseconds() - before, _peak_memory())
         kind, content = answer
         try:
             self._connection.send(kind, serial, *content, used)
@@ -132,17 +132,17 @@ class Worker:
             wrong = TypeError(f"the result can't be sent back from the process: {error}")
             self._connection.send(Frame.FAILURE, serial, *pack_error(wrong), used)
         # The answer has been sent, so the caller does not wait while this prepares the next call.
-        self._tidy()
+        self._tidy_up()
 
-    def _perform(self, work: Work, values: dict[str, Any], channel: WorkerChannel) -> Any:
+    def _perform_work(self, work: Work, values: dict[str, Any], channel: WorkerChannel) -> Any:
         value = work.enter(values, channel)
         if isinstance(value, GeneratorType):
             return drain_blocking(channel, value)
         if inspect.isawaitable(value) or hasattr(value, "__anext__"):
-            return self._complete(_settle(value, channel))
+            return self._complete_coroutine(_settle_value(value, channel))
         return value
 
-    def _complete(self, coroutine: Any) -> Any:
+    def _complete_coroutine(self, coroutine: Any) -> Any:
         """Run a coroutine to its end, and cancel whatever it leaves on the loop."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
@@ -162,7 +162,7 @@ class Worker:
         for place in [place for place in self._boxes if place in sys.modules]:
             vars(sys.modules[place]).update(self._boxes.pop(place))
 
-    def _rebase(self, base: Mapping[str, Any] | None) -> None:
+    def _restore_base(self, base: Mapping[str, Any] | None) -> None:
         """Set folder, environment, path and log levels to those of the engine's process."""
         if base is not None:
             self._base = {**base, "environment": {**base["environment"], **self._mark}}
@@ -177,7 +177,7 @@ class Worker:
         except OSError:
             os.chdir("/")
 
-    def _tidy(self) -> None:
+    def _tidy_up(self) -> None:
         """Restore what a function may have changed: signal handlers, masks, the memory peak."""
         for number, handler in self._handlers:
             if _signal.getsignal(number) is not handler:
@@ -187,7 +187,7 @@ class Worker:
         _reset_peak()
 
 
-async def _settle(value: Any, channel: WorkerChannel) -> Any:
+async def _settle_value(value: Any, channel: WorkerChannel) -> Any:
     if inspect.isawaitable(value):
         value = await value
     if hasattr(value, "__anext__"):
@@ -203,7 +203,7 @@ def _stop_timers() -> None:
         signal.setitimer(timer, 0)
 
 
-def _flush() -> None:
+def _flush_output() -> None:
     """Flush what the function has printed."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -234,7 +234,7 @@ def _has_children() -> bool:
     return True
 
 
-def _spent() -> float:
+def _spent_milliseconds() -> float:
     """Milliseconds of processor time, including those of children that have ended."""
     total = 0.0
     for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
@@ -243,7 +243,7 @@ def _spent() -> float:
     return total * 1000
 
 
-def _peak() -> int:
+def _peak_memory() -> int:
     """The largest amount of memory that this process has used since the last reset."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -101,7 +101,7 @@ class _Watched(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-async def _watch(response: httpx2.Response) -> None:
+async def _watch_response(response: httpx2.Response) -> None:
     guard = current_guard.get()
     guard.response = response
     encoding = response.headers.get("content-encoding", "identity")
@@ -127,5 +127,5 @@ def make_http(connect_timeout: float, connections: int) -> httpx2.AsyncClient:
         ),
         headers={"Accept-Encoding": "identity"},
         follow_redirects=False,
-        event_hooks={"response": [_watch]},
+        event_hooks={"response": [_watch_response]},
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 
-def _connect(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
+def _connect_sdk(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
     # The SDK takes a second to import, so it is loaded with the first request.
     from anthropic import AsyncAnthropic  # noqa: PLC0415
 
@@ -28,7 +28,9 @@ def _connect(settings: ModelSettings, http: Any) -> "AsyncAnthropic":
     )
 
 
-async def _send(client: "AsyncAnthropic", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+async def _send_request(
+    client: "AsyncAnthropic", model: str, body: dict[str, Any]
+) -> AsyncIterator[Any]:
     from anthropic import AsyncStream  # noqa: PLC0415
 
     # The typed methods refuse unknown fields, in requests and in answers.
@@ -46,7 +48,7 @@ ANTHROPIC = Api(
     key_variables=("ANTHROPIC_API_KEY",),
     address_variables=("ANTHROPIC_BASE_URL",),
     write=write_anthropic,
-    connect=_connect,
-    send=_send,
+    connect=_connect_sdk,
+    send=_send_request,
     reader=anthropic.StreamReader,
 )

@@ -46,44 +46,46 @@ def anthropic_messages(turns: Iterable[Turn]) -> tuple[Any, list[dict[str, Any]]
             if turn.role in _SYSTEM:
                 system.append(turn)
             else:
-                messages += _said(turn)
+                messages += _plain_message(turn)
         elif isinstance(turn, Answers):
             messages += anthropic.render(turn.outcomes, turn.calls)
         else:
-            message = dict(turn.raw) if turn.provider == FORM else _translated(turn)
+            message = dict(turn.raw) if turn.provider == FORM else _translate_reply(turn)
             # The API refuses a message without content, which has nothing to say anyway.
             messages += [message] if message["content"] else []
-    return _system(system), messages
+    return _system_text(system), messages
 
 
-def _system(said: list[Said]) -> Any:
+def _system_text(said: list[Said]) -> Any:
     """Text, or blocks if some have more than text, such as the end of a cached prefix."""
     if all(isinstance(each.content, str) for each in said):
         return "\n\n".join(plain_text(each.content) for each in said if each.content)
-    return [part for each in said for part in translate_parts(each.content, _text, _media)]
+    return [
+        part for each in said for part in translate_parts(each.content, _text_part, _media_part)
+    ]
 
 
-def _said(said: Said) -> list[dict[str, Any]]:
+def _plain_message(said: Said) -> list[dict[str, Any]]:
     if isinstance(said.content, str):
         content: Any = said.content
     else:
-        content = translate_parts(said.content, _text, _media)
+        content = translate_parts(said.content, _text_part, _media_part)
     return [{"role": said.role, "content": content}] if content else []
 
 
-def _text(text: str) -> Part:
+def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _media(media: Media) -> Part:
+def _media_part(media: Media) -> Part:
     if media.kind == "audio":
         raise ValueError("Anthropic's models take no sound")
     block = "image" if media.kind == "image" else "document"
-    part: Part = {"type": block, "source": _source(media)}
+    part: Part = {"type": block, "source": _media_source(media)}
     return {**part, "title": media.name} if block == "document" and media.name else part
 
 
-def _source(media: Media) -> dict[str, str]:
+def _media_source(media: Media) -> dict[str, str]:
     if media.file_id:
         return {"type": "file", "file_id": media.file_id}
     if not media.data:
@@ -94,9 +96,9 @@ def _source(media: Media) -> dict[str, str]:
     return {"type": "base64", "media_type": media.mime_type, "data": media.data}
 
 
-def _translated(reply: Reply) -> dict[str, Any]:
+def _translate_reply(reply: Reply) -> dict[str, Any]:
     """A message of another provider's model, translated as far as this API allows."""
-    said = [_text(reply.text)] if reply.text.strip() else []
+    said = [_text_part(reply.text)] if reply.text.strip() else []
     calls = [
         {
             "type": "tool_use",

@@ -48,11 +48,11 @@ def chat_messages(turns: Iterable[Turn]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for turn in turns:
         if isinstance(turn, Said):
-            messages.append({"role": turn.role, "content": _content(turn)})
+            messages.append({"role": turn.role, "content": _message_content(turn)})
         elif isinstance(turn, Answers):
             messages += openai.render(turn.outcomes, turn.calls)
         else:
-            messages.append(dict(turn.raw) if turn.provider == FORM else _translated(turn))
+            messages.append(dict(turn.raw) if turn.provider == FORM else _translate_reply(turn))
     return messages
 
 
@@ -64,13 +64,13 @@ def argument_text(call: Call) -> str:
     return json.dumps(dict(sent or {}), ensure_ascii=False, default=str)
 
 
-def _content(said: Said) -> Any:
+def _message_content(said: Said) -> Any:
     if isinstance(said.content, str):
         return said.content
     return [dict(part) if isinstance(part, Mapping) else part for part in said.content]
 
 
-def _translated(reply: Reply) -> dict[str, Any]:
+def _translate_reply(reply: Reply) -> dict[str, Any]:
     """A message of another provider's model, translated as far as this API allows."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.calls:

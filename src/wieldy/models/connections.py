@@ -82,9 +82,9 @@ class Connections:
             raise
         finally:
             entry.users -= 1
-            await self._forget()
+            await self._close_idle()
 
-    async def _forget(self) -> None:
+    async def _close_idle(self) -> None:
         """Close the least recently used pools if there are too many."""
         if len(self._entries) <= _MOST_POOLS:
             return

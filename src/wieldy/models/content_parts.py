@@ -56,7 +56,7 @@ def translate_parts(
     """The content as parts in a provider's format, without empty texts."""
     if isinstance(content, str):
         return [text(content)] if content else []
-    parts = [_translated(part, text, media) for part in content]
+    parts = [_translate_part(part, text, media) for part in content]
     return [part for part in parts if part is not None]
 
 
@@ -68,7 +68,7 @@ def plain_text(content: Content) -> str:
     return "\n".join(each for each in texts if isinstance(each, str))
 
 
-def _translated(
+def _translate_part(
     part: Mapping[str, Any] | str, text: Callable[[str], Part], media: Callable[[Media], Part]
 ) -> Part | None:
     if isinstance(part, str):
@@ -83,14 +83,14 @@ def _translated(
     return media(read(inner))
 
 
-def _image(inner: Any) -> Media:
+def _read_image(inner: Any) -> Media:
     sent = inner if isinstance(inner, Mapping) else {"url": inner}
     found = _from_url("image", str(sent.get("url", "")), "image/png")
     found.detail = str(sent.get("detail") or "")
     return found
 
 
-def _file(inner: Any) -> Media:
+def _read_file(inner: Any) -> Media:
     sent = inner if isinstance(inner, Mapping) else {"file_data": inner}
     name = str(sent.get("filename") or "")
     if sent.get("file_id"):
@@ -101,7 +101,7 @@ def _file(inner: Any) -> Media:
     return found
 
 
-def _audio(inner: Any) -> Media:
+def _read_audio(inner: Any) -> Media:
     sent = inner if isinstance(inner, Mapping) else {}
     kind = str(sent.get("format") or "wav")
     mime_type = "audio/mpeg" if kind == "mp3" else f"audio/{kind}"
@@ -109,9 +109,9 @@ def _audio(inner: Any) -> Media:
 
 
 _READ: dict[str, Callable[[Any], Media]] = {
-    "image_url": _image,
-    "file": _file,
-    "input_audio": _audio,
+    "image_url": _read_image,
+    "file": _read_file,
+    "input_audio": _read_audio,
 }
 
 

@@ -68,14 +68,14 @@ class Exchange:
             seconds = self.settings.timeout
             try:
                 async with asyncio.timeout(seconds) as overall:
-                    return await self._try(pool)
+                    return await self._try_again(pool)
             except TimeoutError:
                 if not overall.expired():
                     raise
                 told = f"the answer was not whole after {seconds:g} s"
                 raise ModelUnavailable(self.name, told, began=self.began) from None
 
-    async def _try(self, pool: Pool) -> Reply:
+    async def _try_again(self, pool: Pool) -> Reply:
         attempt = 0
         while True:
             trial = _Trial(self)
@@ -115,10 +115,10 @@ class _Trial:
         failure: ModelError | None = None
         try:
             async with asyncio.timeout(settings.silence) as quiet:
-                await self._read(pool, quiet)
+                await self._read_answer(pool, quiet)
         except Exception as error:
             self.silent = isinstance(error, TimeoutError) and quiet.expired()
-            failure = self._explain(error, guard)
+            failure = self._explain_error(error, guard)
         finally:
             await guard.close()
         if failure is not None:
@@ -127,9 +127,9 @@ class _Trial:
             failure.__context__ = failure.__cause__ = None
             raise failure.with_traceback(None)
         self._check_end(guard)
-        return self._reply()
+        return self._make_reply()
 
-    async def _read(self, pool: Pool, quiet: asyncio.Timeout) -> None:
+    async def _read_answer(self, pool: Pool, quiet: asyncio.Timeout) -> None:
         exchange = self._exchange
         seconds = exchange.settings.silence
         loop = asyncio.get_running_loop()
@@ -139,12 +139,12 @@ class _Trial:
             events = self._reader.feed(chunk)
             if events:
                 quiet.reschedule(loop.time() + seconds)
-                self._take(events)
-        self._take(self._reader.close())
+                self._take_events(events)
+        self._take_events(self._reader.close())
 
-    def _take(self, events: list[Event]) -> None:
+    def _take_events(self, events: list[Event]) -> None:
         for event in events:
-            self._note(event)
+            self._note_event(event)
         self._held += events
         # Events about tokens are held back until the answer begins: the attempt may still fail
         # and be repeated.
@@ -152,34 +152,34 @@ class _Trial:
             self._exchange.push(self._held)
             self._held = []
 
-    def _note(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         if isinstance(event, TextDelta):
             self._texts.append(event.text)
-            self._grow(event.text)
+            self._count_text(event.text)
         elif isinstance(event, ThinkingDelta):
             self._thoughts.append(event.text)
-            self._grow(event.text)
+            self._count_text(event.text)
         elif isinstance(event, ArgumentsDelta):
             self._streamed.add(event.index)
-            self._grow(event.delta)
+            self._count_text(event.delta)
         elif isinstance(event, CallStarted):
             # A call counts towards the size even if it has no arguments.
-            self._grow(event.name, _CALL_SIZE)
+            self._count_text(event.name, _CALL_SIZE)
         elif isinstance(event, CallCompleted) and event.index not in self._streamed:
-            self._grow(stable_json(event.call.arguments))
+            self._count_text(stable_json(event.call.arguments))
         elif isinstance(event, Finished):
             self._finish = event.reason
         if not isinstance(event, Usage | Finished):
             self._exchange.began = True
 
-    def _grow(self, text: str, more: int = 0) -> None:
+    def _count_text(self, text: str, more: int = 0) -> None:
         size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
         self._size += size + more
         limit = self._exchange.settings.max_answer
         if self._size > limit:
             raise ModelAnswerTooLarge(self._exchange.name, limit)
 
-    def _explain(self, error: Exception, guard: "AnswerGuard") -> ModelError:
+    def _explain_error(self, error: Exception, guard: "AnswerGuard") -> ModelError:
         name, settings = self._exchange.name, self._exchange.settings
         if self.silent:
             what = "more of the answer" if self._exchange.began else "an answer"
@@ -214,7 +214,7 @@ class _Trial:
             f"It begins with {head[:300]!r}",
         )
 
-    def _reply(self) -> Reply:
+    def _make_reply(self) -> Reply:
         reader = self._reader
         return Reply(
             self._exchange.api.form,

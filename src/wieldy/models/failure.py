@@ -57,8 +57,8 @@ def explain_failure(
     if ours is not None:
         return ours
     body = _error_body(error)
-    found = _status(error, body)
-    message = redact_text(_message(error, body), secrets)[:_LONGEST_MESSAGE]
+    found = _error_status(error, body)
+    message = redact_text(_error_message(error, body), secrets)[:_LONGEST_MESSAGE]
     if _TOO_LONG.search(f"{body.get('code')} {message}"):
         return _too_long(model, message)
     if found is None or found < 300:
@@ -92,7 +92,7 @@ def _error_body(error: Exception) -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
+def _error_status(error: Exception, body: Mapping[str, Any]) -> int | None:
     named = _FAULT_STATUS.get(str(body.get("type"))) or _FAULT_STATUS.get(str(body.get("code")))
     given = getattr(error, "status_code", None) or getattr(error, "code", None) or body.get("code")
     status = given if isinstance(given, int) else None
@@ -100,7 +100,7 @@ def _status(error: Exception, body: Mapping[str, Any]) -> int | None:
     return named if status is None or status < 300 else status
 
 
-def _message(error: Exception, body: Mapping[str, Any]) -> str:
+def _error_message(error: Exception, body: Mapping[str, Any]) -> str:
     told = body.get("message")
     if isinstance(told, str) and told.strip():
         return told.strip()
@@ -122,15 +122,15 @@ def _retry_after(error: Exception) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", None)
     if not isinstance(headers, Mapping):
         return None
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = _read_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     wanted = headers.get("retry-after")
-    seconds = _number(wanted)
-    return seconds if seconds is not None or not wanted else _until(str(wanted))
+    seconds = _read_number(wanted)
+    return seconds if seconds is not None or not wanted else _seconds_until(str(wanted))
 
 
-def _number(value: Any) -> float | None:
+def _read_number(value: Any) -> float | None:
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -138,7 +138,7 @@ def _number(value: Any) -> float | None:
     return found if 0 <= found < float("inf") else None
 
 
-def _until(date: str) -> float | None:
+def _seconds_until(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
     except ValueError:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _VERSION = "v1beta"
 
 
-def _connect(settings: ModelSettings, http: Any) -> "Client":
+def _connect_sdk(settings: ModelSettings, http: Any) -> "Client":
     # The SDK takes a second to import, so it is loaded with the first request.
     from google.genai import Client, types  # noqa: PLC0415
 
@@ -37,7 +37,7 @@ def _connect(settings: ModelSettings, http: Any) -> "Client":
     )
 
 
-async def _send(client: "Client", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+async def _send_request(client: "Client", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
     path = model if "/" in model else f"models/{model}"
     # The typed methods drop unknown fields, rewrite thought signatures, and may send requests of
     # their own, but the API refuses parts that are not sent back unchanged. Only this method of
@@ -45,10 +45,10 @@ async def _send(client: "Client", model: str, body: dict[str, Any]) -> AsyncIter
     answer = await client._api_client.async_request_streamed(
         "post", f"{path}:streamGenerateContent?alt=sse", body
     )
-    return _bodies(answer)
+    return _chunk_bodies(answer)
 
 
-async def _bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _chunk_bodies(answer: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for chunk in answer:
         yield json.loads(chunk.body)
 
@@ -71,8 +71,8 @@ GEMINI = Api(
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     address_variables=("GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
     write=write_gemini,
-    connect=_connect,
-    send=_send,
+    connect=_connect_sdk,
+    send=_send_request,
     reader=gemini.StreamReader,
     check=_check_chunk,
 )

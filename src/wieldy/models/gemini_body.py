@@ -38,7 +38,7 @@ def write_gemini(model: str, request: ModelRequest, official: bool) -> dict[str,
         body["tools"] = [{"functionDeclarations": tools}]
     options = {_NAMES.get(name) or to_camel(name): v for name, v in sent_options(request).items()}
     top = {name: value for name, value in options.items() if name in _TOP}
-    settings = {**_format(request), **(top.pop("generationConfig", None) or {})}
+    settings = {**_format_options(request), **(top.pop("generationConfig", None) or {})}
     rest = {name: value for name, value in options.items() if name not in _TOP}
     settings = add_options(settings, rest)
     if "stopSequences" in settings:
@@ -53,7 +53,7 @@ def gemini_contents(turns: Iterable[Turn]) -> tuple[list[Part], list[dict[str, A
     contents: list[dict[str, Any]] = []
     for turn in turns:
         if isinstance(turn, Said):
-            parts = translate_parts(turn.content, _text, _media)
+            parts = translate_parts(turn.content, _text_part, _media_part)
             if turn.role in _SYSTEM:
                 system += parts
             elif parts:
@@ -62,13 +62,13 @@ def gemini_contents(turns: Iterable[Turn]) -> tuple[list[Part], list[dict[str, A
         elif isinstance(turn, Answers):
             contents += gemini.render(turn.outcomes, turn.calls)
         else:
-            content = dict(turn.raw) if turn.provider == FORM else _translated(turn)
+            content = dict(turn.raw) if turn.provider == FORM else _translate_reply(turn)
             # The API refuses a content without parts, which has nothing to say anyway.
             contents += [content] if content["parts"] else []
     return system, contents
 
 
-def _format(request: ModelRequest) -> dict[str, Any]:
+def _format_options(request: ModelRequest) -> dict[str, Any]:
     """The options that enforce a schema, which older models don't accept together with tools."""
     schema = gemini_format(request.output_schema)
     if schema is None or request.tools is not None:
@@ -76,20 +76,20 @@ def _format(request: ModelRequest) -> dict[str, Any]:
     return {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
 
-def _text(text: str) -> Part:
+def _text_part(text: str) -> Part:
     return {"text": text}
 
 
-def _media(media: Media) -> Part:
+def _media_part(media: Media) -> Part:
     if media.data:
         return {"inlineData": {"mimeType": media.mime_type, "data": media.data}}
     file: Part = {"fileUri": media.file_id or media.uri}
     return {"fileData": {**file, "mimeType": media.mime_type} if media.mime_type else file}
 
 
-def _translated(reply: Reply) -> dict[str, Any]:
+def _translate_reply(reply: Reply) -> dict[str, Any]:
     """A message of another provider's model, translated as far as this API allows."""
-    parts: list[Part] = [_text(reply.text)] if reply.text else []
+    parts: list[Part] = [_text_part(reply.text)] if reply.text else []
     for call in reply.calls:
         made: Part = {"name": provider_name(call.tool), "args": argument_object(call)}
         if call.provider_id:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NO_KEY = "none"
 
 
-def _connect(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
+def _connect_sdk(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
     # The SDK takes a second to import, so it is loaded with the first request.
     from openai import AsyncOpenAI  # noqa: PLC0415
 
@@ -38,16 +38,18 @@ def _connect(settings: ModelSettings, http: Any) -> "AsyncOpenAI":
 
 
 async def _send_chat(client: "AsyncOpenAI", model: str, body: dict[str, Any]) -> AsyncIterator[Any]:
-    return await _send(client, "/chat/completions", body)
+    return await _send_request(client, "/chat/completions", body)
 
 
 async def _send_responses(
     client: "AsyncOpenAI", model: str, body: dict[str, Any]
 ) -> AsyncIterator[Any]:
-    return await _send(client, "/responses", body)
+    return await _send_request(client, "/responses", body)
 
 
-async def _send(client: "AsyncOpenAI", path: str, body: dict[str, Any]) -> AsyncIterator[Any]:
+async def _send_request(
+    client: "AsyncOpenAI", path: str, body: dict[str, Any]
+) -> AsyncIterator[Any]:
     from openai import AsyncStream  # noqa: PLC0415
 
     # The typed methods refuse unknown fields, in requests and in answers.
@@ -74,7 +76,7 @@ CHAT = Api(
     key_variables=("OPENAI_API_KEY",),
     address_variables=("OPENAI_BASE_URL",),
     write=write_chat,
-    connect=_connect,
+    connect=_connect_sdk,
     send=_send_chat,
     reader=openai.StreamReader,
 )
@@ -87,7 +89,7 @@ RESPONSES = Api(
     key_variables=CHAT.key_variables,
     address_variables=CHAT.address_variables,
     write=write_responses,
-    connect=_connect,
+    connect=_connect_sdk,
     send=_send_responses,
     reader=openai_responses.StreamReader,
     check=_check_response,

@@ -70,7 +70,7 @@ class RemoteModel:
             ModelAnswerTooLarge: the answer outgrew its limit.
         """
         body = self.render(request)
-        self._check(body)
+        self._check_body(body)
 
         async def converse(channel: Channel) -> Reply:
             here = asyncio.get_running_loop()
@@ -85,7 +85,7 @@ class RemoteModel:
         async for item in iterate_pushed(converse):
             yield item
 
-    def _check(self, body: dict[str, Any]) -> None:
+    def _check_body(self, body: dict[str, Any]) -> None:
         try:
             json.dumps(body, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:

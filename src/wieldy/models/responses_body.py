@@ -38,25 +38,27 @@ def response_items(turns: Iterable[Turn]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for turn in turns:
         if isinstance(turn, Said):
-            items.append({"role": turn.role, "content": _content(turn)})
+            items.append({"role": turn.role, "content": _message_content(turn)})
         elif isinstance(turn, Answers):
             items += openai_responses.render(turn.outcomes, turn.calls)
         elif turn.provider == FORM:
             items += [dict(item) for item in turn.raw]
         else:
-            items += _translated(turn)
+            items += _translate_reply(turn)
     return items
 
 
-def _content(said: Said) -> str | list[Part]:
+def _message_content(said: Said) -> str | list[Part]:
     if isinstance(said.content, str):
         return said.content
     if said.role == "assistant":
         return plain_text(said.content)
-    return translate_parts(said.content, lambda text: {"type": "input_text", "text": text}, _media)
+    return translate_parts(
+        said.content, lambda text: {"type": "input_text", "text": text}, _media_part
+    )
 
 
-def _media(media: Media) -> Part:
+def _media_part(media: Media) -> Part:
     if media.kind == "image":
         part: Part = {"type": "input_image", "image_url": media.url}
         return {**part, "detail": media.detail} if media.detail else part
@@ -70,7 +72,7 @@ def _media(media: Media) -> Part:
     return {"type": "input_file", "filename": media.name or "file.pdf", "file_data": media.url}
 
 
-def _translated(reply: Reply) -> list[dict[str, Any]]:
+def _translate_reply(reply: Reply) -> list[dict[str, Any]]:
     """A message of another provider's model, translated as far as this API allows."""
     said = [{"role": "assistant", "content": reply.text}] if reply.text else []
     calls = [

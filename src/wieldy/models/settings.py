@@ -50,12 +50,12 @@ class ModelSettings:
     def secrets(self) -> list[str]:
         """The values that must not be shown: the key, and headers with the name of a credential."""
         key = [] if self.api_key is None else [self.api_key.get_secret_value()]
-        return [each for each in (*key, *_private(self.headers)) if each]
+        return [each for each in (*key, *_private_values(self.headers)) if each]
 
 
 def same_server(one: str, other: str) -> bool:
     """Whether two addresses belong to the same server, which may receive the same key."""
-    return _server(one) == _server(other)
+    return _server_of(one) == _server_of(other)
 
 
 def check_address(url: str) -> None:
@@ -72,10 +72,10 @@ def check_address(url: str) -> None:
         raise ValueError(f"base_url begins with http:// or https:// and names a host, not {url!r}")
 
 
-def _server(url: str) -> tuple[str, str | None, int | None]:
+def _server_of(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
-def _private(headers: Mapping[str, str]) -> list[str]:
+def _private_values(headers: Mapping[str, str]) -> list[str]:
     return [value for name, value in headers.items() if is_credential(name)]

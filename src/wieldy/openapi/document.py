@@ -45,7 +45,7 @@ class Document:
         # The address that the caller gave, which decides what the caller trusts.
         self.asked = asked or address
         self.shown = shown
-        self.root = _checked(shown, data)
+        self.root = _check_document(shown, data)
         self.documents: dict[str, Any] = {address: data}
         self.is_30 = str(self.root["openapi"]).startswith("3.0")
 
@@ -117,7 +117,7 @@ def outward_references(data: Any) -> Iterator[str]:
                 rest.append((value, key in _NAMED))
 
 
-def _checked(shown: str, data: Any) -> Mapping[str, Any]:
+def _check_document(shown: str, data: Any) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise DocumentError(shown, "it is not an OpenAPI document: an object is needed")
     version = data.get("openapi")

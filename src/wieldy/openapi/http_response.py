@@ -37,12 +37,12 @@ def read_response(operation: Operation, response: HttpResponse, hint: str = "") 
         return {"status": response.status, "headers": dict(response.headers)}
     if not response.content:
         return None
-    return _value(response)
+    return _response_value(response)
 
 
 def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceError:
     """The error for a response, with its status and the beginning of its text."""
-    said = _text(response)
+    said = _error_text(response)
     body = said if len(said) <= _LONGEST_BODY else said[:_LONGEST_BODY] + "…"
     status = f"{response.status} {response.reason}".strip()
     message = f"{operation.title}: {status}" + (f": {body}" if body else "")
@@ -57,7 +57,7 @@ def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceE
 
 def accepted_types(operation: Operation) -> str:
     """The media types that the document promises, for the Accept header."""
-    success = _success(operation)
+    success = _success_response(operation)
     content = success.get("content") if success is not None else None
     media = [str(each) for each in content] if isinstance(content, Mapping) else []
     printable = [each for each in media if each.isascii() and each.isprintable()]
@@ -66,7 +66,7 @@ def accepted_types(operation: Operation) -> str:
 
 def output_schema(operation: Operation) -> dict[str, Any] | None:
     """The schema of a successful response, if it is JSON and the document has one."""
-    success = _success(operation)
+    success = _success_response(operation)
     content = success.child("content") if success is not None else None
     if content is None or not isinstance(content.value, Mapping):
         return None
@@ -81,7 +81,7 @@ def output_schema(operation: Operation) -> dict[str, Any] | None:
     return schema if schema and refusal(schema) is None else None
 
 
-def _success(operation: Operation) -> Node | None:
+def _success_response(operation: Operation) -> Node | None:
     responses = operation.node.child("responses")
     if not isinstance(responses.value, Mapping):
         return None
@@ -93,19 +93,19 @@ def _success(operation: Operation) -> Node | None:
     return None
 
 
-def _value(response: HttpResponse) -> Any:
+def _response_value(response: HttpResponse) -> Any:
     media = plain_media(response.headers.get("content-type", ""))
     if is_json(media):
         try:
-            return parse_json(_decoded(response))
+            return parse_json(_decode_text(response))
         except (ValueError, RecursionError):
-            return _decoded(response)
+            return _decode_text(response)
     if media.startswith("image/"):
         return Image(response.content, media)
     if media.startswith("audio/"):
         return Audio(response.content, media)
     if _is_text(media) or (not media and _is_utf8(response.content)):
-        return _decoded(response)
+        return _decode_text(response)
     parts = urlsplit(response.url)
     # The query is left out, because it may contain a key.
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -124,11 +124,11 @@ def _is_utf8(content: bytes) -> bool:
     return b"\x00" not in content
 
 
-def _text(response: HttpResponse) -> str:
+def _error_text(response: HttpResponse) -> str:
     """The text of an error: JSON on one line, text unchanged, or the size of other data."""
     if not response.content:
         return ""
-    value = _value(response)
+    value = _response_value(response)
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Image | Audio | Resource):
@@ -136,7 +136,7 @@ def _text(response: HttpResponse) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _decoded(response: HttpResponse) -> str:
+def _decode_text(response: HttpResponse) -> str:
     head = Message()
     head["Content-Type"] = response.headers.get("content-type", "").replace("\n", " ")
     try:

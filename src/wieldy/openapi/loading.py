@@ -74,8 +74,8 @@ async def load_address(address: str, client: Client) -> LoadedDocument:
         fetched = await client.fetch(address, LARGEST_DOCUMENT)
     except ServiceError as error:
         raise DocumentError(shown, str(error)) from error
-    text = _decoded(shown, fetched.content)
-    return await asyncio.to_thread(_parsed, fetched.url, shown, text, address)
+    text = _decode_text(shown, fetched.content)
+    return await asyncio.to_thread(_parse_document, fetched.url, shown, text, address)
 
 
 def _load_file(path: Path) -> LoadedDocument:
@@ -88,10 +88,12 @@ def _load_file(path: Path) -> LoadedDocument:
         raise DocumentError(str(path), f"it can't be read: {error.strerror or error}") from error
     except ValueError as error:
         raise DocumentError(repr(str(path)), f"it can't be read: {error}") from error
-    return _parsed(address, str(path), _decoded(str(path), content))
+    return _parse_document(address, str(path), _decode_text(str(path), content))
 
 
-def _parsed(address: str, shown: str, text: str, asked: str | None = None) -> LoadedDocument:
+def _parse_document(
+    address: str, shown: str, text: str, asked: str | None = None
+) -> LoadedDocument:
     return LoadedDocument(
         address, shown, parse(shown, text), _OUTWARD.search(text) is not None, asked
     )
@@ -122,7 +124,7 @@ def parse(shown: str, text: str) -> Any:
         raise DocumentError(shown, f"it is neither JSON nor YAML: {error}") from error
 
 
-def _decoded(shown: str, content: bytes) -> str:
+def _decode_text(shown: str, content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     try:
         return content.decode(encoding).removeprefix("\ufeff")

@@ -68,24 +68,24 @@ class Operation:
         for holder in (self.item, self.node):
             listed = holder.get("parameters")
             for each in listed if isinstance(listed, list) else []:
-                parameter = self._followed(Node(each, holder.address), "parameter")
+                parameter = self._follow_node(Node(each, holder.address), "parameter")
                 name, place = parameter.get("name"), parameter.get("in")
                 if not isinstance(name, str) or not name or place not in PLACES:
-                    raise self._broken("a parameter needs a name and a place")
+                    raise self._broken_error("a parameter needs a name and a place")
                 found[name, place] = parameter
-        return self._matched(found)
+        return self._match_path(found)
 
     @property
     def body(self) -> Node | None:
         """What the operation takes as its body, references followed."""
         node = self.node.child("requestBody")
-        return self._followed(node, "requestBody") if isinstance(node.value, Mapping) else None
+        return self._follow_node(node, "requestBody") if isinstance(node.value, Mapping) else None
 
     def check(self) -> None:
         """Raise `DocumentError` if the operation can't be called as it is written."""
         _ = self.parameters, self.body
 
-    def _matched(self, found: dict[tuple[str, str], Node]) -> list[Node]:
+    def _match_path(self, found: dict[tuple[str, str], Node]) -> list[Node]:
         """The parameters, with exactly the path parameters of the path; many documents omit one."""
         named = TEMPLATE.findall(self.path)
         for name in named:
@@ -93,13 +93,15 @@ class Operation:
             found.setdefault((name, "path"), Node(plain, self.item.address))
         return [node for (name, place), node in found.items() if place != "path" or name in named]
 
-    def _followed(self, node: Node, what: str) -> Node:
+    def _follow_node(self, node: Node, what: str) -> Node:
         target = self.document.follow(node)
         if target is None:
-            raise self._broken(f"a {what} refers to {node.get('$ref')!r:.200}, which is not there")
+            raise self._broken_error(
+                f"a {what} refers to {node.get('$ref')!r:.200}, which is not there"
+            )
         return target
 
-    def _broken(self, reason: str) -> DocumentError:
+    def _broken_error(self, reason: str) -> DocumentError:
         return DocumentError(
             self.document.shown,
             f"{self.title}: {reason}. Correct it, or leave it out with deny=[{self.title!r}].",
@@ -108,18 +110,18 @@ class Operation:
 
 def read_operations(document: Document, prefix: str | None = None) -> list[Operation]:
     """Every operation, in the document's order, each with a name of its own."""
-    found = list(_listed(document))
-    wanted = [_wanted(operation, prefix) for operation in found]
+    found = list(_list_operations(document))
+    wanted = [_wanted_name(operation, prefix) for operation in found]
     counts = Counter(wanted)
     for operation, name in zip(found, wanted, strict=True):
         plain = counts[name] == 1 and len(name) <= _LONGEST_NAME
-        operation.name = name if plain else _hashed(name, operation)
-        own = (operation.id, _wanted(operation, None), name)
+        operation.name = name if plain else _hashed_name(name, operation)
+        own = (operation.id, _wanted_name(operation, None), name)
         operation.original_names = tuple(dict.fromkeys(each for each in own if each))
     return found
 
 
-def _listed(document: Document) -> Iterator[Operation]:
+def _list_operations(document: Document) -> Iterator[Operation]:
     paths = document.root.get("paths") or {}
     for path, value in paths.items():
         if not isinstance(path, str) or path.startswith("x-"):
@@ -134,14 +136,14 @@ def _listed(document: Document) -> Iterator[Operation]:
                 yield Operation(document, method, path, item, Node(given, item.address))
 
 
-def _wanted(operation: Operation, prefix: str | None) -> str:
+def _wanted_name(operation: Operation, prefix: str | None) -> str:
     name = _ODD.sub("_", operation.id or "").strip("_")
     if not name:
         name = _ODD.sub("_", f"{operation.method.lower()} {operation.path}").strip("_")
     return f"{prefix}_{name}" if prefix else name
 
 
-def _hashed(name: str, operation: Operation) -> str:
+def _hashed_name(name: str, operation: Operation) -> str:
     """A name that depends only on this operation, and not on the order of the document."""
     digest = hashlib.sha256(f"{operation.id} {operation.title}".encode()).hexdigest()[:8]
     return f"{name[: _LONGEST_NAME - 9].rstrip('_')}_{digest}"

@@ -80,23 +80,25 @@ class Layout:
         whole = _read_body(operation, schemas)
         if whole is not None:
             self.body, described = whole
-            lifted = _lift(self.body, described, schemas)
+            lifted = _lift_body(self.body, described, schemas)
             names = {parameter.argument for parameter in self.parameters}
             if lifted is None or names & lifted[0].keys():
-                lifted = self._nested(described)
+                lifted = self._nest_body(described)
             properties, required = lifted
         else:
             required = []
         own = zip(self.parameters, nodes, strict=True)
-        shown = {each.argument: _described(schemas, node) for each, node in own}
+        shown = {each.argument: _describe_parameter(schemas, node) for each, node in own}
         needed = [each.argument for each in self.parameters if each.required]
         required = [*needed, *required]
-        self.schema = _object({**shown, **properties}, required, schemas.definitions)
+        self.schema = _object_schema({**shown, **properties}, required, schemas.definitions)
         self.refused = refusal(self.schema)
         if self.refused is not None:
-            self.schema = _object({name: {} for name in self.schema["properties"]}, required, {})
+            self.schema = _object_schema(
+                {name: {} for name in self.schema["properties"]}, required, {}
+            )
 
-    def _nested(self, described: Schema) -> tuple[Schema, list[str]]:
+    def _nest_body(self, described: Schema) -> tuple[Schema, list[str]]:
         assert self.body is not None
         self.body.fields = None
         for parameter in self.parameters:
@@ -149,19 +151,19 @@ def _can_be_sent(node: Node) -> bool:
 
 def _name_apart(parameters: list[OperationParameter]) -> None:
     """Give each parameter a separate argument; a name in two places gets its place as suffix."""
-    plain = {id(each): _legal(each.name) for each in parameters}
+    plain = {id(each): _legal_name(each.name) for each in parameters}
     counts = Counter(plain.values())
     taken: set[str] = set()
     for each in parameters:
         name = plain[id(each)]
-        each.argument = _free(name if counts[name] == 1 else f"{name}_{each.place}", taken)
+        each.argument = _free_name(name if counts[name] == 1 else f"{name}_{each.place}", taken)
 
 
-def _legal(name: str) -> str:
+def _legal_name(name: str) -> str:
     return _ODD.sub("_", name).strip("_")[:64] or "argument"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     number, free = 2, name
     while free in taken:
         free, number = f"{name[:60]}_{number}", number + 1
@@ -185,7 +187,7 @@ def _read_body(operation: Operation, schemas: Schemas) -> tuple[Body, Schema] | 
     if is_json(plain) or plain in _MEDIA[:2]:
         described = schemas.read(given.child("schema"))
         return body, _with_text(node, {} if described is True else described or {})
-    return body, _with_text(node, {"type": "string"} if plain[:5] == "text/" else _binary())
+    return body, _with_text(node, {"type": "string"} if plain[:5] == "text/" else _binary_schema())
 
 
 def _with_text(node: Node, schema: Schema) -> Schema:
@@ -193,35 +195,37 @@ def _with_text(node: Node, schema: Schema) -> Schema:
     return {"description": text, **schema} if isinstance(text, str) and text else schema
 
 
-def _binary() -> Schema:
+def _binary_schema() -> Schema:
     return {"type": "string", "description": _BINARY}
 
 
-def _lift(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[str]] | None:
+def _lift_body(body: Body, schema: Schema, schemas: Schemas) -> tuple[Schema, list[str]] | None:
     """The properties of an object body as arguments, if that is equivalent."""
-    merged = _merged(schema, schemas.definitions, 0)
+    merged = _merge_objects(schema, schemas.definitions, 0)
     if merged is None or not merged[0]:
         return None
     properties, required = merged
     if plain_media(body.media) in _MEDIA[:2]:
-        shown_as = {name: _field(each, schemas) for name, each in properties.items()}
+        shown_as = {name: _field_schema(each, schemas) for name, each in properties.items()}
         body.files = {name for name, each in properties.items() if shown_as[name] is not each}
         properties = shown_as
     if required and not body.required:
         return None
     taken: set[str] = set()
-    names = {name: _free(_legal(name), taken) for name in properties}
+    names = {name: _free_name(_legal_name(name), taken) for name in properties}
     body.fields = {argument: name for name, argument in names.items()}
     shown = {names[name]: each for name, each in properties.items()}
     return shown, [names[name] for name in required if name in names]
 
 
-def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[str]] | None:
+def _merge_objects(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[str]] | None:
     """The properties and required names of an object schema; None if it has more than those."""
     if not isinstance(schema, Mapping) or depth > 10:
         return None
     if "$ref" in schema:
-        return _merged(definitions.get(schema["$ref"].rpartition("/")[2]), definitions, depth + 1)
+        return _merge_objects(
+            definitions.get(schema["$ref"].rpartition("/")[2]), definitions, depth + 1
+        )
     parts = schema.get("allOf", [])
     plain = schema.keys() - {"allOf", "examples", "default", "deprecated"} <= _SIMPLE
     if not plain or schema.get("type", "object") != "object":
@@ -233,7 +237,7 @@ def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[
     properties: Schema = dict(schema.get("properties", {}))
     required: list[str] = list(schema.get("required", ()))
     for part in parts:
-        inner = _merged(part, definitions, depth + 1)
+        inner = _merge_objects(part, definitions, depth + 1)
         if inner is None or inner[0].keys() & properties.keys():
             return None
         properties.update(inner[0])
@@ -241,7 +245,7 @@ def _merged(schema: Any, definitions: Schema, depth: int) -> tuple[Schema, list[
     return properties, list(dict.fromkeys(required))
 
 
-def _field(schema: Any, schemas: Schemas) -> Any:
+def _field_schema(schema: Any, schemas: Schemas) -> Any:
     """The schema of a form field for a model: a file is text, or bytes in a `data:` URL."""
     target = schema
     if isinstance(schema, Mapping) and "$ref" in schema:
@@ -253,7 +257,7 @@ def _field(schema: Any, schemas: Schemas) -> Any:
         return {"type": "string", "description": f"{said} {_BINARY}" if said else _BINARY}
     items = target.get("items")
     if isinstance(items, Mapping) and is_binary(items):
-        return {**target, "items": _binary()}
+        return {**target, "items": _binary_schema()}
     return schema
 
 
@@ -263,7 +267,7 @@ def is_binary(schema: Mapping[str, Any]) -> bool:
     return schema.get("format") == "binary" or bool(octets)
 
 
-def _described(schemas: Schemas, node: Node) -> Any:
+def _describe_parameter(schemas: Schemas, node: Node) -> Any:
     content = node.get("content")
     holder = node
     if isinstance(content, Mapping) and content:
@@ -276,18 +280,18 @@ def _described(schemas: Schemas, node: Node) -> Any:
     return schema
 
 
-def _object(properties: Schema, required: Iterable[str], definitions: Schema) -> Schema:
+def _object_schema(properties: Schema, required: Iterable[str], definitions: Schema) -> Schema:
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
     needed = list(dict.fromkeys(required))
     if needed:
         schema["required"] = needed
-    used = _used({"properties": properties}, definitions)
+    used = _used_definitions({"properties": properties}, definitions)
     if used:
         schema["$defs"] = used
     return schema
 
 
-def _used(schema: Any, definitions: Schema) -> Schema:
+def _used_definitions(schema: Any, definitions: Schema) -> Schema:
     """The definitions that are still referenced after a body has been flattened."""
     reached: dict[str, None] = {}
     rest: list[Any] = [schema]

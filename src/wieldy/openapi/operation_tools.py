@@ -67,11 +67,11 @@ async def read_tools(
     limits = options.get("limits") or _LIMITS
     client = Client(limits.timeout)
     try:
-        document = await _document(source, options.get("refs", False), client)
+        document = await _open_document(source, options.get("refs", False), client)
         credentials = Credentials(document, options.get("auth"), options.get("headers"))
         servers = ServerUrls(document, base_url, bool(credentials), client)
         service = Service(servers, credentials, client)
-        chosen = _chosen(document, options.get("prefix"), allow, deny)
+        chosen = _choose_operations(document, options.get("prefix"), allow, deny)
         facts = {
             "presets": options.get("presets"),
             "limits": limits,
@@ -79,14 +79,14 @@ async def read_tools(
             "group": options.get("group", "basic"),
             "source": f"openapi:{document.title[:100]}",
         }
-        endpoints = _usable(document, [ServiceEndpoint(service, each) for each in chosen])
-        return [_tool(each, listed_names(tags), facts) for each in endpoints], client
+        endpoints = _usable_endpoints(document, [ServiceEndpoint(service, each) for each in chosen])
+        return [_make_tool(each, listed_names(tags), facts) for each in endpoints], client
     except BaseException:
         await client.close()
         raise
 
 
-async def _document(source: Source, consent: Consent, client: Client) -> Document:
+async def _open_document(source: Source, consent: Consent, client: Client) -> Document:
     loaded = await load_document(source, client)
     document = Document(loaded.address, loaded.shown, loaded.data, loaded.asked)
     if loaded.refers_outward:
@@ -94,7 +94,7 @@ async def _document(source: Source, consent: Consent, client: Client) -> Documen
     return document
 
 
-def _chosen(
+def _choose_operations(
     document: Document,
     prefix: str | None,
     allow: Iterable[str] | str | None,
@@ -105,7 +105,7 @@ def _chosen(
     chosen = [
         each
         for each in listed
-        if (allow is None or _matches(each, wanted)) and not _matches(each, refused)
+        if (allow is None or _matches_any(each, wanted)) and not _matches_any(each, refused)
     ]
     if listed and not chosen:
         raise DocumentError(document.shown, "allow and deny leave none of its operations")
@@ -114,7 +114,7 @@ def _chosen(
     return chosen
 
 
-def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
+def _matches_any(operation: Operation, patterns: Iterable[str]) -> bool:
     """Whether a pattern matches the name, the document's own id, or the method and path.
 
     A pattern that contains a space is compared with the method and path.
@@ -127,7 +127,9 @@ def _matches(operation: Operation, patterns: Iterable[str]) -> bool:
     )
 
 
-def _usable(document: Document, endpoints: list[ServiceEndpoint]) -> list[ServiceEndpoint]:
+def _usable_endpoints(
+    document: Document, endpoints: list[ServiceEndpoint]
+) -> list[ServiceEndpoint]:
     """The operations without those whose schemas are too expensive, which are logged."""
     if not is_entangled(document):
         return endpoints
@@ -138,7 +140,7 @@ def _usable(document: Document, endpoints: list[ServiceEndpoint]) -> list[Servic
     return [each for each in endpoints if each.layout.refused is None]
 
 
-def _tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> Tool:
+def _make_tool(endpoint: ServiceEndpoint, tags: tuple[str, ...], facts: dict[str, Any]) -> Tool:
     operation = endpoint.operation
     method = operation.method
     return Tool(

@@ -19,47 +19,47 @@ _MOST_DOCUMENTS = 500
 
 async def gather_documents(document: Document, consent: Consent, client: Client) -> None:
     """Load every document that this one refers to; `DocumentError` if one is not allowed."""
-    given = _given(consent)
+    given = _given_places(consent)
     for place in given:
         if place.startswith("http"):
             client.allow(place)
-    allowed = _places(document, given) if consent is not False else []
+    allowed = _allowed_places(document, given) if consent is not False else []
     waiting = [(document.address, document.root)]
     while waiting:
         address, data = waiting.pop()
         for reference in outward_references(data):
-            target = _target(document, reference, address)
+            target = _locate_target(document, reference, address)
             if target in document.documents:
                 continue
-            _check(document, reference, target, allowed)
+            _check_allowed(document, reference, target, allowed)
             if len(document.documents) > _MOST_DOCUMENTS:
                 raise DocumentError(document.shown, f"it has more than {_MOST_DOCUMENTS} parts")
             loaded = await load_address(target, client)
             # The target of a redirect or a link has to be allowed as well.
-            _check(document, reference, loaded.address, allowed)
+            _check_allowed(document, reference, loaded.address, allowed)
             document.documents[target] = loaded.data
             waiting.append((target, loaded.data))
 
 
-def _given(consent: Consent) -> list[str]:
+def _given_places(consent: Consent) -> list[str]:
     """The folders and addresses that the user named."""
     if isinstance(consent, bool):
         return []
     return [consent] if isinstance(consent, str) else list(consent)
 
 
-def _places(document: Document, given: list[str]) -> list[str]:
+def _allowed_places(document: Document, given: list[str]) -> list[str]:
     """The addresses under which a document may be read: its own place, and those given."""
     parts = urlsplit(document.address)
     own = []
     if parts.scheme == "file":
-        own.append(str(_path(document.address).parent))
+        own.append(str(_file_path(document.address).parent))
     elif parts.scheme:
         own.append(f"{parts.scheme}://{parts.netloc}/")
     return [each if "://" in each else Path(each).resolve().as_uri() for each in (*given, *own)]
 
 
-def _target(document: Document, reference: str, address: str) -> str:
+def _locate_target(document: Document, reference: str, address: str) -> str:
     try:
         return document.locate(reference, address)[0]
     except ValueError:
@@ -68,7 +68,7 @@ def _target(document: Document, reference: str, address: str) -> str:
         ) from None
 
 
-def _check(document: Document, reference: str, target: str, allowed: list[str]) -> None:
+def _check_allowed(document: Document, reference: str, target: str, allowed: list[str]) -> None:
     if any(_is_under(target, place) for place in allowed):
         return
     if urlsplit(target).scheme not in ("http", "https", "file"):
@@ -86,7 +86,7 @@ def _check(document: Document, reference: str, target: str, allowed: list[str]) 
 def _is_under(target: str, place: str) -> bool:
     if urlsplit(target).scheme == "file":
         # Both paths are resolved, so that neither `..` nor a link leads elsewhere.
-        return place.startswith("file:") and _path(target).is_relative_to(_path(place))
+        return place.startswith("file:") and _file_path(target).is_relative_to(_file_path(place))
     if not place.startswith("http") or url_origin(target) != url_origin(place):
         return False
     folder = urlsplit(place).path.rstrip("/")
@@ -95,5 +95,5 @@ def _is_under(target: str, place: str) -> bool:
     return inside and ".." not in path.split("/")
 
 
-def _path(address: str) -> Path:
+def _file_path(address: str) -> Path:
     return Path(url2pathname(urlsplit(address).path)).resolve()

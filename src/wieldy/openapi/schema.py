@@ -127,10 +127,10 @@ class Schemas:
 
     def read(self, node: Node) -> Any:
         """The schema; the schemas that it refers to are added to the definitions."""
-        schema = self._schema(node, 0)
+        schema = self._read_schema(node, 0)
         while self._waiting:
             name, target = self._waiting.pop()
-            self.definitions[name] = self._schema(target, 0)
+            self.definitions[name] = self._read_schema(target, 0)
         return schema
 
     def whole(self, node: Node) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Schemas:
         schema = {} if schema is True else {"not": {}} if schema is False else schema
         return {**schema, "$defs": self.definitions} if self.definitions else schema
 
-    def _schema(self, node: Node, depth: int) -> Any:
+    def _read_schema(self, node: Node, depth: int) -> Any:
         value = node.value
         if isinstance(value, bool):
             return value
@@ -147,23 +147,25 @@ class Schemas:
         if not isinstance(value, Mapping) or depth > _DEEPEST or self._parts > _MOST_PARTS:
             return {}
         if isinstance(value.get("$ref"), str):
-            return self._reference(node, depth)
-        return self._keywords(node, depth)
+            return self._read_reference(node, depth)
+        return self._read_keywords(node, depth)
 
-    def _reference(self, node: Node, depth: int) -> Any:
+    def _read_reference(self, node: Node, depth: int) -> Any:
         reference: str = node.value["$ref"]
         target = self.document.follow(node)
         if target is None:
             said = f"The document refers to {reference[:200]}, which is not there."
             return {"description": said}
-        found = {"$ref": f"#/$defs/{self._name(reference, target)}"}
+        found = {"$ref": f"#/$defs/{self._definition_name(reference, target)}"}
         beside = {key: value for key, value in node.value.items() if key != "$ref"}
         if self.document.is_30:
             # In version 3.0 keywords beside a reference are ignored; a description does no harm.
             beside = {key: value for key, value in beside.items() if key == "description"}
-        return {**self._keywords(Node(beside, node.address), depth), **found} if beside else found
+        return (
+            {**self._read_keywords(Node(beside, node.address), depth), **found} if beside else found
+        )
 
-    def _name(self, reference: str, target: Node) -> str:
+    def _definition_name(self, reference: str, target: Node) -> str:
         key = (target.address, id(target.value))
         if key not in self._names:
             plain = _ODD.sub("_", reference.rpartition("/")[2])[:60].strip("_.") or "Schema"
@@ -175,36 +177,38 @@ class Schemas:
             self._waiting.append((name, target))
         return self._names[key]
 
-    def _keywords(self, node: Node, depth: int) -> dict[str, Any]:
+    def _read_keywords(self, node: Node, depth: int) -> dict[str, Any]:
         value: Mapping[str, Any] = node.value
         schema = {
             key: value[key] for key, fits in _PLAIN.items() if key in value and fits(value[key])
         }
-        kinds = _kinds(value.get("type"))
+        kinds = _known_types(value.get("type"))
         if kinds:
             schema["type"] = kinds[0] if len(kinds) == 1 else kinds
-        self._inner(node, depth, schema)
+        self._read_inner(node, depth, schema)
         self._leave_out(node, schema)
-        _bounds(value, schema)
-        _example(value, schema)
+        _convert_bounds(value, schema)
+        _add_examples(value, schema)
         if self.document.is_30 and value.get("nullable") is True:
-            return _nullable(schema)
+            return _make_nullable(schema)
         if len(schema.get("description", "")) > _LONGEST_TEXT:
             schema["description"] = schema["description"][:_LONGEST_TEXT] + "…"
         return schema
 
-    def _inner(self, node: Node, depth: int, schema: dict[str, Any]) -> None:
+    def _read_inner(self, node: Node, depth: int, schema: dict[str, Any]) -> None:
         value, address = node.value, node.address
         for key in _ONE:
             if isinstance(value.get(key), Mapping | bool):
-                schema[key] = self._schema(Node(value[key], address), depth + 1)
+                schema[key] = self._read_schema(Node(value[key], address), depth + 1)
         for key in _MANY:
             if isinstance(value.get(key), list) and value[key]:
-                schema[key] = [self._schema(Node(each, address), depth + 1) for each in value[key]]
+                schema[key] = [
+                    self._read_schema(Node(each, address), depth + 1) for each in value[key]
+                ]
         for key in _NAMED:
             if isinstance(value.get(key), Mapping):
                 schema[key] = {
-                    str(name): self._schema(Node(each, address), depth + 1)
+                    str(name): self._read_schema(Node(each, address), depth + 1)
                     for name, each in value[key].items()
                     if key != "patternProperties" or _is_pattern(name)
                 }
@@ -224,14 +228,14 @@ class Schemas:
             schema["required"] = [name for name in schema["required"] if name not in gone]
 
 
-def _kinds(given: Any) -> list[str]:
+def _known_types(given: Any) -> list[str]:
     listed = given if isinstance(given, list) else [given]
     known = [kind for kind in listed if isinstance(kind, str) and kind in _TYPES]
     # A list with an unknown type allows more than its known types, so it is not enforced.
     return list(dict.fromkeys(known)) if len(known) == len(listed) else []
 
 
-def _bounds(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
+def _convert_bounds(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
     """Convert the boolean `exclusiveMinimum` and `exclusiveMaximum` of version 3.0."""
     for bound, exclusive in (
         ("minimum", "exclusiveMinimum"),
@@ -241,7 +245,7 @@ def _bounds(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
             schema[exclusive] = schema.pop(bound)
 
 
-def _example(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
+def _add_examples(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
     given = value.get("examples")
     listed = given if isinstance(given, list) else [value["example"]] if "example" in value else []
     try:
@@ -252,7 +256,7 @@ def _example(value: Mapping[str, Any], schema: dict[str, Any]) -> None:
         schema["examples"] = short
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+def _make_nullable(schema: dict[str, Any]) -> dict[str, Any]:
     if "enum" in schema and None not in schema["enum"]:
         schema["enum"] = [*schema["enum"], None]
     if isinstance(schema.get("type"), str) and not schema.keys() & _UNION:

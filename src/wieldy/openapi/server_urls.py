@@ -33,7 +33,7 @@ class ServerUrls:
         self._client = client or Client()
         self._base = None if base_url is None else _given_base(document, base_url)
         self._has_secrets = has_secrets
-        self._main = self._base or self._named(Node(document.root, document.address)) or ""
+        self._main = self._base or self._named_server(Node(document.root, document.address)) or ""
         if self._base is not None:
             self._client.allow(self._base)
         elif document.address[:4] == "http":
@@ -43,7 +43,9 @@ class ServerUrls:
         """The address to which an operation's path is appended."""
         if self._base is not None:
             return self._base
-        found = self._named(operation.node) or self._named(operation.item) or self._main
+        found = (
+            self._named_server(operation.node) or self._named_server(operation.item) or self._main
+        )
         if url_origin(found)[:4] != "http":
             raise DocumentError(
                 self._document.shown, 'it does not say where its API is. Pass base_url="https://…".'
@@ -60,14 +62,14 @@ class ServerUrls:
         fetched = self._document.address[:4] == "http"
         return not fetched or self._client.is_near(self._document.asked)
 
-    def _named(self, holder: Node) -> str | None:
+    def _named_server(self, holder: Node) -> str | None:
         servers = holder.get("servers")
         first = servers[0] if isinstance(servers, list) and servers else None
         if first is None and holder.value is self._document.root:
             first = {"url": "/"}
         if not isinstance(first, Mapping) or not isinstance(first.get("url"), str):
             return None
-        written = self._filled(first["url"], first.get("variables"))
+        written = self._fill_variables(first["url"], first.get("variables"))
         try:
             parts = urlsplit(urljoin(self._document.address, written))
         except ValueError:
@@ -76,7 +78,7 @@ class ServerUrls:
         whole = f"{parts.scheme}://{host}{parts.path}"
         return whole if url_origin(whole) else None
 
-    def _filled(self, url: str, variables: Any) -> str:
+    def _fill_variables(self, url: str, variables: Any) -> str:
         def default(found: re.Match[str]) -> str:
             known = variables.get(found[1]) if isinstance(variables, Mapping) else None
             value = known.get("default") if isinstance(known, Mapping) else None
@@ -89,18 +91,18 @@ class ServerUrls:
         if not there or own == there:
             return
         if self._has_secrets:
-            self._refuse(f"the credentials would go to {there}", url)
+            self._refuse_server(f"the credentials would go to {there}", url)
         if self._client.is_near(url) and not self._leads_near:
-            self._refuse(f"its server is {there}, on this machine or its network", url)
+            self._refuse_server(f"its server is {there}, on this machine or its network", url)
 
     def _check_other(self, operation: Operation, url: str) -> None:
         there = url_origin(url)
         if there != url_origin(self._main) and self._has_secrets:
-            self._refuse(f"the credentials for {operation.title} would go to {there}", url)
+            self._refuse_server(f"the credentials for {operation.title} would go to {there}", url)
         if self._document.address[:4] == "http":
             self._check_origin(url)
 
-    def _refuse(self, what: str, url: str) -> None:
+    def _refuse_server(self, what: str, url: str) -> None:
         raise DocumentError(
             self._document.shown,
             f"{what}, which is not where it came from or what it names first. "

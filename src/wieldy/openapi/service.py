@@ -72,16 +72,18 @@ class ServiceEndpoint:
         written = write_body(body, values) if body is not None else None
         if written is not None:
             headers["Content-Type"] = header_text("Content-Type", written[1])
-        private = self._signed(query, cookies)
-        url = self.service.servers.address(self.operation) + self._path(steps)
+        private = self._add_credentials(query, cookies)
+        url = self.service.servers.address(self.operation) + self._write_path(steps)
         if query:
             url += "?" + "&".join(f"{name}={text}" for name, text in query)
         content = None if written is None else written[0]
         private = {name: value for name, value in private.items() if value}
-        public = {name: v for name, v in headers.items() if name.lower() not in _lower(private)}
+        public = {
+            name: v for name, v in headers.items() if name.lower() not in _lower_names(private)
+        }
         return HttpRequest(self.operation.method, url, public, content, private)
 
-    def _signed(
+    def _add_credentials(
         self, query: list[tuple[str, str]], cookies: list[tuple[str, str]]
     ) -> dict[str, str]:
         """Add the credentials to the query and cookies; returns the headers with credentials."""
@@ -99,7 +101,7 @@ class ServiceEndpoint:
             private["Cookie"] = "; ".join(f"{name}={text}" for name, text in cookies)
         return private
 
-    def _path(self, steps: Mapping[str, str]) -> str:
+    def _write_path(self, steps: Mapping[str, str]) -> str:
         pieces = []
         for number, piece in enumerate(TEMPLATE.split(self.operation.path)):
             if number % 2 == 0:
@@ -145,5 +147,5 @@ async def call_operation(
     return read_response(endpoint.operation, response, hint)
 
 
-def _lower(names: Mapping[str, Any]) -> set[str]:
+def _lower_names(names: Mapping[str, Any]) -> set[str]:
     return {name.lower() for name in names}

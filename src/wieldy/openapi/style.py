@@ -23,7 +23,7 @@ _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 def in_path(parameter: OperationParameter, value: Any) -> str:
     """A value as written into the path; `ValueError` if it would change the path."""
     written = _path_text(parameter, value)
-    if not written or any(_is_step(each) for each in _texts(value)):
+    if not written or any(_is_step(each) for each in _value_texts(value)):
         raise ValueError(f"{parameter.argument}: it can't be empty, and have no step . or ..")
     return written
 
@@ -32,19 +32,21 @@ def in_query(parameter: OperationParameter, value: Any) -> Pairs:
     """A value as the pairs of a query, with names and values encoded."""
     safe = _RESERVED if parameter.reserved else ""
     if parameter.media is not None:
-        return [(_name(parameter.name), quote(_content(parameter, value), safe=safe))]
+        return [(_encode_name(parameter.name), quote(_media_text(parameter, value), safe=safe))]
     if parameter.style == "deepObject" and isinstance(value, Mapping):
-        return [(name, quote(text, safe=safe)) for name, text in _deep(parameter.name, value)]
+        return [
+            (name, quote(text, safe=safe)) for name, text in _deep_object(parameter.name, value)
+        ]
     separator = _SEPARATORS.get(parameter.style, ",")
-    return _form(parameter, value, separator, safe)
+    return _form_style(parameter, value, separator, safe)
 
 
 def in_header(parameter: OperationParameter, value: Any) -> str:
     """A value as written into a header; `ValueError` if it would start another header."""
     if parameter.media is not None:
-        text = _content(parameter, value)
+        text = _media_text(parameter, value)
     elif isinstance(value, Mapping):
-        text = ",".join(_pairs(value, "=" if parameter.explode else ","))
+        text = ",".join(_joined_pairs(value, "=" if parameter.explode else ","))
     elif isinstance(value, list | tuple):
         text = ",".join(map(plain_text, value))
     else:
@@ -55,8 +57,8 @@ def in_header(parameter: OperationParameter, value: Any) -> str:
 def in_cookie(parameter: OperationParameter, value: Any) -> Pairs:
     """A value as cookies, with names and values encoded."""
     if parameter.media is not None:
-        return [(quote(parameter.name, safe=""), quote(_content(parameter, value), safe=""))]
-    return _form(parameter, value, ",", "")
+        return [(quote(parameter.name, safe=""), quote(_media_text(parameter, value), safe=""))]
+    return _form_style(parameter, value, ",", "")
 
 
 def header_text(name: str, text: str) -> str:
@@ -81,26 +83,28 @@ def form_pairs(name: str, value: Any, encoding: Mapping[str, Any]) -> Pairs:
     """A field of a URL-encoded body as pairs, with names and values encoded."""
     style = encoding.get("style")
     if isinstance(value, Mapping) and style == "deepObject":
-        return [(key, quote(text, safe="")) for key, text in _deep(name, value)]
+        return [(key, quote(text, safe="")) for key, text in _deep_object(name, value)]
     if isinstance(value, list | tuple) and encoding.get("explode") is False:
         separator = _SEPARATORS.get(str(style), ",")
-        return [(_name(name), separator.join(quote(plain_text(each), safe="") for each in value))]
+        return [
+            (_encode_name(name), separator.join(quote(plain_text(each), safe="") for each in value))
+        ]
     if isinstance(value, list | tuple):
-        return [(_name(name), quote(plain_text(each), safe="")) for each in value]
-    return [(_name(name), quote(plain_text(value), safe=""))]
+        return [(_encode_name(name), quote(plain_text(each), safe="")) for each in value]
+    return [(_encode_name(name), quote(plain_text(value), safe=""))]
 
 
 def _path_text(parameter: OperationParameter, value: Any) -> str:
     name, style = quote(parameter.name, safe=""), parameter.style
     if parameter.media is not None:
-        return _encoded(_content(parameter, value))
+        return _encode_text(_media_text(parameter, value))
     if isinstance(value, Mapping):
         joint = "=" if parameter.explode else ","
-        items = [f"{_encoded(k)}{joint}{_encoded(plain_text(v))}" for k, v in value.items()]
+        items = [f"{_encode_text(k)}{joint}{_encode_text(plain_text(v))}" for k, v in value.items()]
     elif isinstance(value, list | tuple):
-        items = [_encoded(plain_text(each)) for each in value]
+        items = [_encode_text(plain_text(each)) for each in value]
     else:
-        items = [_encoded(plain_text(value))]
+        items = [_encode_text(plain_text(value))]
     if not any(items):
         return ""
     if style == "label":
@@ -113,10 +117,10 @@ def _path_text(parameter: OperationParameter, value: Any) -> str:
     return "".join(f";{item}" if own else f";{name}={item}" for item in items)
 
 
-def _form(parameter: OperationParameter, value: Any, separator: str, safe: str) -> Pairs:
-    name = _name(parameter.name)
+def _form_style(parameter: OperationParameter, value: Any, separator: str, safe: str) -> Pairs:
+    name = _encode_name(parameter.name)
     if isinstance(value, Mapping) and parameter.explode:
-        return [(_name(str(k)), quote(plain_text(v), safe=safe)) for k, v in value.items()]
+        return [(_encode_name(str(k)), quote(plain_text(v), safe=safe)) for k, v in value.items()]
     if isinstance(value, Mapping):
         flat = [text for k, v in value.items() for text in (str(k), plain_text(v))]
         return [(name, separator.join(quote(text, safe=safe) for text in flat))]
@@ -128,14 +132,14 @@ def _form(parameter: OperationParameter, value: Any, separator: str, safe: str) 
     return [(name, separator.join(texts))] if texts else []
 
 
-def _deep(name: str, value: Any) -> Pairs:
+def _deep_object(name: str, value: Any) -> Pairs:
     """Pairs like `a[b][c]=1`; lists repeat their name."""
     pairs: Pairs = []
-    rest: list[tuple[str, Any]] = [(_name(name), value)]
+    rest: list[tuple[str, Any]] = [(_encode_name(name), value)]
     while rest:
         key, here = rest.pop(0)
         if isinstance(here, Mapping):
-            rest = [(f"{key}[{_name(str(k))}]", v) for k, v in here.items()] + rest
+            rest = [(f"{key}[{_encode_name(str(k))}]", v) for k, v in here.items()] + rest
         elif isinstance(here, list | tuple):
             rest = [(key, each) for each in here] + rest
         else:
@@ -143,24 +147,24 @@ def _deep(name: str, value: Any) -> Pairs:
     return pairs
 
 
-def _content(parameter: OperationParameter, value: Any) -> str:
+def _media_text(parameter: OperationParameter, value: Any) -> str:
     is_text = isinstance(value, str) and "json" not in (parameter.media or "")
     return value if is_text else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _pairs(value: Mapping[str, Any], joint: str) -> list[str]:
+def _joined_pairs(value: Mapping[str, Any], joint: str) -> list[str]:
     return [f"{name}{joint}{plain_text(each)}" for name, each in value.items()]
 
 
-def _name(name: str) -> str:
+def _encode_name(name: str) -> str:
     return quote(name, safe="[]$")
 
 
-def _encoded(text: str) -> str:
+def _encode_text(text: str) -> str:
     return quote(text, safe="")
 
 
-def _texts(value: Any) -> list[str]:
+def _value_texts(value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [*map(str, value), *map(plain_text, value.values())]
     return list(map(plain_text, value)) if isinstance(value, list | tuple) else [plain_text(value)]

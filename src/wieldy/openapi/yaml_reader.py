@@ -97,7 +97,7 @@ class _Reader:
         if frame is not None and isinstance(frame.value, dict) and frame.key is None:
             frame.key = event.value
             return
-        value = _plain(event)
+        value = _plain_scalar(event)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, 1)
         self.put(value, 1)
@@ -140,7 +140,7 @@ def _check_tag(event: Any) -> None:
         raise ValueError(f"the tag {tag} in line {event.start_mark.line + 1} is not data")
 
 
-def _plain(event: Any) -> Any:
+def _plain_scalar(event: Any) -> Any:
     """The value of a scalar by the rules of JSON: quoted scalars and dates are text."""
     text = event.value
     if event.style or not event.implicit[0]:

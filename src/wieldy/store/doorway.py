@@ -50,7 +50,9 @@ class Doorway:
         with self._lock:
             if self._opening is None:
                 self._opening = shared_future()
-                threading.Thread(target=self._open, args=(self._opening,), daemon=True).start()
+                threading.Thread(
+                    target=self._open_store, args=(self._opening,), daemon=True
+                ).start()
             opening = self._opening
         return await asyncio.wrap_future(opening)
 
@@ -71,7 +73,7 @@ class Doorway:
         if opened is not None:
             await asyncio.to_thread(opened.close)
 
-    def _open(self, opening: "Future[Opened]") -> None:
+    def _open_store(self, opening: "Future[Opened]") -> None:
         try:
             opened = Opened(self._url, self._durability, self._pruning)
         except BaseException as error:

@@ -190,7 +190,7 @@ class Ledger:
         """
         if status not in _SETTLED:
             raise ValueError(f"a call is settled as ok or error, not {status!r}")
-        ended = _settlement(Call("", id=call_id), Status(status), by, value, reason)
+        ended = _settled_outcome(Call("", id=call_id), Status(status), by, value, reason)
         values = {**outcome_columns(ended, ()), "ended_at": time.time()}
         row = await self._store.write(lambda c: transitions.settle(c, call_id, values))
         if row is None:
@@ -202,7 +202,7 @@ class Ledger:
         return entry
 
 
-def _settlement(
+def _settled_outcome(
     call: Call, status: Status, by: str | None, value: Any, reason: str | None
 ) -> Outcome:
     metadata = {"settled_by": by, "settled_reason": reason}

@@ -56,7 +56,7 @@ class Entry(Outcome):
 
     def __init__(self, row: Any) -> None:
         self.state: str = row.state
-        status = _status(row.state)
+        status = _entry_status(row.state)
         call = read_call(row)
         metadata = read_metadata(row)
         for name in ("repairs", "late"):
@@ -66,7 +66,9 @@ class Entry(Outcome):
             metadata |= waiting_facts(from_column(row.requests))
         value = from_column(row.value)
         error, content = read_error(row, status), read_content(row)
-        super().__init__(call, status, value, error, content, metadata, _seconds(row, metadata))
+        super().__init__(
+            call, status, value, error, content, metadata, _call_seconds(row, metadata)
+        )
         self.fingerprint: str | None = row.fingerprint
         self.owner: str | None = row.owner
         self.asked: str | None = row.asked
@@ -117,7 +119,7 @@ def read_entry(row: Any) -> Entry:
     try:
         return Entry(row)
     except _UNREADABLE as error:
-        raise CorruptRow(str(row.id), _said(error)) from error
+        raise CorruptRow(str(row.id), _describe_error(error)) from error
 
 
 def read_shown(row: Any) -> Entry:
@@ -155,13 +157,13 @@ def read_parked(row: Any) -> Parked:
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:
-        raise CorruptRow(str(row.id), _said(error)) from error
+        raise CorruptRow(str(row.id), _describe_error(error)) from error
     if not unchanged:
         raise CorruptRow(row.id, "its arguments are not those that were kept")
     return parked
 
 
-def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
+def _call_seconds(row: Any, metadata: dict[str, Any]) -> float | None:
     """How long a call took; earlier versions kept that in the metadata."""
     if row.seconds is not None:
         return float(row.seconds)
@@ -169,7 +171,7 @@ def _seconds(row: Any, metadata: dict[str, Any]) -> float | None:
     return None if taken is None else taken / 1000
 
 
-def _status(state: str) -> Status:
+def _entry_status(state: str) -> Status:
     if state in ("dry_run", "mode"):
         return Status.OK
     if state == "expired":
@@ -177,5 +179,5 @@ def _status(state: str) -> Status:
     return Status(state) if state in ENDS else Status.PENDING
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

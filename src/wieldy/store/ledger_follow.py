@@ -66,40 +66,44 @@ class Following:
     async def entries(self, last: int) -> AsyncIterator[Entry]:
         """The newest calls, the oldest of them first, and then every change."""
         newest = self._asked.newest.limit(last)
-        for row in await self._store.read(lambda connection: self._begin(connection, newest)):
+        for row in await self._store.read(
+            lambda connection: self._begin_following(connection, newest)
+        ):
             yield read_entry_or_say(row)
         pause = _FIRST_PAUSE
         while True:
             await asyncio.sleep(pause)
-            changed = await self._store.read(self._look)
+            changed = await self._store.read(self._find_changes)
             pause = _FIRST_PAUSE if changed else min(pause * 1.5, _LONGEST_PAUSE)
             for row in changed:
                 yield read_entry_or_say(row)
 
-    def _begin(self, connection: Connection, newest: Select[Any]) -> list[Row[Any]]:
+    def _begin_following(self, connection: Connection, newest: Select[Any]) -> list[Row[Any]]:
         """The newest rows; all earlier rows count as seen."""
         self._looked = time.time()
         abandoned = calls.c.proposed_at >= self._looked - _LATE - _LONGEST_TURN
         before = (IS_RUNNING, and_(in_state("timeout"), abandoned))
-        marks = self._marks(connection, *before)
+        marks = self._changing_marks(connection, *before)
         rows = connection.execute(newest).all()
-        self._seen = marks | _marked(rows)
+        self._seen = marks | _read_marks(rows)
         return [*reversed(rows)]
 
-    def _look(self, connection: Connection) -> list[Row[Any]]:
+    def _find_changes(self, connection: Connection) -> list[Row[Any]]:
         """The rows that changed since they were last seen."""
         began, known, commit = time.time(), self._seen, _last_commit(connection)
         if commit == self._commit:
             self._looked = began
             return []
-        marks = self._marks(connection)
+        marks = self._changing_marks(connection)
         changed = [call_id for call_id, mark in marks.items() if known.get(call_id) != mark]
         rows = [*_with_ids(connection, select(calls), changed)]
         # Each statement has its own snapshot, so a row may be newer than its mark.
-        self._seen, self._looked, self._commit = marks | _marked(rows), began, commit
-        return sorted(rows, key=_moment)
+        self._seen, self._looked, self._commit = marks | _read_marks(rows), began, commit
+        return sorted(rows, key=_last_moment)
 
-    def _marks(self, connection: Connection, *others: ColumnElement[bool]) -> dict[str, _Mark]:
+    def _changing_marks(
+        self, connection: Connection, *others: ColumnElement[bool]
+    ) -> dict[str, _Mark]:
         """The marks of calls that are new, wait, or may still change."""
         since = self._looked - _OVERLAP
         # Several statements are used, because each has an index.
@@ -107,13 +111,13 @@ class Following:
         conditions: tuple[Any, ...] = (*others, IS_WAITING, *appeared_since(since))
         for condition in conditions:
             query = _MARKS.where(condition, *self._asked.belongs)
-            found |= _marked(connection.execute(query))
+            found |= _read_marks(connection.execute(query))
         waited_for = [
             call_id
             for call_id, mark in self._seen.items()
             if call_id not in found and not mark.settled(self._looked)
         ]
-        return found | _marked(_with_ids(connection, _MARKS, waited_for))
+        return found | _read_marks(_with_ids(connection, _MARKS, waited_for))
 
 
 def _last_commit(connection: Connection) -> object:
@@ -131,13 +135,13 @@ def _with_ids(connection: Connection, query: Select[Any], ids: Sequence[str]) ->
         yield from connection.execute(query.where(calls.c.id.in_(some)))
 
 
-def _marked(rows: Iterable[Row[Any]]) -> dict[str, _Mark]:
+def _read_marks(rows: Iterable[Row[Any]]) -> dict[str, _Mark]:
     return {
         row.id: _Mark(row.state, row.decided_at, row.started_at, row.ended_at, bool(row.late))
         for row in rows
     }
 
 
-def _moment(row: Row[Any]) -> tuple[float, str]:
+def _last_moment(row: Row[Any]) -> tuple[float, str]:
     moments = (row.proposed_at, row.decided_at, row.started_at, row.ended_at)
     return max(moment for moment in moments if moment is not None), row.id

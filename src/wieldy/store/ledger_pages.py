@@ -41,9 +41,9 @@ class CallFilter:
         wanted = [] if self.status is None else [in_state(str(self.status))]
         wanted += self.belongs
         if self.since is not None:
-            wanted.append(calls.c.proposed_at >= _seconds(self.since))
+            wanted.append(calls.c.proposed_at >= _as_seconds(self.since))
         if self.until is not None:
-            wanted.append(calls.c.proposed_at < _seconds(self.until))
+            wanted.append(calls.c.proposed_at < _as_seconds(self.until))
         return wanted
 
     @property
@@ -62,8 +62,8 @@ async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Ro
     """The rows that match, read page by page, so that memory does not grow."""
     last: Row[Any] | None = None
     while True:
-        query = asked.newest if last is None else asked.newest.where(_after(last))
-        page = await store.read(partial(_page, query))
+        query = asked.newest if last is None else asked.newest.where(_rows_after(last))
+        page = await store.read(partial(_first_page, query))
         for row in page:
             yield row
         if not page:
@@ -71,14 +71,14 @@ async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Ro
         last = page[-1]
 
 
-def _after(row: Row[Any]) -> ColumnElement[bool]:
+def _rows_after(row: Row[Any]) -> ColumnElement[bool]:
     """The condition for the rows after this one, the newest first."""
     earlier = or_(calls.c.proposed_at < row.proposed_at, calls.c.id < row.id)
     # The first condition lets the database use the index; an OR alone would not.
     return and_(calls.c.proposed_at <= row.proposed_at, earlier)
 
 
-def _page(query: Select[Any], connection: Connection) -> list[Row[Any]]:
+def _first_page(query: Select[Any], connection: Connection) -> list[Row[Any]]:
     """The first rows of a query, as many as may be held at once."""
     rows: list[Row[Any]] = []
     held = 0
@@ -92,5 +92,5 @@ def _page(query: Select[Any], connection: Connection) -> list[Row[Any]]:
     return rows
 
 
-def _seconds(moment: datetime | float) -> float:
+def _as_seconds(moment: datetime | float) -> float:
     return moment.timestamp() if isinstance(moment, datetime) else moment

@@ -78,12 +78,12 @@ def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transition
         or call.idempotency_key is not None
         or run.because is not None
     ):
-        more = _circumstances(run)
+        more = _start_columns(run)
         start, row = insert_if_new(calls, (*start.names, *more)), (*row, *more.values())
     return transitions.Put(start, row, brief)
 
 
-def _circumstances(run: Run) -> dict[str, str]:
+def _start_columns(run: Run) -> dict[str, str]:
     """The columns that only some calls have at their start."""
     call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
     said = {
@@ -134,7 +134,7 @@ class Ending(Write):
             return bool(there.ended_at == ended["ended_at"])
         if begun is None and run.call.decision is not None:
             transitions.refuse_approved(connection, run.call.id, ended)
-        row = {**call_columns(run.call), **self._asked(), **ended}
+        row = {**call_columns(run.call), **self._request_columns(), **ended}
         if row["state"] != "ok":
             # Only a call with a value uses up its key.
             row["idempotency_key"] = None
@@ -148,7 +148,7 @@ class Ending(Write):
     def refused(self) -> None:
         self._record.give_up()
 
-    def _asked(self) -> dict[str, Any]:
+    def _request_columns(self) -> dict[str, Any]:
         """The columns of the request, for a call whose row was not written at its start."""
         run = self._run
         row: dict[str, Any] = {"proposed_at": self._record.proposed_at, "reason": run.because}

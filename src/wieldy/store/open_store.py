@@ -48,11 +48,11 @@ class Opened:
         self._prunable: list[Step] = []
         self._stirred = threading.Event()
         try:
-            self._note(self._wait_for(self._arrive))
+            self._note_pulse(self._wait_for(self._sign_in))
         except BaseException:
             self.database.close()
             raise
-        self._pulse = threading.Thread(target=self._beat, name="wieldy-pulse", daemon=True)
+        self._pulse = threading.Thread(target=self._keep_pulse, name="wieldy-pulse", daemon=True)
         self._pulse.start()
 
     async def write(self, operation: Operation[T]) -> T:
@@ -65,14 +65,14 @@ class Opened:
                 return done
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._submit(StoreJob(operation, future, loop))
+        self._submit_job(StoreJob(operation, future, loop))
         return await future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run an operation beside the writer."""
         with self._lock:
             if self._closed:
-                raise _closed()
+                raise _closed_error()
             return self.database.read(operation)
 
     def insist(self, operation: Operation[Any]) -> None:
@@ -83,11 +83,11 @@ class Opened:
             if isinstance(error, StoreUnavailable):
                 self.owe(operation)
             else:
-                _tell(operation, error is None)
+                _tell_write(operation, error is None)
 
         future: Future[Any] = Future()
         future.add_done_callback(look)
-        self._submit(StoreJob(operation, future))
+        self._submit_job(StoreJob(operation, future))
 
     def owe(self, operation: Operation[Any]) -> None:
         """Try an operation again every second, until it succeeds."""
@@ -95,7 +95,7 @@ class Opened:
             self._owed.append(operation)
             self._stirred.set()
         else:
-            _tell(operation, False)
+            _tell_write(operation, False)
             _log.error("The store can't be written for long; the end of a call is not recorded")
 
     def close(self) -> None:
@@ -107,42 +107,42 @@ class Opened:
             # A call that starts from now on must not use this owner, which is about to leave.
             self._closed = True
         self.database.leave_to_writer()
-        self._pay()
+        self._pay_owed()
         if self._prunable:
             self._gets_through(give_back)
         # If the owner can't be removed now, others find it dead later.
         self._gets_through(self.owner.leave)
         self.database.close()
 
-    def _arrive(self, connection: Connection) -> bool:
+    def _sign_in(self, connection: Connection) -> bool:
         migrate_database(connection)
-        return self._sign(connection)
+        return self._write_pulse(connection)
 
-    def _sign(self, connection: Connection) -> bool:
+    def _write_pulse(self, connection: Connection) -> bool:
         """Write our pulse, and sweep dead owners; returns whether it is our turn to prune."""
         self.owner.beat(connection)
         self.owner.sweep(connection)
         return self._pruning.due_by_itself and claim_pruning(connection)
 
-    def _note(self, due: bool) -> None:
+    def _note_pulse(self, due: bool) -> None:
         self.owner.heard()
         if due:
             self._prunable = self._pruning.steps()
 
-    def _beat(self) -> None:
-        self._prune()
+    def _keep_pulse(self) -> None:
+        self._prune_steps()
         while not self._closing.is_set():
             self._stirred.wait(PULSE_SECONDS)
             self._stirred.clear()
             if self._owed:
                 self._closing.wait(_RETRY_SECONDS)
-            self._gets_through(self._sign, self._note)
-            self._pay()
-            self._prune()
+            self._gets_through(self._write_pulse, self._note_pulse)
+            self._pay_owed()
+            self._prune_steps()
             if self._owed:
                 self._stirred.set()
 
-    def _prune(self) -> None:
+    def _prune_steps(self) -> None:
         """Prune step by step, until the next pulse is near."""
         until = time.monotonic() + PULSE_SECONDS / 2
         while self._prunable and not self._closing.is_set() and time.monotonic() < until:
@@ -155,7 +155,7 @@ class Opened:
             if not removed:
                 self._prunable.pop(0)
 
-    def _pay(self) -> None:
+    def _pay_owed(self) -> None:
         while self._owed:
             if not self._gets_through(self._owed[0]):
                 return
@@ -167,7 +167,7 @@ class Opened:
         """Run an operation; returns whether it is settled: written, or refused for good."""
         try:
             result = self._wait_for(operation)
-            _tell(operation, True)
+            _tell_write(operation, True)
             if then is not None:
                 then(result)
         except StoreUnavailable:
@@ -177,15 +177,15 @@ class Opened:
             self._away = True
             return False
         except Exception:
-            _tell(operation, False)
+            _tell_write(operation, False)
             _log.exception("The store refused what it was owed")
         self._away = False
         return True
 
-    def _submit(self, job: StoreJob) -> None:
+    def _submit_job(self, job: StoreJob) -> None:
         with self._lock:
             if self._closed:
-                raise _closed()
+                raise _closed_error()
             self.database.submit(job)
 
     def _wait_for(self, operation: Operation[T]) -> T:
@@ -194,7 +194,7 @@ class Opened:
         return future.result()
 
 
-def _tell(operation: Operation[Any], durable: bool) -> None:
+def _tell_write(operation: Operation[Any], durable: bool) -> None:
     if isinstance(operation, Write):
         if durable:
             operation.settled()
@@ -202,5 +202,5 @@ def _tell(operation: Operation[Any], durable: bool) -> None:
             operation.refused()
 
 
-def _closed() -> StoreClosed:
+def _closed_error() -> StoreClosed:
     return StoreClosed("it was closed", "The next call opens it again.")

@@ -44,8 +44,8 @@ class ProcessOwner:
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
         self.pid = os.getpid()
-        self._host = _host()
-        self._born = _born(self.pid)
+        self._host = _host_scope()
+        self._born = _birth_mark(self.pid)
         self._lock = threading.Lock()
         self._last = 0.0
         # When each running call was proposed, by its start, because one call may be made twice.
@@ -106,7 +106,7 @@ class ProcessOwner:
         claimed = and_(calls.c.owner == self.id, IS_WAITING, calls.c.state == "approved")
         since = select(owners.c.since).where(owners.c.id == self.id).scalar_subquery()
         carried = exists().where(runs.c.owner == self.id, IS_CARRIED_ON)
-        ours = or_(exists().where(claimed), exists().where(_runs(self.id, since)), carried)
+        ours = or_(exists().where(claimed), exists().where(_running_calls(self.id, since)), carried)
         connection.execute(delete(owners).where(owners.c.id == self.id, ~ours))
 
     def sweep(self, connection: Connection) -> list[str]:
@@ -120,8 +120,10 @@ class ProcessOwner:
         for row in connection.execute(select(owners).where(owners.c.id != self.id)).all():
             if self._is_alive(row, now):
                 continue
-            if _may_come_late(connection, row, now) or _remove(connection, row):
-                started = update(calls).where(_runs(row.id, row.since)).values(state="unknown")
+            if _may_come_late(connection, row, now) or _remove_owner(connection, row):
+                started = (
+                    update(calls).where(_running_calls(row.id, row.since)).values(state="unknown")
+                )
                 changed += connection.scalars(started.returning(calls.c.id)).all()
                 dead.append(row.id)
         alive = select(owners.c.id).where(owners.c.id.not_in(dead))
@@ -135,7 +137,7 @@ class ProcessOwner:
 
     def _is_alive(self, row: Any, now: float) -> bool:
         if row.host == self._host and row.born != _NO_PROC:
-            return bool(_born(row.pid) == row.born)
+            return bool(_birth_mark(row.pid) == row.born)
         return bool(row.pulse > now - _SILENT_SECONDS)
 
 
@@ -144,13 +146,13 @@ def _may_come_late(connection: Connection, row: Any, now: float) -> bool:
     return connection.dialect.name == "postgresql" and bool(row.pulse > now - _SILENT_SECONDS)
 
 
-def _remove(connection: Connection, row: Any) -> bool:
+def _remove_owner(connection: Connection, row: Any) -> bool:
     """Remove an owner, unless it has written a pulse meanwhile."""
     found = and_(owners.c.id == row.id, owners.c.pulse == row.pulse)
     return connection.execute(delete(owners).where(found)).rowcount > 0
 
 
-def _runs(owner: str, since: Any) -> ColumnElement[bool]:
+def _running_calls(owner: str, since: Any) -> ColumnElement[bool]:
     """The calls that an owner has started and not ended."""
     started = and_(calls.c.owner == owner, calls.c.state == "started")
     return and_(calls.c.proposed_at >= since, started)
@@ -164,7 +166,7 @@ def shared_clock(connection: Connection) -> float:
     return time.time()
 
 
-def _host() -> str:
+def _host_scope() -> str:
     """The scope of process ids: this machine, since its start, in this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -173,7 +175,7 @@ def _host() -> str:
         return f"{socket.gethostname()}/{uuid.getnode()}"
 
 
-def _born(pid: int) -> str:
+def _birth_mark(pid: int) -> str:
     """When the process of this id was started, because ids are reused."""
     if not Path("/proc/self/stat").exists():
         return _NO_PROC

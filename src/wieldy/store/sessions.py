@@ -63,7 +63,7 @@ class Sessions:
             `await box.sessions.append("ann", {"role": "user", "content": "Hello"})`
         """
         check_id("a session", session)
-        texts = [_text(message, f"message {n}") for n, message in enumerate(messages)]
+        texts = [_message_text(message, f"message {n}") for n, message in enumerate(messages)]
         if once is not None and not 0 < len(once) <= 32:
             raise ValueError(f"once is a name of 1 to 32 characters, not {once!r:.200}")
         attempt = _Append(session, texts, once)
@@ -85,7 +85,7 @@ class Sessions:
         Example:
             `history = await box.sessions.read("ann", limit=20)`
         """
-        limit, upto = _count("limit", limit), _count("upto", upto)
+        limit, upto = _check_count("limit", limit), _check_count("upto", upto)
         query = select(messages.c.message).where(messages.c.session == session)
         if upto is not None:
             query = query.where(messages.c.position < upto)
@@ -112,9 +112,9 @@ class Sessions:
             `await box.sessions.fork("ann", "ann-again", upto=4)`
         """
         check_id("a session", new)
-        upto = _count("upto", upto)
+        upto = _check_count("upto", upto)
         mark, now = uuid.uuid4().hex, time.time()
-        return await self._store.write(lambda c: _fork(c, session, new, upto, mark, now))
+        return await self._store.write(lambda c: _fork_session(c, session, new, upto, mark, now))
 
     async def delete(self, session: str) -> bool:
         """Delete the messages of a session.
@@ -147,7 +147,7 @@ class Sessions:
         Returns:
             The sessions, without their messages.
         """
-        limit = _count("limit", limit)
+        limit = _check_count("limit", limit)
         query = select(sessions).order_by(sessions.c.updated_at.desc(), sessions.c.id).limit(limit)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [Session(row) for row in rows]
@@ -197,7 +197,7 @@ class Sessions:
         """
         read = _read_export(data)
         mark, now = uuid.uuid4().hex, time.time()
-        await self._store.write(lambda c: _load(c, read, mark, now))
+        await self._store.write(lambda c: _load_sessions(c, read, mark, now))
         return len(read)
 
 
@@ -225,7 +225,7 @@ class _Append:
         put = insert_or_update(connection.dialect, sessions, row, changes)
         after: int = connection.execute(put.returning(sessions.c.next)).scalar_one()
         self._tried = after - count
-        _insert(connection, self._session, self._texts, self._tried, self._mark)
+        _insert_messages(connection, self._session, self._texts, self._tried, self._mark)
         return after
 
     def _find_first(self, connection: Connection) -> int | None:
@@ -244,14 +244,14 @@ class _Append:
         return bool(mark == self._mark)
 
 
-def _fork(
+def _fork_session(
     connection: Connection, session: str, new: str, upto: int | None, mark: str, now: float
 ) -> int:
-    made = _own(connection, new, mark)
+    made = _own_row(connection, new, mark)
     if made is not None:
         done: int = made.next
         return done
-    source = _row(connection, session)
+    source = _locked_row(connection, session)
     if source is None:
         raise NotKept("session", session)
     after: int = source.next if upto is None else min(upto, source.next)
@@ -267,28 +267,28 @@ def _fork(
     return after
 
 
-def _load(
+def _load_sessions(
     connection: Connection, data: "dict[str, tuple[float, list[str]]]", mark: str, now: float
 ) -> None:
     # Sorted, so that two imports of the same sessions don't wait for each other.
     for name, (created_at, texts) in sorted(data.items()):
-        if _own(connection, name, mark) is None:
+        if _own_row(connection, name, mark) is None:
             row = _new_session(name, mark, created_at)
             row.update(updated_at=now, next=len(texts))
             if connection.execute(insert_new(connection.dialect, sessions, row)).first() is None:
                 raise SessionTaken(name)
-            _insert(connection, name, texts, 0, None)
+            _insert_messages(connection, name, texts, 0, None)
 
 
-def _own(connection: Connection, session: str, mark: str) -> Row[Any] | None:
+def _own_row(connection: Connection, session: str, mark: str) -> Row[Any] | None:
     """The row that an earlier attempt of ours made; `SessionTaken` if another operation made it."""
-    row = _row(connection, session)
+    row = _locked_row(connection, session)
     if row is not None and row.made != mark:
         raise SessionTaken(session)
     return row
 
 
-def _row(connection: Connection, session: str) -> Row[Any] | None:
+def _locked_row(connection: Connection, session: str) -> Row[Any] | None:
     """The row of a session, locked until the commit."""
     query = select(sessions).where(sessions.c.id == session)
     return connection.execute(query.with_for_update()).first()
@@ -305,7 +305,7 @@ def _new_session(session: str, mark: str, now: float) -> dict[str, Any]:
     }
 
 
-def _insert(
+def _insert_messages(
     connection: Connection, session: str, texts: list[str], first: int, mark: str | None
 ) -> None:
     rows = [
@@ -316,7 +316,7 @@ def _insert(
         connection.execute(insert(messages), rows)
 
 
-def _text(message: Any, place: str) -> str:
+def _message_text(message: Any, place: str) -> str:
     """A message as JSON text; `ValueError` if it would not come back unchanged."""
     try:
         text = json.dumps(message, allow_nan=False)
@@ -350,11 +350,13 @@ def _read_session(session: Any, facts: Any) -> tuple[float, list[str]]:
     made = facts.get("created_at", time.time())
     if not isinstance(made, int | float) or not abs(made) < float("inf"):
         raise ValueError(f"{place}.created_at must be a number")
-    texts = [_text(each, f"{place}.messages[{n}]") for n, each in enumerate(facts["messages"])]
+    texts = [
+        _message_text(each, f"{place}.messages[{n}]") for n, each in enumerate(facts["messages"])
+    ]
     return float(made), texts
 
 
-def _count(what: str, count: int | None) -> int | None:
+def _check_count(what: str, count: int | None) -> int | None:
     """Limit a count to what every database accepts."""
     if count is None:
         return None

@@ -81,7 +81,7 @@ class StoreAccess:
             except StoreUnavailable as error:
                 if self._url.get_backend_name() != "sqlite":
                     raise
-                return await asyncio.to_thread(self._glance, operation, error)
+                return await asyncio.to_thread(self._read_unwritable_file, operation, error)
             with suppress(StoreUnavailable):
                 found = opened.read(operation)
                 break
@@ -137,7 +137,7 @@ class StoreAccess:
         """Close the database; the next call opens it again."""
         await self._doorway.close()
 
-    def _glance(self, operation: Operation[T], why: StoreUnavailable) -> T:
+    def _read_unwritable_file(self, operation: Operation[T], why: StoreUnavailable) -> T:
         from .databases.sqlite_read_only import read_unwritable  # noqa: PLC0415 - hardly ever needed
 
         return read_unwritable(self._url, operation, why)

@@ -60,14 +60,14 @@ class StoredApprovals:
         row = _parked_row(parked, secrets)
         try:
             first = await self._store.write(transitions.put(row))
-            taken = first == parked.id and not await self._repeats(parked.call)
+            taken = first == parked.id and not await self._repeats_key(parked.call)
         except StoreError as error:
             raise NotRecorded(parked.tool, str(error)) from error
         if taken:
             return False
         if first is not None:
             raise Repeated(first)
-        self._remember(parked)
+        self._remember_deps(parked)
         return True
 
     async def suspend(self, parked: Parked, run: Run) -> bool:
@@ -88,13 +88,13 @@ class StoredApprovals:
         except StoreError as error:
             raise CallUnknown(parked.tool, str(error)) from error
         record.leave()
-        self._remember(parked)
+        self._remember_deps(parked)
         self._store.bell.ring(parked.id)
         return ours
 
     async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
-        waiting = _waiting(agent, session)
+        waiting = _read_waiting(agent, session)
         rows = await self._store.read(waiting)
         # A store that can't be written is read as it is.
         with suppress(StoreUnavailable):
@@ -106,7 +106,7 @@ class StoredApprovals:
             if row.owner is not None:
                 continue
             try:
-                found.append(self._read(row))
+                found.append(self._read_row(row))
             except CorruptRow as error:
                 _log.error("A pending call is left out. %s", error)
         return found
@@ -114,7 +114,7 @@ class StoredApprovals:
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
         row = await self._store.read(lambda c: transitions.find_row(c, call_id))
-        return self._read(_parked(row, call_id))
+        return self._read_row(_require_parked(row, call_id))
 
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
@@ -126,11 +126,11 @@ class StoredApprovals:
             values["answers"] = to_column(decision.answers)
         if edited is not None:
             values.update(_argument_columns(edited.arguments, edited.secrets))
-            values["repairs"] = _repairs(edited.repairs, edited.secrets)
+            values["repairs"] = _repairs_column(edited.repairs, edited.secrets)
         found = (parked.id, parked.begun)
         with self._given_back(parked.id, opened.owner.id):
             row = await opened.write(lambda c: transitions.approve(c, *found, values))
-        return self._decided(row, parked, decision)
+        return self._decided_call(row, parked, decision)
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a denial with its outcome; returns whether this decision is the one that holds."""
@@ -142,7 +142,7 @@ class StoredApprovals:
             values["state"] = "expired"
         found = (parked.id, parked.begun)
         row = await self._store.write(lambda c: transitions.refuse(c, *found, values))
-        decided = self._decided(row, parked, decision)
+        decided = self._decided_call(row, parked, decision)
         self._deps.pop(call.id, None)
         assert decided.decision is not None
         return decided.decision.at == decision.at
@@ -187,14 +187,14 @@ class StoredApprovals:
         entry = await self._store.entry(call_id)
         return entry.outcome() if entry.ended else None
 
-    async def _repeats(self, call: Call) -> bool:
+    async def _repeats_key(self, call: Call) -> bool:
         """Whether the call with this id also has the same key, because it was made again."""
         key = call.idempotency_key
         if key is None:
             return False
         return await self._store.read(lambda c: transitions.find_key(c, key)) == call.id
 
-    def _remember(self, parked: Parked) -> None:
+    def _remember_deps(self, parked: Parked) -> None:
         if parked.deps is not None:
             self._deps[parked.id] = parked.deps
             if len(self._deps) > _REMEMBERED:
@@ -209,14 +209,14 @@ class StoredApprovals:
             self._store.insist(lambda c: transitions.release(c, call_id, owner))
             raise
 
-    def _read(self, row: Row[Any]) -> Parked:
+    def _read_row(self, row: Row[Any]) -> Parked:
         parked = read_parked(row)
         parked.deps = self._deps.get(parked.id)
         return parked
 
-    def _decided(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
+    def _decided_call(self, row: Row[Any] | None, seen: Parked, decision: Decision) -> Call:
         """The call as it was decided first; `AlreadyDecided` if that was otherwise."""
-        row = _parked(row, seen.id)
+        row = _require_parked(row, seen.id)
         if row.state == "pending":
             raise went_on(seen, row.decided_by)
         call = read_entry(row).call
@@ -229,7 +229,7 @@ def _at_rest(entry: Entry) -> bool:
     return entry.ended or entry.free or entry.state == "pending"
 
 
-def _waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
+def _read_waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
     """The operation that reads the waiting calls, of one agent or session if it is named."""
     waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
     for column, name in ((calls.c.agent, agent), (calls.c.session, session)):
@@ -240,7 +240,7 @@ def _waiting(agent: str | None, session: str | None) -> Callable[[Connection], l
     return lambda connection: list(connection.execute(waiting).all())
 
 
-def _parked(row: Row[Any] | None, call_id: str) -> Row[Any]:
+def _require_parked(row: Row[Any] | None, call_id: str) -> Row[Any]:
     """The row of a call that waits or has waited; other calls were never to be decided."""
     if row is None or row.digest is None:
         raise CallNotFound(call_id)
@@ -256,7 +256,7 @@ def _parked_row(parked: Parked, secrets: tuple[str, ...]) -> dict[str, Any]:
         "asked": digest_of(from_column(arguments["covered"] or arguments["arguments"])),
         "fingerprint": parked.fingerprint,
         "reason": parked.reason,
-        "repairs": _repairs(parked.repairs, secrets),
+        "repairs": _repairs_column(parked.repairs, secrets),
         "proposed_at": parked.at,
         "expires_at": parked.expires_at,
     }
@@ -274,5 +274,5 @@ def _argument_columns(arguments: Any, secrets: tuple[str, ...]) -> dict[str, Any
     }
 
 
-def _repairs(repairs: Sequence[Any], secrets: tuple[str, ...]) -> str | None:
+def _repairs_column(repairs: Sequence[Any], secrets: tuple[str, ...]) -> str | None:
     return to_column(repairs, secrets) if repairs else None

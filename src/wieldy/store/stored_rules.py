@@ -141,7 +141,9 @@ class Standing:
         }
         if not tools:
             raise ValueError(_no_tool(rule, self._registry.names()))
-        return await self._put({**_row(rule, by), "tools": json.dumps(tools)}, expires_in)
+        return await self._put_rule(
+            {**_rule_columns(rule, by), "tools": json.dumps(tools)}, expires_in
+        )
 
     async def ask(
         self,
@@ -169,7 +171,7 @@ class Standing:
         """
         check_options(Standing.ask, options, RuleOptions.__annotations__)
         rule = make_rule(Verdict.ASK, pattern, where, reason, options)
-        return await self._put(_row(rule, by), expires_in)
+        return await self._put_rule(_rule_columns(rule, by), expires_in)
 
     async def deny(
         self,
@@ -200,12 +202,12 @@ class Standing:
         """
         check_options(Standing.deny, options, RuleOptions.__annotations__)
         rule = make_rule(Verdict.DENY, pattern, where, reason, options)
-        return await self._put(_row(rule, by), expires_in)
+        return await self._put_rule(_rule_columns(rule, by), expires_in)
 
     async def list(self) -> "list[StandingRule]":
         """List all rules, the oldest first, including those that no longer hold."""
-        now, rows = await self._store.read(_rows)
-        return [_listed(row, now, self._registry) for row in rows]
+        now, rows = await self._store.read(_select_rules)
+        return [_list_rule(row, now, self._registry) for row in rows]
 
     async def remove(self, rule_id: str) -> None:
         """Take a rule back.
@@ -240,7 +242,7 @@ class Standing:
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules)
 
-    async def _put(self, row: dict[str, Any], expires_in: float | None) -> StandingRule:
+    async def _put_rule(self, row: dict[str, Any], expires_in: float | None) -> StandingRule:
         if expires_in is not None and not 0 < expires_in < math.inf:
             raise ValueError(f"expires_in must be seconds above 0, not {expires_in!r}")
 
@@ -270,12 +272,12 @@ class Standing:
                 reading = self._reading
             assert reading is not None
             if ours:
-                self._read(database, reading)
+                self._read_rules(database, reading)
             await asyncio.wrap_future(reading)
             if ours or time.monotonic() < self.good_until:
                 return
 
-    def _read(self, database: Database, reading: "Future[None]") -> None:
+    def _read_rules(self, database: Database, reading: "Future[None]") -> None:
         """Read the rules on a thread of the store, and wake everybody who waits for them."""
         changes, good_until = self._changes, time.monotonic() + _SECONDS
 
@@ -283,21 +285,21 @@ class Standing:
             try:
                 found = done.result()
                 if self._reading is reading:
-                    self._keep(*found)
+                    self._keep_rules(*found)
             except BaseException as error:
-                self._end(reading)
+                self._end_reading(reading)
                 reading.set_exception(error)
             else:
-                self._end(reading, changes, good_until)
+                self._end_reading(reading, changes, good_until)
                 reading.set_result(None)
 
         try:
-            database.read(_rows).add_done_callback(take)
+            database.read(_select_rules).add_done_callback(take)
         except BaseException as error:
-            self._end(reading)
+            self._end_reading(reading)
             reading.set_exception(error)
 
-    def _end(
+    def _end_reading(
         self, reading: "Future[None]", changes: int = -1, good_until: float = -math.inf
     ) -> None:
         with self._lock:
@@ -307,11 +309,11 @@ class Standing:
                 if changes == self._changes:
                     self.good_until = good_until
 
-    def _keep(self, now: float, rows: Sequence[Row[Any]]) -> None:
+    def _keep_rules(self, now: float, rows: Sequence[Row[Any]]) -> None:
         ahead = now - time.time()
         if list(rows) == list(self._seen) and abs(ahead - self._ahead) < _SECONDS:
             return
-        made = [_rule(row, ahead) for row in rows]
+        made = [_make_stored_rule(row, ahead) for row in rows]
         self._rules = tuple(rule for rule in made if rule is not None)
         self._seen, self._ahead = rows, ahead
         self.edition += 1
@@ -332,19 +334,19 @@ def over_check(registry: Registry) -> Callable[[Row[Any], float], bool]:
 def _is_over(row: Row[Any], now: float, registry: Registry) -> bool:
     try:
         rule = StandingRule(row)
-        return _expired(rule, now) or _changed(rule, registry)
+        return _is_expired(rule, now) or _has_changed(rule, registry)
     except _UNREADABLE:
         # The rule can't be read, or a tool can't be described. A person has to look at such a
         # rule, so it is not pruned.
         return False
 
 
-def _rows(connection: Connection) -> _Found:
+def _select_rules(connection: Connection) -> _Found:
     rows = connection.execute(select(rules).order_by(rules.c.made_at, rules.c.id)).all()
     return shared_clock(connection), rows
 
 
-def _row(rule: Rule, by: str | None) -> dict[str, Any]:
+def _rule_columns(rule: Rule, by: str | None) -> dict[str, Any]:
     said = rule.criteria.to_dict()
     return {
         "id": uuid.uuid4().hex,
@@ -360,7 +362,7 @@ def _row(rule: Rule, by: str | None) -> dict[str, Any]:
     }
 
 
-def _rule(row: Any, ahead: float) -> Rule | None:
+def _make_stored_rule(row: Any, ahead: float) -> Rule | None:
     """The rule of a row, by this process's clock; None for an allow rule that can't be read."""
     try:
         stored = StandingRule(row)
@@ -388,7 +390,7 @@ def _rule(row: Any, ahead: float) -> Rule | None:
         raise StoreError(f"the rule {row.id} can't be read ({error})", next_step) from error
 
 
-def _listed(row: Any, now: float, registry: Registry) -> StandingRule:
+def _list_rule(row: Any, now: float, registry: Registry) -> StandingRule:
     try:
         rule = StandingRule(row)
         rule.dead = _why_dead(rule, now, registry)
@@ -399,18 +401,18 @@ def _listed(row: Any, now: float, registry: Registry) -> StandingRule:
 
 
 def _why_dead(rule: StandingRule, now: float, registry: Registry) -> str | None:
-    if _expired(rule, now):
+    if _is_expired(rule, now):
         return "it has expired"
-    if _changed(rule, registry):
+    if _has_changed(rule, registry):
         return f"its tools have changed: {', '.join(rule.tools or ())}"
     return None
 
 
-def _expired(rule: StandingRule, now: float) -> bool:
+def _is_expired(rule: StandingRule, now: float) -> bool:
     return rule.expires_at is not None and rule.expires_at <= now
 
 
-def _changed(rule: StandingRule, registry: Registry) -> bool:
+def _has_changed(rule: StandingRule, registry: Registry) -> bool:
     """Whether every tool of an allow rule is here and has changed since the rule was made.
 
     A tool that is missing here may still exist unchanged in another process.

@@ -39,7 +39,7 @@ _COVERED = {
 }
 
 
-def _finish(*written: str) -> Prepared:
+def _finish_statement(*written: str) -> Prepared:
     """Write these columns of an outcome, and leave its other columns empty."""
     # The call's own process may overwrite what a process wrote that took it for dead.
     mine = and_(
@@ -72,8 +72,8 @@ START = insert_if_new(
     ),
 )
 # The columns that most calls have at their end, and those that any call may have.
-FINISH = _finish("state", "value", "seconds", "ended_at")
-FINISH_FULLY = _finish(*END)
+FINISH = _finish_statement("state", "value", "seconds", "ended_at")
+FINISH_FULLY = _finish_statement(*END)
 
 
 class Put(Write):
@@ -159,7 +159,7 @@ def refuse_approved(connection: Connection, call_id: str, ended: dict[str, Any])
     if ended["state"] == "dry_run":
         # Nothing has run, so that its key is free.
         values["idempotency_key"] = None
-    _move(connection, call_id, "approved", values)
+    _move_state(connection, call_id, "approved", values)
 
 
 def approve(
@@ -167,7 +167,7 @@ def approve(
 ) -> Row[Any] | None:
     """Approve a pending call that has not changed; returns the row as it is now."""
     yes = {"state": "approved", "approved": 1, **values}
-    _move(connection, call_id, "pending", yes, _begun(begun))
+    _move_state(connection, call_id, "pending", yes, _same_start(begun))
     return find_row(connection, call_id)
 
 
@@ -175,7 +175,9 @@ def refuse(
     connection: Connection, call_id: str, begun: float | None, values: dict[str, Any]
 ) -> Row[Any] | None:
     """Deny a pending call that has not changed; returns the row as it is now."""
-    _move(connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _begun(begun))
+    _move_state(
+        connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _same_start(begun)
+    )
     return find_row(connection, call_id)
 
 
@@ -197,7 +199,7 @@ def abandon(connection: Connection, call_id: str, values: dict[str, Any]) -> boo
 
 def settle(connection: Connection, call_id: str, values: dict[str, Any]) -> Row[Any] | None:
     """Record how a call of unknown end ended; returns the row as it is now."""
-    _move(connection, call_id, "unknown", values)
+    _move_state(connection, call_id, "unknown", values)
     return find_row(connection, call_id)
 
 
@@ -216,12 +218,12 @@ def find_key(connection: Connection, key: str) -> str | None:
     return connection.scalar(select(calls.c.id).where(calls.c.idempotency_key == key))
 
 
-def _begun(begun: float | None) -> ColumnElement[bool]:
+def _same_start(begun: float | None) -> ColumnElement[bool]:
     """The condition that a call has not run and asked again since it was found."""
     return calls.c.started_at.is_not_distinct_from(begun)
 
 
-def _move(
+def _move_state(
     connection: Connection,
     call_id: str,
     state: str,

@@ -27,9 +27,9 @@ async def _show_all(store: "Store", session: str | None, limit: int, as_json: bo
         found = sorted(await store.artifacts.list(session), key=lambda head: -head.changed_at)
     shown = found[: limit or None]
     if as_json:
-        screen.put([_timed(asdict(each)) for each in shown])
+        screen.put([_with_times(asdict(each)) for each in shown])
     elif shown:
-        screen.table(_COLUMNS, map(_row, shown))
+        screen.table(_COLUMNS, map(_head_row, shown))
     else:
         where = store.address if session is None else f"session {session} of {store.address}"
         screen.say(f"There are no artifacts in {where}.")
@@ -37,7 +37,7 @@ async def _show_all(store: "Store", session: str | None, limit: int, as_json: bo
         screen.say(f"The newest {len(shown)} are shown; --limit 0 shows all.")
 
 
-def _row(head: Head) -> tuple[object, ...]:
+def _head_row(head: Head) -> tuple[object, ...]:
     changed = screen.local(head.changed_at)
     session = head.session or ""
     return head.id, head.version, session, head.content_type, changed, head.title or ""
@@ -64,7 +64,7 @@ async def _session_of(store: "Store", id: str, choice: StoreChoice) -> str | Non
 async def _show_history(artifacts: Any, id: str, session: str | None, as_json: bool) -> None:
     found = await artifacts.versions(id, session=session)
     if as_json:
-        screen.put([_timed(asdict(each)) for each in found])
+        screen.put([_with_times(asdict(each)) for each in found])
         return
     rows = ((e.version, e.kind, e.size, screen.local(e.at), e.by or "") for e in found)
     screen.table(_HISTORY, rows)
@@ -75,7 +75,7 @@ async def _show_one(
 ) -> None:
     artifact = await artifacts.read(id, version=version, session=session)
     if as_json:
-        screen.put(_timed(asdict(artifact)))
+        screen.put(_with_times(asdict(artifact)))
     else:
         screen.show(artifact.content.removesuffix("\n"))
 
@@ -131,7 +131,7 @@ def run_artifacts(
     return exits.guarded(lambda runner: runner.run(read()))
 
 
-def _timed(data: dict[str, Any]) -> dict[str, Any]:
+def _with_times(data: dict[str, Any]) -> dict[str, Any]:
     """The data with its times in ISO 8601."""
     times = ("at", "created_at", "changed_at")
     return {key: screen.iso_time(v) if key in times else v for key, v in data.items()}

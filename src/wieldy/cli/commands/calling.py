@@ -76,18 +76,18 @@ def run_call(wish: Wish, sources: list[str] | None, own: Own) -> int:
             outlet = Outlet(wish.as_json)
             call = Call(tool.name, arguments)
             items = found.box.stream(call, session=wish.session)
-            outcome = _run(runner, items, outlet, call, wish)
+            outcome = _run_call(runner, items, outlet, call, wish)
             while outcome.status is Status.PENDING:
-                receipt, outcome = outcome, _settle(runner, found, outcome, outlet, wish)
+                receipt, outcome = outcome, _settle_receipt(runner, found, outcome, outlet, wish)
                 if outcome is receipt:
                     break
             choice = StoreChoice(own.store, tuple(environment.sources(sources)))
-            return found.exit_code(_finish(outcome, outlet, found, wish, choice))
+            return found.exit_code(_finish_call(outcome, outlet, found, wish, choice))
 
     return exits.guarded(work)
 
 
-def _run(
+def _run_call(
     runner: asyncio.Runner,
     items: AsyncIterator[Block | Progress | Outcome],
     outlet: Outlet,
@@ -107,23 +107,23 @@ def _run(
         return Outcome(call, Status.TIMEOUT, error=error)
 
 
-def _settle(
+def _settle_receipt(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Let a person decide on a call that waits, or on those that it waits for, one by one."""
     if "input" in receipt.metadata:
-        return _answered(runner, found, receipt, outlet, wish)
+        return _answer_input(runner, found, receipt, outlet, wish)
     if "waits_for" not in receipt.metadata:
-        return _decide(runner, found, receipt, outlet, wish)
+        return _decide_call(runner, found, receipt, outlet, wish)
     box = found.toolbox
     for parked in runner.run(box.pending(below=receipt.call.id)):
         below = make_receipt(parked)
-        if _settle(runner, found, below, outlet, wish) is below:
+        if _settle_receipt(runner, found, below, outlet, wish) is below:
             return receipt
     return runner.run(box.go_on(receipt.call.id))
 
 
-def _decide(
+def _decide_call(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Ask a person at the terminal to decide; without a terminal, return the receipt."""
@@ -131,8 +131,8 @@ def _decide(
         return receipt
     box, call, by = found.toolbox, receipt.call, wish.by or environment.user()
     if wish.yes:
-        return _run(runner, box.approve_stream(call.id, by), outlet, call, wish)
-    parked = runner.run(_parked(box, call.id))
+        return _run_call(runner, box.approve_stream(call.id, by), outlet, call, wish)
+    parked = runner.run(_find_parked(box, call.id))
     changes: dict[str, Any] = {}
     while True:
         shown = {**parked.shown, **changes}
@@ -145,13 +145,13 @@ def _decide(
                 arguments = {**parked.arguments, **changes} if changes else None
                 try:
                     items = box.approve_stream(call.id, by, arguments)
-                    return _run(runner, items, outlet, call, wish)
+                    return _run_call(runner, items, outlet, call, wish)
                 except InvalidArguments as error:
                     screen.fail(error)
                     changes = {}
 
 
-async def _parked(box: Toolbox, call_id: str) -> Parked:
+async def _find_parked(box: Toolbox, call_id: str) -> Parked:
     for parked in await box.pending():
         if parked.id == call_id:
             return parked
@@ -159,7 +159,7 @@ async def _parked(box: Toolbox, call_id: str) -> Parked:
     raise CallNotFound(call_id)
 
 
-def _answered(
+def _answer_input(
     runner: asyncio.Runner, found: LoadedSources, receipt: Outcome, outlet: Outlet, wish: Wish
 ) -> Outcome:
     """Ask a person at the terminal for the answers; without a terminal, return the receipt."""
@@ -170,7 +170,7 @@ def _answered(
     return runner.run(found.toolbox.answer(receipt.call.id, answers, by))
 
 
-def _finish(
+def _finish_call(
     outcome: Outcome, outlet: Outlet, found: LoadedSources, wish: Wish, choice: StoreChoice
 ) -> int:
     code = outlet.finish(outcome)

@@ -134,7 +134,7 @@ class _Ear:
             self.heard.set()
 
 
-def _box(ear: _Ear) -> Toolbox:
+def _make_box(ear: _Ear) -> Toolbox:
     box = Toolbox(observers=[ear])
     box.add(forecast, read_only=True)
     box.add(read_pages, read_only=True)
@@ -155,7 +155,7 @@ class _Walk:
         self.stage = stage
         self.runner = runner
         self.ear = _Ear()
-        self.box = _box(self.ear)
+        self.box = _make_box(self.ear)
 
     def steps(self) -> Mapping[str, Callable[[], None]]:
         return {
@@ -194,10 +194,10 @@ class _Walk:
     def stream(self) -> None:
         self.stage.say("Progress and pieces of the result arrive while the tool runs.")
         self.stage.code("read_pages", {"count": 4}, "async for item in box.stream")
-        outcome = self.runner.run(self._follow({"count": 4}))
+        outcome = self.runner.run(self._follow_progress({"count": 4}))
         self.stage.facts(status=outcome.status.value, blocks=len(outcome.content))
 
-    async def _follow(self, arguments: Mapping[str, Any]) -> Outcome:
+    async def _follow_progress(self, arguments: Mapping[str, Any]) -> Outcome:
         bar = rich.progress.Progress(
             rich.progress.TextColumn("  reading"),
             rich.progress.BarColumn(),
@@ -232,13 +232,13 @@ class _Walk:
         self.stage.outcome(outcome, reason=outcome.metadata["reason"])
         self.stage.say("Nothing was sent. The call is parked until somebody decides.")
         [parked] = self.runner.run(self.box.pending())
-        decided = self._decide(parked)
+        decided = self._decide_parked(parked)
         decision = decided.call.decision
         assert decision is not None
         verdict = "approved" if decision.approved else "denied"
         self.stage.outcome(decided, decision=f"{verdict} by {decision.by}")
 
-    def _decide(self, parked: Parked) -> Outcome:
+    def _decide_parked(self, parked: Parked) -> Outcome:
         if not self.stage.attended:
             self.stage.say("There is no terminal to ask on, so the demo approves the call.")
             return self.runner.run(self.box.approve(parked.id, by="demo"))
@@ -250,12 +250,12 @@ class _Walk:
                 return self.runner.run(self.box.deny(parked.id, by="you", reason="you said no"))
             if answer in ("e", "edit"):
                 try:
-                    edited = self._edited(parked.arguments)
+                    edited = self._edit_arguments(parked.arguments)
                     return self.runner.run(self.box.approve(parked.id, "you", edited))
                 except InvalidArguments as error:
                     self.stage.say(f"{error}. The call is still parked.")
 
-    def _edited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _edit_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self.stage.say("Enter keeps a value. What you type is checked like any argument.")
         return {
             name: self.stage.ask(f"  {name} [{value}]: ") or value
@@ -286,9 +286,9 @@ class _Walk:
         answers = [Call("forecast", {"city": "Oslo", "days": 2}), {"take": True}]
         agent = Agent(ScriptedModel(answers), toolbox=self.box, tool_strategy="native")
         agent.use_tools("forecast").input("Umbrella?").output({"take": (bool, "yes or no")})
-        self.runner.run(self._hear(agent.get_response()))
+        self.runner.run(self._hear_events(agent.get_response()))
 
-    async def _hear(self, response: Response) -> None:
+    async def _hear_events(self, response: Response) -> None:
         async for event, data in response.get_async_generator("all"):
             if event == "tool":
                 self.stage.facts(tool=data["tool_name"], result=data["result"])
@@ -315,11 +315,11 @@ def run_demo() -> int:
     except (KeyboardInterrupt, EOFError):
         stage.say("\nStopped.")
         return _STOPPED
-    _farewell(stage)
+    _say_farewell(stage)
     return 0
 
 
-def _farewell(stage: _Stage) -> None:
+def _say_farewell(stage: _Stage) -> None:
     stage.title("What to try next")
     program = (
         "from wieldy import Toolbox\n\n"

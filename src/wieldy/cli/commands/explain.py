@@ -42,13 +42,13 @@ def run_explain(asked: AskedCall, sources: list[str] | None, own: Own, as_json: 
             if as_json:
                 screen.put({"tool": tool.name, **told.to_dict()})
             else:
-                _show(told)
+                _show_explanation(told)
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)
 
 
-def _show(told: Explanation) -> None:
+def _show_explanation(told: Explanation) -> None:
     screen.show(_WORDS[told.decision])
     screen.facts(
         (

@@ -21,7 +21,7 @@ def run_list(sources: list[str] | None, as_json: bool) -> int:
         with loaded_tools(runner, sources) as found:
             if as_json:
                 told = [failure.to_dict() for failure in (*found.failed, *found.refused)]
-                screen.put([*(_brief(tool, found) for tool in found.box), *told])
+                screen.put([*(_brief_data(tool, found) for tool in found.box), *told])
             elif len(found.box):
                 _show_table(found)
             else:
@@ -40,9 +40,9 @@ def _show_table(found: LoadedSources) -> None:
             tool.name,
             tool.group,
             tool.permission.value,
-            _origin(tool, found),
+            _tool_origin(tool, found),
             *((_server_of(tool) or "",) if served else ()),
-            _told(tool),
+            _first_line(tool),
         )
         for tool in found.box
     )
@@ -71,9 +71,9 @@ def run_describe(
                 # A definition is JSON in either case: people look at it too.
                 screen.put(tool_definitions([tool], provider, strict)[0])
             elif as_json:
-                screen.put(_whole(tool, found))
+                screen.put(_whole_data(tool, found))
             else:
-                _show(tool, found)
+                _show_tool(tool, found)
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)
@@ -91,22 +91,22 @@ def the_tool(found: LoadedSources, name: str) -> Tool:
     return tool
 
 
-def _brief(tool: Tool, found: LoadedSources) -> dict[str, Any]:
+def _brief_data(tool: Tool, found: LoadedSources) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,
         "group": tool.group,
         "tags": list(tool.tags),
         "permission": tool.permission.value,
-        "source": _origin(tool, found),
+        "source": _tool_origin(tool, found),
         "server": _server_of(tool),
     }
 
 
-def _whole(tool: Tool, found: LoadedSources) -> dict[str, Any]:
+def _whole_data(tool: Tool, found: LoadedSources) -> dict[str, Any]:
     limits = {name: getattr(tool.limits, name) for name in ("timeout", "retries", "concurrency")}
     return {
-        **_brief(tool, found),
+        **_brief_data(tool, found),
         "input_schema": tool.input_schema,
         "output_schema": tool.output_schema,
         "traits": tool.traits,
@@ -115,7 +115,7 @@ def _whole(tool: Tool, found: LoadedSources) -> dict[str, Any]:
     }
 
 
-def _show(tool: Tool, found: LoadedSources) -> None:
+def _show_tool(tool: Tool, found: LoadedSources) -> None:
     traits = ", ".join(name.replace("_", "-") for name, holds in tool.traits.items() if holds)
     timeout = tool.limits.timeout
     facts = (
@@ -125,7 +125,7 @@ def _show(tool: Tool, found: LoadedSources) -> None:
         ("permission", tool.permission.value),
         ("traits", traits or None),
         ("timeout", None if timeout is None else f"{timeout:g} s"),
-        ("source", _origin(tool, found)),
+        ("source", _tool_origin(tool, found)),
         ("server", _server_of(tool)),
     )
     screen.facts(facts)
@@ -135,7 +135,9 @@ def _show(tool: Tool, found: LoadedSources) -> None:
     if properties:
         screen.show()
         required = tool.input_schema.get("required", ())
-        rows = [_parameter(name, schema, name in required) for name, schema in properties.items()]
+        rows = [
+            _parameter_row(name, schema, name in required) for name, schema in properties.items()
+        ]
         screen.table(("argument", "type", "needed", "default", "description"), rows)
     screen.show("\nschema", "dim")
     screen.show(json.dumps(tool.input_schema, indent=2, ensure_ascii=False, default=str))
@@ -144,7 +146,7 @@ def _show(tool: Tool, found: LoadedSources) -> None:
         screen.show(json.dumps(tool.output_schema, indent=2, ensure_ascii=False, default=str))
 
 
-def _parameter(name: str, schema: Any, needed: bool) -> tuple[str, ...]:
+def _parameter_row(name: str, schema: Any, needed: bool) -> tuple[str, ...]:
     if not isinstance(schema, Mapping):
         return name, "any", "yes" if needed else "", "", ""
     default = screen.compact(schema["default"]) if "default" in schema else ""
@@ -171,7 +173,7 @@ def type_of(schema: Any) -> str:
     return " | ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
-def _origin(tool: Tool, found: LoadedSources) -> str:
+def _tool_origin(tool: Tool, found: LoadedSources) -> str:
     return found.origins.get(tool.name, tool.source)
 
 
@@ -181,5 +183,5 @@ def _server_of(tool: Tool) -> str | None:
     return name if kind == "mcp" else None
 
 
-def _told(tool: Tool) -> str:
+def _first_line(tool: Tool) -> str:
     return tool.description.strip().partition("\n")[0]

@@ -35,19 +35,19 @@ def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool)
     """
 
     def work(tools: list[Tool], failed: list[Failure]) -> int:
-        before = _before(path)
+        before = _existing_lock(path)
         kept = _entries_of(failed, before, tools)
         new, changes = Lock.of(tools).with_kept(kept.items()), before.compare(tools)
         changes = replace(changes, removed=tuple(c for c in changes.removed if c.name not in kept))
         if changes or not len(before):
             new.write(path)
-        said = f"{_count(len(new), 'tool')} locked in {path}"
+        said = f"{_count_noun(len(new), 'tool')} locked in {path}"
         if kept:
             said += f"; {len(kept)} of them could not be read and keep their old entries"
-        _report(said, path, tools, changes, failed, as_json)
+        _report_lock(said, path, tools, changes, failed, as_json)
         return exits.PARTLY if failed else _SAME
 
-    return _over(sources, work, path, as_json, partial)
+    return _over_sources(sources, work, path, as_json, partial)
 
 
 def run_verify(sources: list[str] | None, path: str, as_json: bool) -> int:
@@ -55,12 +55,12 @@ def run_verify(sources: list[str] | None, path: str, as_json: bool) -> int:
 
     def work(tools: list[Tool], failed: list[Failure]) -> int:
         changes = Lock.read(path).compare(tools)
-        same = f"{_count(len(tools), 'tool')}, as locked in {path}"
-        differ = f"{_count(len([*changes]), 'tool')} not as locked in {path}"
-        _report(differ if changes else same, path, tools, changes, failed, as_json)
+        same = f"{_count_noun(len(tools), 'tool')}, as locked in {path}"
+        differ = f"{_count_noun(len([*changes]), 'tool')} not as locked in {path}"
+        _report_lock(differ if changes else same, path, tools, changes, failed, as_json)
         return _CHANGED if changes else _SAME
 
-    return _over(sources, work, path, as_json)
+    return _over_sources(sources, work, path, as_json)
 
 
 def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
@@ -76,13 +76,13 @@ def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
         else:
             for change in changes:
                 for line in change.diff():
-                    _say(line, _DIFF_STYLES.get(line[0], ""))
+                    _say_line(line, _DIFF_STYLES.get(line[0], ""))
         return _CHANGED if changes else _SAME
 
-    return _over(sources, work, None, as_json)
+    return _over_sources(sources, work, None, as_json)
 
 
-def _over(
+def _over_sources(
     sources: list[str] | None, work: Work, path: str | None, as_json: bool, partial: bool = False
 ) -> int:
     """Do the work with all tools of all sources, hidden ones too; returns the exit code."""
@@ -122,7 +122,7 @@ def _entries_of(failed: list[Failure], before: Lock, tools: list[Tool]) -> dict[
     }
 
 
-def _before(path: str) -> Lock:
+def _existing_lock(path: str) -> Lock:
     """The existing lock, or an empty one. A damaged lock is an error and is not overwritten."""
     try:
         return Lock.read(path)
@@ -132,7 +132,7 @@ def _before(path: str) -> Lock:
         raise
 
 
-def _report(
+def _report_lock(
     said: str,
     path: str,
     tools: list[Tool],
@@ -143,17 +143,17 @@ def _report(
     found = [(tool.name, finding) for tool in tools for finding in suspicions(tool)]
     if as_json:
         told = [failure.to_dict() for failure in failed]
-        screen.put({**_plain(path, tools, changes, found), "failed": told})
+        screen.put({**_lock_data(path, tools, changes, found), "failed": told})
         return
-    _say(said)
+    _say_line(said)
     for change in changes:
         fields = ", ".join(each.replace("_", " ") for each in change.fields)
-        _mark(change.kind, change.name, fields)
+        _show_mark(change.kind, change.name, fields)
     for name, finding in found:
-        _mark("suspicious", name, f"{finding.place}: {finding.kind}: {finding.passage}")
+        _show_mark("suspicious", name, f"{finding.place}: {finding.kind}: {finding.passage}")
 
 
-def _plain(
+def _lock_data(
     path: str, tools: list[Tool], changes: LockChanges, found: list[tuple[str, Finding]]
 ) -> dict[str, Any]:
     return {
@@ -166,14 +166,14 @@ def _plain(
     }
 
 
-def _mark(kind: str, name: str, more: str) -> None:
+def _show_mark(kind: str, name: str, more: str) -> None:
     text = Text.assemble("  ", (f"{kind:10}", _STYLES[kind]), "  ", visible_line(name, 80))
     screen.console().print(text.append(f"  {more}" if more else ""), soft_wrap=True)
 
 
-def _say(text: str, style: str = "") -> None:
+def _say_line(text: str, style: str = "") -> None:
     screen.console().print(Text(text, style=style), soft_wrap=True)
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

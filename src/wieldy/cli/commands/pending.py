@@ -53,13 +53,13 @@ def run_pending(
 
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
-            approved = runner.run(_approved(box))
+            approved = runner.run(_approved_ids(box))
             waiting = runner.run(box.pending(agent=agent, session=session))
             if as_json:
                 screen.put([parked_data(each, each.id in approved) for each in waiting])
             elif waiting:
                 # Nothing is cut, because the person who decides must see everything.
-                rows = [_row(each, each.id in approved) for each in waiting]
+                rows = [_parked_row(each, each.id in approved) for each in waiting]
                 screen.table(_COLUMNS, rows, wide=None)
             else:
                 screen.say(f"No call waits for approval in {box.store.address}.")
@@ -75,13 +75,13 @@ def run_approve(
 
     def work(runner: asyncio.Runner) -> int:
         with deciding(runner, choice) as box:
-            call_id, parked = runner.run(_find(box, verdict.call_id, choice))
+            call_id, parked = runner.run(_find_call(box, verdict.call_id, choice))
             outlet = Outlet(as_json)
             if parked is not None and parked.requests is not None:
                 answers = given_answers(parked.requests, verdict.pairs, verdict.text)
                 outcome = runner.run(box.answer(call_id, answers, verdict.person))
             else:
-                arguments = _edited(box, parked, verdict) if verdict.edits else None
+                arguments = _edit_arguments(box, parked, verdict) if verdict.edits else None
                 items = box.approve_stream(call_id, verdict.person, arguments)
                 outcome = runner.run(outlet.follow(items))
             asks = not outcome.metadata.keys().isdisjoint(("input", "waits_for"))
@@ -106,7 +106,7 @@ def run_deny(verdict: PersonVerdict, reason: str | None, choice: StoreChoice, as
 
     def work(runner: asyncio.Runner) -> int:
         with reading(runner, choice) as box:
-            call_id, _ = runner.run(_find(box, verdict.call_id, choice))
+            call_id, _ = runner.run(_find_call(box, verdict.call_id, choice))
             outcome = runner.run(box.deny(call_id, verdict.person, reason))
             if as_json:
                 Outlet(as_json).finish(outcome)
@@ -141,14 +141,16 @@ def reading(runner: asyncio.Runner, choice: StoreChoice) -> Iterator[Toolbox]:
         runner.run(box.close())
 
 
-async def _find(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Parked | None]:
+async def _find_call(box: Toolbox, given: str, choice: StoreChoice) -> tuple[str, Parked | None]:
     """The id of the call, and the call itself if it still waits for a decision."""
     call_id = (await find_entry(box.store, given, choice.command("pending"))).call.id
     waiting = {parked.id: parked for parked in await box.pending()}
     return call_id, waiting.get(call_id)
 
 
-def _edited(box: Toolbox, parked: Parked | None, verdict: PersonVerdict) -> dict[str, object]:
+def _edit_arguments(
+    box: Toolbox, parked: Parked | None, verdict: PersonVerdict
+) -> dict[str, object]:
     """The parked arguments with some of them changed, or all of them replaced."""
     if parked is None:
         raise ArgumentError(
@@ -180,12 +182,12 @@ def _say_who_runs(receipt: Outcome, box: Toolbox, named: bool) -> None:
         )
 
 
-async def _approved(box: Toolbox) -> set[str]:
+async def _approved_ids(box: Toolbox) -> set[str]:
     """The ids of calls that are approved and wait for a process that has the tool."""
     return {entry.call.id for entry in await box.ledger.list(status="approved", limit=None)}
 
 
-def _row(parked: Parked, approved: bool) -> tuple[object, ...]:
+def _parked_row(parked: Parked, approved: bool) -> tuple[object, ...]:
     now = time.time()
     scope = parked.scope
     who = visible_line(

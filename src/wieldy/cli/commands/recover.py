@@ -48,7 +48,7 @@ def run_recover(
             if as_json:
                 screen.put([outcome_data(outcome) for outcome in outcomes])
             elif outcomes:
-                screen.table(_COLUMNS, map(_row, outcomes))
+                screen.table(_COLUMNS, map(_outcome_row, outcomes))
             else:
                 where = box.store.address
                 screen.say(f"No interrupted call in {where} can run again without your consent.")
@@ -74,7 +74,7 @@ def run_settle(
         async with choice.open() as box:
             listing = choice.command("log --status unknown")
             found = await find_entry(box.store, call_id, listing)
-            who, gave = by or environment.user(), _read(value)
+            who, gave = by or environment.user(), _read_result(value)
             entry = await box.ledger.settle(found.call.id, Status(end), who, gave, reason)
         if as_json:
             screen.put(entry_data(entry))
@@ -85,7 +85,7 @@ def run_settle(
     return exits.guarded(lambda runner: runner.run(settle()))
 
 
-def _row(outcome: Outcome) -> tuple[object, ...]:
+def _outcome_row(outcome: Outcome) -> tuple[object, ...]:
     obstacle = outcome.metadata.get("not_recovered")
     said = outcome.text if obstacle is None else f"not run again: {obstacle}"
     return outcome.call.id, outcome.call.tool, outcome.status.value, screen.line(said, 60)
@@ -101,7 +101,7 @@ def _say_what_is_left(count: int, choice: StoreChoice) -> None:
         )
 
 
-def _read(text: str | None) -> Any:
+def _read_result(text: str | None) -> Any:
     """The result that a person gave for a call, read as JSON or else as text."""
     try:
         return None if text is None else json.loads(text)

@@ -55,12 +55,12 @@ def run_agent(asked: AskedRun, as_json: bool) -> int:
     def work(runner: asyncio.Runner) -> int:
         asked.check()
         agent = load_named(asked.source, "agent", BaseAgent, "Agent")
-        return runner.run(_ask(agent, asked, as_json))
+        return runner.run(_ask_agent(agent, asked, as_json))
 
     return exits.guarded(work)
 
 
-async def _respond(agent: BaseAgent, asked: AskedRun) -> Response:
+async def _start_response(agent: BaseAgent, asked: AskedRun) -> Response:
     decide = _Desk(agent).choose(asked.approve)
     if asked.resume is None:
         return agent.input(asked.question).get_response(decide=decide)
@@ -70,9 +70,9 @@ async def _respond(agent: BaseAgent, asked: AskedRun) -> Response:
     return agent.resume_response(run.id, decide=decide)
 
 
-async def _ask(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
+async def _ask_agent(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
     async with agent:
-        response = await _respond(agent, asked)
+        response = await _start_response(agent, asked)
         try:
             with own_stdout() as out, contextlib.closing(Meter()) as meter:
                 await _Teller(out, meter, as_json).follow(response)
@@ -82,7 +82,7 @@ async def _ask(agent: BaseAgent, asked: AskedRun, as_json: bool) -> int:
             screen.fail(error)
             return exits.FAILED
         if as_json:
-            screen.put(await _facts(response))
+            screen.put(await _run_facts(response))
     return exits.OK
 
 
@@ -99,28 +99,29 @@ class _Teller:
         """Show the text as it arrives, and a line for each call."""
         async for event, data in response.get_async_generator("all"):
             if not self._quiet:
-                self._tell(event, data)
+                self._tell_event(event, data)
         self._end_line()
 
-    def _tell(self, event: str, data: Any) -> None:
+    def _tell_event(self, event: str, data: Any) -> None:
         if event == "delta":
             self._meter.close()
             self._out.write(screen.clean(data))
             self._out.flush()
             self._open_line = not data.endswith("\n")
         elif event == "tool":
-            self._say(f"{data['tool_name']}({_short(data['kwargs'])}) → {_short(data['result'])}")
+            sent, given = _short_text(data["kwargs"]), _short_text(data["result"])
+            self._say_line(f"{data['tool_name']}({sent}) → {given}")
         elif event == "tool_progress":
             self._end_line()
             self._meter.show(Progress(data["done"], data["total"], data["message"]))
         elif event == "tool_notice":
-            self._say(f"{data['tool_name']} ({data['level']}): {_short(data['message'])}")
+            self._say_line(f"{data['tool_name']} ({data['level']}): {_short_text(data['message'])}")
         elif event == "tool_output":
-            self._say(
-                f"{data['tool_name']}: {_short(data['content'].get('text', data['content']))}"
+            self._say_line(
+                f"{data['tool_name']}: {_short_text(data['content'].get('text', data['content']))}"
             )
 
-    def _say(self, text: str) -> None:
+    def _say_line(self, text: str) -> None:
         self._meter.close()
         self._end_line()
         screen.say(screen.line(text, 200), "cyan")
@@ -155,16 +156,16 @@ class _Desk:
         """Ask about a waiting call, and return its outcome."""
         async with self._turn:
             if "input" in receipt.metadata:
-                return await self._answer(receipt)
-            return await self._approve(receipt)
+                return await self._answer_input(receipt)
+            return await self._approve_call(receipt)
 
-    async def _answer(self, receipt: Outcome) -> Outcome:
+    async def _answer_input(self, receipt: Outcome) -> Outcome:
         answers = asked_answers(receipt.metadata["input"])
         if answers is None:
             return receipt
         return await self._agent.toolbox.answer(receipt.call.id, answers, self._by)
 
-    async def _approve(self, receipt: Outcome) -> Outcome:
+    async def _approve_call(self, receipt: Outcome) -> Outcome:
         box, call = self._agent.toolbox, receipt.call
         waiting = {each.id: each for each in await box.pending()}
         parked = waiting.get(call.id)
@@ -189,7 +190,7 @@ class _Desk:
                         changes = {}
 
 
-async def _facts(response: Response) -> dict[str, Any]:
+async def _run_facts(response: Response) -> dict[str, Any]:
     """A finished run as data for JSON output."""
     return {
         "status": "done",
@@ -216,7 +217,7 @@ def _tell_waiting(error: RunInterrupted, agent: BaseAgent, source: str, as_json:
     return exits.WAITING
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={screen.compact(each)}" for key, each in value.items())
     return value if isinstance(value, str) else screen.compact(value)

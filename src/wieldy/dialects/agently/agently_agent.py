@@ -67,17 +67,17 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
 
     async def async_streaming_print(self) -> None:
         """Send the request, and print the answer while it arrives."""
-        _print("\n")
+        _print_text("\n")
         async for delta in self.get_async_generator("delta"):
-            _print(delta)
-        _print("\n")
+            _print_text(delta)
+        _print_text("\n")
 
     def streaming_print(self) -> None:
         """The same from blocking code."""
-        _print("\n")
+        _print_text("\n")
         for delta in self.get_generator("delta"):
-            _print(delta)
-        _print("\n")
+            _print_text(delta)
+        _print_text("\n")
 
     def set_action_results(self, results: Any) -> Self:
         """Put the results of actions into the prompt of every request."""
@@ -143,6 +143,6 @@ class AgentlyAgent(SessionExtension, Agent, ConfiguredAgent):
         return True
 
 
-def _print(text: str) -> None:
+def _print_text(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()

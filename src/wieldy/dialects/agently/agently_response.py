@@ -29,7 +29,7 @@ class AgentlyResponse(Response):
     ) -> AsyncGenerator[Any]:
         """The answer while it comes; `specific` is another name for `events`."""
         chosen = _stream_type(content or type)
-        return super().get_async_generator(chosen, events=_events(chosen, events, specific))
+        return super().get_async_generator(chosen, events=_chosen_events(chosen, events, specific))
 
     def get_generator(
         self,
@@ -41,14 +41,14 @@ class AgentlyResponse(Response):
     ) -> Generator[Any]:
         """The answer while it comes; `specific` is another name for `events`."""
         chosen = _stream_type(content or type)
-        return super().get_generator(chosen, events=_events(chosen, events, specific))
+        return super().get_generator(chosen, events=_chosen_events(chosen, events, specific))
 
 
 def _stream_type(type: AgentlyStreamType | None) -> StreamType:
     return "instant" if type == "streaming_parse" else type or "delta"
 
 
-def _events(
+def _chosen_events(
     type: str, events: Iterable[str] | str | None, specific: Iterable[str] | str | None
 ) -> Iterable[str] | str | None:
     if type != "specific":

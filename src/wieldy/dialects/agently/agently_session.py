@@ -24,7 +24,7 @@ class AgentlySession:
         self.full_context += messages
         self.context_window += messages
         if isinstance(max_length, int):
-            while len(self.context_window) > 1 and _length(self.context_window) > max_length:
+            while len(self.context_window) > 1 and _total_length(self.context_window) > max_length:
                 del self.context_window[0]
 
 
@@ -56,7 +56,7 @@ class SessionExtension(BaseAgent):
 
     def set_chat_history(self, messages: Any) -> Self:
         """Replace the conversation so far."""
-        self._forget()
+        self._forget_turns()
         return self.add_chat_history(messages)
 
     def add_chat_history(self, messages: Any) -> Self:
@@ -69,10 +69,10 @@ class SessionExtension(BaseAgent):
 
     def reset_chat_history(self) -> Self:
         """Forget the conversation so far."""
-        self._forget()
+        self._forget_turns()
         return self
 
-    def _forget(self) -> None:
+    def _forget_turns(self) -> None:
         if self.activated_session is not None:
             self.activated_session.full_context = []
             self.activated_session.context_window = []
@@ -94,8 +94,8 @@ class SessionExtension(BaseAgent):
         slots, answer = response.prompt.values(), response.full_result_data
         asked = slots.get("input", response.user_text)
         turns = {
-            "user": _chosen(slots, settings.get("session.input_keys"), asked),
-            "assistant": _chosen(
+            "user": _chosen_text(slots, settings.get("session.input_keys"), asked),
+            "assistant": _chosen_text(
                 answer["parsed_result"], settings.get("session.reply_keys"), answer["text_result"]
             ),
         }
@@ -105,18 +105,18 @@ class SessionExtension(BaseAgent):
             self._tell_history()
 
 
-def _chosen(data: Any, keys: Any, otherwise: Any) -> str:
+def _chosen_text(data: Any, keys: Any, otherwise: Any) -> str:
     """The values of those keys that exist, each under its name; without keys, `otherwise`."""
     if keys is None:
         return value_text(otherwise)
-    found = [(key, _find(data, str(key))) for key in listed_names(keys)]
+    found = [(key, _find_key(data, str(key))) for key in listed_names(keys)]
     return "\n".join(f"[{key}]:\n{value_text(each[0])}" for key, each in found if each)
 
 
-def _find(data: Any, key: str) -> list[Any] | None:
+def _find_key(data: Any, key: str) -> list[Any] | None:
     path = key.removeprefix(".request.")
     return find_values(data, path, "slash" if "/" in path else "dot")
 
 
-def _length(messages: list[Any]) -> int:
+def _total_length(messages: list[Any]) -> int:
     return sum(len(value_text(each)) for each in messages)

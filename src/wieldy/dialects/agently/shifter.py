@@ -28,9 +28,9 @@ class FunctionShifter:
         if not is_async(func):
             return func
 
-        @_like(func)
+        @_copy_name(func)
         def blocking(*args: Any, **kwargs: Any) -> Any:
-            return blocking_border().wait(lambda home: _awaited(func(*args, **kwargs)))
+            return blocking_border().wait(lambda home: _await_value(func(*args, **kwargs)))
 
         shifted: Callable[..., Any] = blocking
         return shifted
@@ -51,18 +51,18 @@ class FunctionShifter:
         if is_async(func):
             return func
 
-        @_like(func)
+        @_copy_name(func)
         async def awaitable(*args: Any, **kwargs: Any) -> Any:
-            return await _awaited(await asyncio.to_thread(func, *args, **kwargs))
+            return await _await_value(await asyncio.to_thread(func, *args, **kwargs))
 
         shifted: Callable[..., Coroutine[Any, Any, Any]] = awaitable
         return shifted
 
 
-def _like(func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+def _copy_name(func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     """A decorator that copies the name and docstring of the original function."""
     return functools.wraps(func) if hasattr(func, "__name__") else lambda shifted: shifted
 
 
-async def _awaited(value: Any) -> Any:
+async def _await_value(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value

@@ -40,12 +40,12 @@ class AgentlyToolManager:
     @property
     def tool_funcs(self) -> dict[str, Callable[..., Any]]:
         """Name to function."""
-        return {tool.name: self._function(tool) for tool in self.toolbox}
+        return {tool.name: self._function_of(tool) for tool in self.toolbox}
 
     @property
     def tool_info(self) -> dict[str, Info]:
         """Name to `{name, desc, kwargs, returns?}`."""
-        return {tool.name: self._info(tool) for tool in self.toolbox}
+        return {tool.name: self._info_of(tool) for tool in self.toolbox}
 
     @property
     def tag_mappings(self) -> dict[str, set[str]]:
@@ -98,7 +98,7 @@ class AgentlyToolManager:
     def tool_func(self, func: Callable[P, R]) -> Callable[P, R]:
         """Register a function described by its signature, as a decorator that returns it as is."""
         name, inner = _name_and_inner(func)
-        hints = _hints(inner if hasattr(inner, "__name__") else type(inner).__call__)
+        hints = _type_hints(inner if hasattr(inner, "__name__") else type(inner).__call__)
         returns = None
         if "return" in hints:
             returns = DataFormatter.sanitize(hints["return"], remain_type=True)
@@ -112,7 +112,9 @@ class AgentlyToolManager:
             return self.tool_info
         wanted = set(listed_names(tags))
         return {
-            tool.name: self._info(tool) for tool in self.toolbox if wanted.intersection(tool.tags)
+            tool.name: self._info_of(tool)
+            for tool in self.toolbox
+            if wanted.intersection(tool.tags)
         }
 
     def get_tool_list(self, tags: Names | None = None) -> list[Info]:
@@ -132,18 +134,18 @@ class AgentlyToolManager:
         tool = self.toolbox.get(name)
         if tool is None:
             return None
-        function = self._function(tool)
+        function = self._function_of(tool)
         if shift == "sync":
             return FunctionShifter.syncify(function)
         return FunctionShifter.asyncify(function) if shift == "async" else function
 
     def call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool. A missing tool or an exception gives a string; nothing is raised."""
-        return self._told(self.toolbox.call_sync(name, kwargs))
+        return self._tell_result(self.toolbox.call_sync(name, kwargs))
 
     async def async_call_tool(self, name: str, kwargs: Mapping[str, Any] | None = None) -> Any:
         """The same without blocking the event loop."""
-        return self._told(await self.toolbox.call(name, kwargs))
+        return self._tell_result(await self.toolbox.call(name, kwargs))
 
     async def async_use_mcp(self, transport: Any, tags: Names | None = None) -> None:
         """Register the tools of an MCP server, with the server's tags and the given ones.
@@ -171,20 +173,20 @@ class AgentlyToolManager:
         """The same from blocking code."""
         blocking_border().wait(lambda home: self.async_use_mcp(transport, tags))
 
-    def _told(self, outcome: Outcome) -> Any:
+    def _tell_result(self, outcome: Outcome) -> Any:
         return tell_outcome(outcome, self.toolbox.get(outcome.call.tool))
 
     def _is_known(self, tool: Tool) -> bool:
         known = self._known.get(tool.name)
         return known is not None and known[0] is tool
 
-    def _info(self, tool: Tool) -> Info:
+    def _info_of(self, tool: Tool) -> Info:
         """The information that was registered here, or for any other tool that of its schema."""
         if self._is_known(tool):
             return self._known[tool.name][1]
         return tool_info(tool)
 
-    def _function(self, tool: Tool) -> Callable[..., Any]:
+    def _function_of(self, tool: Tool) -> Callable[..., Any]:
         if not tool.source.startswith("mcp"):
             return tool.function
         return functools.partial(_call_remote, self, tool.name)
@@ -208,7 +210,7 @@ def _name_and_inner(func: Any) -> tuple[str, Any]:
     return own_name(inner), inner
 
 
-def _hints(inner: Any) -> dict[str, Any]:
+def _type_hints(inner: Any) -> dict[str, Any]:
     try:
         return get_type_hints(inner, include_extras=True)
     except Exception:
@@ -219,13 +221,13 @@ def _hints(inner: Any) -> dict[str, Any]:
 def _kwargs_of(func: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     bound = bound_keywords(func)
     return {
-        name: _pair(hints.get(name, parameter.annotation), parameter.default)
+        name: _kwarg_pair(hints.get(name, parameter.annotation), parameter.default)
         for name, parameter in inspect.signature(func).parameters.items()
         if name not in bound
     }
 
 
-def _pair(annotation: Any, default: Any) -> tuple[Any, str]:
+def _kwarg_pair(annotation: Any, default: Any) -> tuple[Any, str]:
     texts: list[str] = []
     if get_origin(annotation) is Annotated:
         annotation, *extras = get_args(annotation)

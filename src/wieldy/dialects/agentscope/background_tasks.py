@@ -29,9 +29,9 @@ class BackgroundTasks:
         alter: Alter | None,
     ) -> AsyncGenerator[ToolResponse, None]:
         """Run a call in the background, and give a response with the id of its task."""
-        task = asyncio.create_task(_read(run(), alter))
+        task = asyncio.create_task(_read_responses(run(), alter))
         self._running[task_id] = task
-        task.add_done_callback(lambda done: self._end(task_id, done))
+        task.add_done_callback(lambda done: self._end_task(task_id, done))
         yield text_response(
             f"<system-reminder>The tool '{tool}' is running in the background. "
             f"Task ID: {task_id}. Look at it with view_task('{task_id}'), wait for its end with "
@@ -42,7 +42,7 @@ class BackgroundTasks:
         """The result, which can be fetched once, or a response that says it is not there yet."""
         if task_id in self._running:
             return text_response(f"Task {task_id} is still running.")
-        return self._results.pop(task_id, None) or _unknown(task_id)
+        return self._results.pop(task_id, None) or _unknown_task(task_id)
 
     async def wait(self, task_id: str, seconds: float) -> ToolResponse:
         """Wait at most some seconds for the result, which can be fetched once."""
@@ -52,7 +52,7 @@ class BackgroundTasks:
             if not task.done():
                 said = f"Task {task_id} is still running after waiting for {seconds} seconds."
                 return text_response(said)
-            self._end(task_id, task)
+            self._end_task(task_id, task)
         return self.view(task_id)
 
     async def cancel(self, task_id: str) -> ToolResponse:
@@ -60,14 +60,14 @@ class BackgroundTasks:
         task = self._running.get(task_id)
         if task is None:
             if task_id not in self._results:
-                return _unknown(task_id)
+                return _unknown_task(task_id)
             return text_response(f"Task {task_id} has already completed and cannot be cancelled.")
         self._stopped.add(task_id)
         task.cancel()
         await asyncio.wait((task,), timeout=_GRACE)
         return text_response(f"Task {task_id} has been cancelled.")
 
-    def _end(self, task_id: str, task: "asyncio.Task[ToolResponse]") -> None:
+    def _end_task(self, task_id: str, task: "asyncio.Task[ToolResponse]") -> None:
         if self._running.pop(task_id, None) is None:
             return
         # A task that was cancelled before it began has no result, not even one that says so.
@@ -78,7 +78,9 @@ class BackgroundTasks:
         self._results[task_id] = result
 
 
-async def _read(responses: AsyncIterator[ToolResponse], alter: Alter | None) -> ToolResponse:
+async def _read_responses(
+    responses: AsyncIterator[ToolResponse], alter: Alter | None
+) -> ToolResponse:
     """Collect all responses of a call into one."""
     try:
         chunks = [chunk async for chunk in responses]
@@ -91,5 +93,5 @@ async def _read(responses: AsyncIterator[ToolResponse], alter: Alter | None) -> 
         return text_response(f"Error during async execution: {error}")
 
 
-def _unknown(task_id: str) -> ToolResponse:
+def _unknown_task(task_id: str) -> ToolResponse:
     return text_response(f"InvalidTaskIdError: Cannot find async task with ID {task_id}.")

@@ -30,7 +30,7 @@ async def execute_python_code(code: str, timeout: float = 300) -> ToolResponse: 
     with tempfile.NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as file:
         file.write(code)
         file.flush()
-        return await _run([sys.executable, "-u", file.name], timeout, late)
+        return await _run_program([sys.executable, "-u", file.name], timeout, late)
 
 
 async def execute_shell_command(
@@ -44,10 +44,10 @@ async def execute_shell_command(
         timeout: How many seconds it may take.
     """
     late = f"TimeoutError: The command execution exceeded the timeout of {timeout} seconds."
-    return await _run(["/bin/sh", "-c", command], timeout, late)
+    return await _run_program(["/bin/sh", "-c", command], timeout, late)
 
 
-async def _run(words: list[str], seconds: float, late: str) -> ToolResponse:
+async def _run_program(words: list[str], seconds: float, late: str) -> ToolResponse:
     """Run a program to its end, or to the end of its time, and give what it printed."""
     # Pipes of our own: asyncio waits for those it makes to be closed, and what a program
     # leaves behind keeps them open.
@@ -64,7 +64,7 @@ async def _run(words: list[str], seconds: float, late: str) -> ToolResponse:
     finally:
         for _, written in pipes:
             os.close(written)
-    outputs = [asyncio.create_task(_read(read)) for read, _ in pipes]
+    outputs = [asyncio.create_task(_read_pipe(read)) for read, _ in pipes]
     timed_out = False
     try:
         try:
@@ -78,11 +78,11 @@ async def _run(words: list[str], seconds: float, late: str) -> ToolResponse:
         await process.wait()
         out, err = await asyncio.gather(*outputs)
     if timed_out:
-        return _respond(-1, out, f"{err}\n{late}" if err else late, timed_out=True)
-    return _respond(process.returncode or 0, out, err)
+        return _make_response(-1, out, f"{err}\n{late}" if err else late, timed_out=True)
+    return _make_response(process.returncode or 0, out, err)
 
 
-async def _read(pipe: int) -> str:
+async def _read_pipe(pipe: int) -> str:
     """What comes, up to a limit; the rest is read and forgotten, so that nobody waits for us."""
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -99,7 +99,7 @@ async def _read(pipe: int) -> str:
     return f"{text}\n[{lost:,} more bytes]" if lost else text
 
 
-def _respond(code: int, out: str, err: str, timed_out: bool = False) -> ToolResponse:
+def _make_response(code: int, out: str, err: str, timed_out: bool = False) -> ToolResponse:
     facts: dict[str, Any] = {"sandbox": False, "returncode": code, "timed_out": timed_out}
     response = text_response(
         f"<returncode>{code}</returncode><stdout>{out}</stdout><stderr>{err}</stderr>"

@@ -85,7 +85,9 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
     parameters = extend_schema(plain.name, schema, model)["function"]["parameters"]
     call = _own_call(plain)
     # An MCP server accepts only the arguments that it has listed.
-    takes_all = not plain.source.startswith("mcp") and _variadic(plain.function)[1] is not None
+    takes_all = (
+        not plain.source.startswith("mcp") and _variadic_names(plain.function)[1] is not None
+    )
     fields = model.model_json_schema().get("properties", {})
     hidden = sorted(fields.keys() & plain.presets.keys())
     if hidden:
@@ -96,7 +98,7 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
         checked = model.model_validate(sent).model_dump(mode="json", by_alias=True)
         own = {name: value for name, value in arguments.items() if name not in fields}
         value = call(wieldy_context_, **own, **(checked if takes_all else {}))
-        return _answer(value, checked)
+        return _answer_value(value, checked)
 
     return plain.replace(
         function=_of_kind(plain.function, finish), input_schema=parameters, output_schema=None
@@ -105,7 +107,7 @@ def extend_tool(plain: Tool, schema: Schema, model: type[BaseModel]) -> Tool:
 
 def _with_variadic(tool: Tool, positional: bool, keyword: bool) -> Tool:
     """The tool with `*args` described as a list and `**kwargs` as a dict, each if asked for."""
-    args, kwargs = _variadic(tool.function)
+    args, kwargs = _variadic_names(tool.function)
     added: Schema = {}
     if positional and args is not None:
         added[args] = {"type": "array", "items": {}}
@@ -160,13 +162,13 @@ def _of_kind(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     return call_here
 
 
-def _variadic(function: Any) -> tuple[str | None, str | None]:
+def _variadic_names(function: Any) -> tuple[str | None, str | None]:
     """The names of `*args` and `**kwargs`."""
     kinds = {each.kind: name for name, each in inspect.signature(function).parameters.items()}
     return kinds.get(_KINDS.VAR_POSITIONAL), kinds.get(_KINDS.VAR_KEYWORD)
 
 
-def _answer(value: Any, checked: dict[str, Any]) -> Any:
+def _answer_value(value: Any, checked: dict[str, Any]) -> Any:
     """The result of a function of any kind, with the validated fields in its metadata."""
     if inspect.isawaitable(value):
         return _answer_later(value, checked)
@@ -174,18 +176,18 @@ def _answer(value: Any, checked: dict[str, Any]) -> Any:
         return _answer_each(value, checked)
     if isinstance(value, AsyncGenerator):
         return _answer_each_later(value, checked)
-    return replace(_marked(to_response(value), checked), is_last=True)
+    return replace(_mark_response(to_response(value), checked), is_last=True)
 
 
 async def _answer_later(value: Any, checked: dict[str, Any]) -> Any:
-    return _answer(await value, checked)
+    return _answer_value(await value, checked)
 
 
 def _answer_each(stream: Generator[Any, Any, Any], checked: dict[str, Any]) -> Iterator[Any]:
     so_far = Accumulated()
     with closing(stream):
         for item in stream:
-            yield _next(so_far, item, checked)
+            yield _next_response(so_far, item, checked)
 
 
 async def _answer_each_later(
@@ -194,16 +196,16 @@ async def _answer_each_later(
     so_far = Accumulated()
     async with aclosing(stream):
         async for item in stream:
-            yield _next(so_far, item, checked)
+            yield _next_response(so_far, item, checked)
 
 
-def _next(so_far: Accumulated, item: Any, checked: dict[str, Any]) -> ToolResponse:
+def _next_response(so_far: Accumulated, item: Any, checked: dict[str, Any]) -> ToolResponse:
     if isinstance(item, ToolResponse):
-        return _marked(item, checked)
+        return _mark_response(item, checked)
     for block in to_blocks(item):
         so_far.add(block)
-    return _marked(so_far.last or to_response(None), checked)
+    return _mark_response(so_far.last or to_response(None), checked)
 
 
-def _marked(response: ToolResponse, checked: dict[str, Any]) -> ToolResponse:
+def _mark_response(response: ToolResponse, checked: dict[str, Any]) -> ToolResponse:
     return replace(response, metadata={**(response.metadata or {}), "response_msg": checked})

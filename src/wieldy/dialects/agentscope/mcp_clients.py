@@ -65,7 +65,7 @@ class MCPClientBase(ABC):
             if name not in disable
         ]
 
-    async def _opened(self) -> Toolbox:
+    async def _open_box(self) -> Toolbox:
         # The toolkit and the server both check the arguments, so this box need not.
         box = own_box(validation="describe")
         try:
@@ -99,7 +99,7 @@ class StatefulClientBase(MCPClientBase):
             raise RuntimeError(f"the MCP client {self.name!r} is connected already: close() first")
         self._connecting = True
         try:
-            self._box = await self._opened()
+            self._box = await self._open_box()
         finally:
             self._connecting = False
 
@@ -186,7 +186,7 @@ class HttpStatelessClient(_HttpClient):
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Toolbox]:
         """A toolbox that is connected while the `async with` block runs."""
-        box = await self._opened()
+        box = await self._open_box()
         try:
             yield box
         finally:

@@ -30,7 +30,7 @@ class MCPToolFunction:
         self.wrap_tool_result = wrap_tool_result
         self._client = client
         self._timeout = timeout
-        changes: dict[str, Any] = {"function": self._answer}
+        changes: dict[str, Any] = {"function": self._answer_call}
         if not wrap_tool_result:
             # The output schema describes the value, not the SDK's result that contains it.
             changes = {"function": self._answer_raw, "output_schema": None}
@@ -51,7 +51,7 @@ class MCPToolFunction:
         said = error.original if isinstance(error, ToolFailed) else outcome.text
         return text_response(f"Error: {said}")
 
-    async def _answer(self, wieldy_context_: Context, **arguments: Any) -> Any:
+    async def _answer_call(self, wieldy_context_: Context, **arguments: Any) -> Any:
         async with self._client.session() as box:
             tool = box.get(self.name)
             if tool is None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def _refuse(self: Any, *_: Any, **__: Any) -> Any:
+def _refuse_change(self: Any, *_: Any, **__: Any) -> Any:
     raise TypeError(
         "This is a view that can't be changed in place: use the toolkit's methods, "
         "or assign a whole new value to the attribute."
@@ -13,8 +13,8 @@ def _refuse(self: Any, *_: Any, **__: Any) -> Any:
 class ReadOnlyDict(dict[str, Any]):
     """A dict to be read. A copy of it is a plain one."""
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse_change
+    clear = pop = popitem = setdefault = update = _refuse_change
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return dict, (dict(self),)
@@ -23,8 +23,8 @@ class ReadOnlyDict(dict[str, Any]):
 class ReadOnlyList(list[Any]):
     """A list to be read. A copy of it is a plain one."""
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse_change
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse_change
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return list, (list(self),)

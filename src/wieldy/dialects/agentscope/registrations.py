@@ -80,7 +80,7 @@ class RegisteredToolFunction:
         sent = dict(arguments or {})
         block = ToolUseBlock(type="tool_use", id=self.name, name=self.name, input=sent)
         stream = self.link.owner.call(block)
-        return _printed(stream) if stream_print else stream
+        return _print_responses(stream) if stream_print else stream
 
     def keep(
         self, link: ClientLink, schema: Schema, model: type[BaseModel] | None, gives_one: bool
@@ -116,7 +116,7 @@ class Registrations:
         self._toolbox = toolbox
         self.call = call
         self._known: dict[str, RegisteredToolFunction] = {}
-        toolbox.watch(self._refresh)
+        toolbox.watch(self._refresh_groups)
 
     def put(
         self,
@@ -129,15 +129,15 @@ class Registrations:
     ) -> None:
         """Add a function to the toolbox, or update it."""
         plain = plain if refresh is None else refresh(plain)
-        schema = _describe(plain, given)
+        schema = _describe_tool(plain, given)
         tool = plain if model is None else extend_tool(plain, schema, model)
-        added = self._add(tool, strategy)
+        added = self._add_tool(tool, strategy)
         if added is None:
             return
         if added.name != plain.name:
             registered.original_name = registered.original_name or plain.name
             plain = plain.replace(name=added.name)
-            schema = _describe(plain, given)
+            schema = _describe_tool(plain, given)
         link = ClientLink(self, added, plain, given, refresh)
         one = gives_one(registered.original_func) and plain.signature.context is None
         registered.keep(link, schema, model, one)
@@ -172,7 +172,7 @@ class Registrations:
             said = "Agents that do a part of the work."
             self._toolbox.groups.create(_SUBAGENTS, said, active=True)
 
-    def _add(self, tool: Tool, strategy: ConflictPolicy) -> Tool | None:
+    def _add_tool(self, tool: Tool, strategy: ConflictPolicy) -> Tool | None:
         if strategy not in CONFLICTS:
             known = ", ".join(CONFLICTS)
             raise ValueError(f"namesake_strategy must be one of {known}, not {strategy!r}")
@@ -215,7 +215,7 @@ class Registrations:
                 raise AttributeError(f"{fact} can't be changed: register the function again")
         self.put(registered, plain, given, link.refresh, model)
 
-    def _refresh(self, changed: str | None) -> None:
+    def _refresh_groups(self, changed: str | None) -> None:
         """Describe the tools that depend on the groups again, after the groups have changed."""
         for registered in tuple(self._known.values()) if changed is None else ():
             link = registered.link
@@ -228,7 +228,7 @@ class Registrations:
                 self.put(registered, link.plain, link.given, link.refresh, model)
 
 
-async def _printed(stream: AsyncIterator[ToolResponse]) -> AsyncIterator[ToolResponse]:
+async def _print_responses(stream: AsyncIterator[ToolResponse]) -> AsyncIterator[ToolResponse]:
     shown = ""
     async for response in stream:
         text = response_text(response)
@@ -243,7 +243,7 @@ def name_taken(name: str) -> ValueError:
     return ValueError(f"A function with name '{name}' is already registered in the toolkit.")
 
 
-def _describe(tool: Tool, given: Schema | None) -> Schema:
+def _describe_tool(tool: Tool, given: Schema | None) -> Schema:
     return function_schema(tool) if given is None else given_schema(tool, given)
 
 

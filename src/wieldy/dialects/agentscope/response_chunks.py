@@ -170,7 +170,7 @@ class _Reading(Accumulated):
         if outcome.status is Status.PENDING:
             return text_response(f"Error: {outcome.text}")
         if error is None:
-            return self._returned(outcome)
+            return self._returned_value(outcome)
         if isinstance(error, ToolFailed):
             if isinstance(error.original, asyncio.CancelledError):
                 return interrupted_response(self.last)
@@ -180,7 +180,7 @@ class _Reading(Accumulated):
                 raise error if error.redacted else error.original
         return text_response(self._explain(outcome.call.tool, error))
 
-    def _returned(self, outcome: Outcome) -> Any:
+    def _returned_value(self, outcome: Outcome) -> Any:
         """The return value of a call, besides the output that it has streamed."""
         if self._remote and is_raw_result(outcome.value):
             return outcome.value

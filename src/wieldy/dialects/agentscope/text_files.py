@@ -30,7 +30,7 @@ async def view_text_file(file_path: str, ranges: list[int] | None = None) -> Too
         file_path: The file on the host.
         ranges: The first and the last line, counted from 1; negative ones from the end.
     """
-    return await _guarded("view_text_file", file_path, lambda: _view(file_path, ranges))
+    return await _run_guarded("view_text_file", file_path, lambda: _view_lines(file_path, ranges))
 
 
 async def write_text_file(
@@ -43,7 +43,9 @@ async def write_text_file(
         content: The text.
         ranges: The first and the last line that it replaces, counted from 1.
     """
-    return await _guarded("write_text_file", file_path, lambda: _write(file_path, content, ranges))
+    return await _run_guarded(
+        "write_text_file", file_path, lambda: _write_lines(file_path, content, ranges)
+    )
 
 
 async def insert_text_file(file_path: str, content: str, line_number: int) -> ToolResponse:
@@ -54,12 +56,12 @@ async def insert_text_file(file_path: str, content: str, line_number: int) -> To
         content: The text.
         line_number: The line, counted from 1; one more than there are appends.
     """
-    return await _guarded(
-        "insert_text_file", file_path, lambda: _insert(file_path, content, line_number)
+    return await _run_guarded(
+        "insert_text_file", file_path, lambda: _insert_lines(file_path, content, line_number)
     )
 
 
-async def _guarded(tool: str, path: str, work: Callable[[], str]) -> ToolResponse:
+async def _run_guarded(tool: str, path: str, work: Callable[[], str]) -> ToolResponse:
     """Do it if the policy of this machine lets us; say in any case what the policy is."""
     policy = os.environ.get(_POLICY, "warn").strip().lower()
     if policy not in _POLICIES:
@@ -88,34 +90,34 @@ async def _guarded(tool: str, path: str, work: Callable[[], str]) -> ToolRespons
     return response
 
 
-def _view(path: str, ranges: Sequence[int] | None) -> str:
+def _view_lines(path: str, ranges: Sequence[int] | None) -> str:
     lines = _read_lines(path)
     if ranges is None:
-        return f"The content of {path}:\n{_fenced(lines, 1, len(lines))}"
+        return f"The content of {path}:\n{_fence_lines(lines, 1, len(lines))}"
     first, last = _find_range(path, ranges, len(lines))
-    return f"The content of {path} in {list(ranges)} lines:\n{_fenced(lines, first, last)}"
+    return f"The content of {path} in {list(ranges)} lines:\n{_fence_lines(lines, first, last)}"
 
 
-def _write(path: str, content: str, ranges: Sequence[int] | None) -> str:
+def _write_lines(path: str, content: str, ranges: Sequence[int] | None) -> str:
     if not os.path.exists(path):
-        _save(path, content)
+        _save_text(path, content)
         if ranges:
             return f"Create and write {path} successfully. The ranges {list(ranges)} are ignored."
         return f"Create and write {path} successfully."
     lines = _read_lines(path)
     if ranges is None:
-        _save(path, content)
+        _save_text(path, content)
         return f"Overwrite {path} successfully."
     first, last = _find_range(path, ranges, len(lines))
     new = _whole_lines(content)
     changed = [*lines[: first - 1], *new, *lines[last:]]
     _save_lines(path, changed)
     end = min(len(changed), first - 1 + len(new) + _AROUND)
-    shown = _fenced(changed, max(1, first - _AROUND), end)
+    shown = _fence_lines(changed, max(1, first - _AROUND), end)
     return f"Write {path} successfully. The new content snippet:\n{shown}"
 
 
-def _insert(path: str, content: str, line_number: int) -> str:
+def _insert_lines(path: str, content: str, line_number: int) -> str:
     lines = _read_lines(path)
     if not isinstance(line_number, int) or not 1 <= line_number <= len(lines) + 1:
         raise _Refused(
@@ -129,7 +131,7 @@ def _insert(path: str, content: str, line_number: int) -> str:
     last = min(len(changed), line_number + len(new) + _AROUND)
     return (
         f"Insert content into {path} at line {line_number} successfully. "
-        f"The new content between lines {first}-{last} is:\n{_fenced(changed, first, last)}"
+        f"The new content between lines {first}-{last} is:\n{_fence_lines(changed, first, last)}"
     )
 
 
@@ -168,16 +170,16 @@ def _find_range(path: str, ranges: Sequence[int], count: int) -> tuple[int, int]
     return first, min(last, count)
 
 
-def _fenced(lines: Sequence[str], first: int, last: int) -> str:
+def _fence_lines(lines: Sequence[str], first: int, last: int) -> str:
     chosen = enumerate(lines[first - 1 : last], start=first)
     shown = "".join(f"{number}: {line}\n" for number, line in chosen)
     return f"```\n{shown}```"
 
 
 def _save_lines(path: str, lines: Sequence[str]) -> None:
-    _save(path, "".join(f"{line}\n" for line in lines))
+    _save_text(path, "".join(f"{line}\n" for line in lines))
 
 
-def _save(path: str, content: str) -> None:
+def _save_text(path: str, content: str) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(content)

@@ -12,7 +12,7 @@ from wieldy.core.block import Block, RepeatingText, Showable, Text, to_blocks
 from .message_blocks import Content, read_content, show_block, text_block
 
 
-def _timestamp() -> str:
+def _unique_timestamp() -> str:
     """The current time in milliseconds, with a suffix that makes it unique."""
     return f"{datetime.now().isoformat(' ', 'milliseconds')}_{urandom(3).hex()}"
 
@@ -26,7 +26,7 @@ class ToolResponse(Showable):
     stream: bool = False
     is_last: bool = True
     is_interrupted: bool = False
-    id: str = field(default_factory=_timestamp)
+    id: str = field(default_factory=_unique_timestamp)
 
     def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
         """What is new in the response as blocks, for callers who know nothing of responses."""

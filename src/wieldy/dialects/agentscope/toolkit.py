@@ -178,8 +178,8 @@ class Toolkit:
         if not isinstance(presets, Mapping):
             raise TypeError("preset_kwargs_mapping must be a dict of dicts")
         self._known.need_group(group_name)
-        enabled = None if enable_funcs is None else _names(enable_funcs, "enable_funcs", False)
-        disabled = _names(disable_funcs or [], "disable_funcs", False)
+        enabled = None if enable_funcs is None else _list_names(enable_funcs, "enable_funcs", False)
+        disabled = _list_names(disable_funcs or [], "disable_funcs", False)
         both = sorted(set(enabled or ()) & set(disabled))
         if both:
             raise ValueError(f"{', '.join(both)}: named both in enable_funcs and in disable_funcs")
@@ -199,7 +199,7 @@ class Toolkit:
 
     async def remove_mcp_clients(self, client_names: str | Iterable[str]) -> None:
         """Take out the functions of these MCP servers; their clients stay connected."""
-        names = _names(client_names, "MCP servers")
+        names = _list_names(client_names, "MCP servers")
         for name, registered in self.tools.items():
             if registered.mcp_name in names:
                 self.toolbox.remove(name)
@@ -211,7 +211,7 @@ class Toolkit:
         if group_names is None:
             shown = [group.name for group in self.toolbox.groups if group.active]
         else:
-            shown = _names(group_names)
+            shown = _list_names(group_names)
         found = (tool for tool in self.toolbox.all_tools() if tool.group in shown)
         return [deepcopy(self._known.registered(tool).extended_json_schema) for tool in found]
 
@@ -236,7 +236,7 @@ class Toolkit:
 
     def update_tool_groups(self, group_names: str | Iterable[str], active: bool) -> None:
         """Switch groups on or off; `basic` is always on."""
-        names = [name for name in _names(group_names) if name != BASIC]
+        names = [name for name in _list_names(group_names) if name != BASIC]
         for name in names:
             self._known.need_group(name)
         groups = self.toolbox.groups
@@ -244,14 +244,14 @@ class Toolkit:
 
     def remove_tool_groups(self, group_names: str | Iterable[str]) -> None:
         """Take groups out, and their tools with them."""
-        names = _names(group_names)
+        names = _list_names(group_names)
         if BASIC in names:
             raise ValueError("Cannot remove the default 'basic' tool group.")
         self.toolbox.groups.remove(*(name for name in names if name in self.toolbox.groups))
 
     def get_tool_group_notes(self) -> str:
         """The notes of active groups, each under its name."""
-        return self._notes("## About Tool Group '{}'")
+        return self._group_notes_text("## About Tool Group '{}'")
 
     get_activated_notes = get_tool_group_notes
 
@@ -277,7 +277,7 @@ class Toolkit:
             return text_response("All groups of tools are switched off now.")
         said = f"These groups of tools are switched on now: {', '.join(active)}."
         # AgentScope uses two different headings in these texts, and programs rely on both.
-        notes = self._notes("## About {} Tools")
+        notes = self._group_notes_text("## About {} Tools")
         if notes:
             said = f"{said}\nFollow these notes when you use them:\n<notes>{notes}</notes>"
         return text_response(said)
@@ -305,7 +305,7 @@ class Toolkit:
         known = None if tool is None else self._known.of_tool(tool)
         if known is None:
             remote = tool is not None and tool.source.startswith("mcp")
-            return self._run(call, remote, remote)
+            return self._run_call(call, remote, remote)
         alter: Alter | None = None
         if known.postprocess_func is not None:
             alter = functools.partial(known.postprocess_func, tool_call)
@@ -313,17 +313,17 @@ class Toolkit:
         if known.async_execution:
             self._offer_tasks()
             call = call.replace(id=token_hex(11))
-            run = functools.partial(self._run, call, remote, remote)
+            run = functools.partial(self._run_call, call, remote, remote)
             return ResponseStream(self._tasks.start(call.id, name, run, alter))
-        return self._run(call, remote, remote or known.gives_one, alter)
+        return self._run_call(call, remote, remote or known.gives_one, alter)
 
-    def _run(
+    def _run_call(
         self, call: Call, remote: bool, one: bool, alter: Alter | None = None
     ) -> ResponseStream:
         if one:
-            return OneResponse(self.toolbox.call, call, self._explain, alter, remote)
+            return OneResponse(self.toolbox.call, call, self._explain_error, alter, remote)
         shown = self.toolbox.stream(call, live=True)
-        return ResponseStream(stream_responses(shown, self._explain, alter))
+        return ResponseStream(stream_responses(shown, self._explain_error, alter))
 
     async def _through_middleware(
         self, tool_call: ToolUseBlock
@@ -333,13 +333,13 @@ class Toolkit:
 
         outermost: Handler = handler
         for middleware in reversed(self._middlewares):
-            outermost = functools.partial(_around, middleware, outermost)
+            outermost = functools.partial(_run_middleware, middleware, outermost)
         responses: Any = await outermost(tool_call=tool_call)
         async with aclosing(responses):
             async for response in responses:
                 yield response
 
-    def _notes(self, heading: str) -> str:
+    def _group_notes_text(self, heading: str) -> str:
         return group_notes(self.toolbox.groups, heading)
 
     def _with_choice(self, tool: Tool) -> Tool:
@@ -364,7 +364,7 @@ class Toolkit:
     def _is_own(self, func: Any, *methods: Callable[..., Any]) -> bool:
         return any(is_same_function(func, method) for method in methods)
 
-    def _explain(self, name: str, error: CallError) -> str:
+    def _explain_error(self, name: str, error: CallError) -> str:
         """The error of a call, in the wording of AgentScope."""
         if isinstance(error, ToolFailed) and not error.redacted:
             return f"Error: {error.original}"
@@ -379,7 +379,7 @@ class Toolkit:
         )
 
 
-async def _around(
+async def _run_middleware(
     middleware: Middleware, handler: Handler, **kwargs: Any
 ) -> AsyncIterator[ToolResponse]:
     """What a middleware makes of a call; it may be a coroutine that gives a generator."""
@@ -388,7 +388,7 @@ async def _around(
     return responses
 
 
-def _names(names: str | Iterable[str], what: str = "groups", one: bool = True) -> list[str]:
+def _list_names(names: str | Iterable[str], what: str = "groups", one: bool = True) -> list[str]:
     """The names as a list; `one` says that a single string will do."""
     if one and isinstance(names, str):
         return [names]

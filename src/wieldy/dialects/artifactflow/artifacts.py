@@ -36,7 +36,7 @@ class ArtifactManager:
             self._folder = tempfile.TemporaryDirectory(prefix="wieldy-artifacts-")
             store = f"sqlite:///{Path(self._folder.name) / 'artifacts.db'}"
         self._own = None if isinstance(store, Toolbox) else own_box(store=store)
-        self._artifacts = (store if isinstance(store, Toolbox) else self._owned()).artifacts
+        self._artifacts = (store if isinstance(store, Toolbox) else self._own_toolbox()).artifacts
 
     @property
     def artifacts(self) -> "Artifacts":
@@ -63,7 +63,7 @@ class ArtifactManager:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _owned(self) -> Toolbox:
+    def _own_toolbox(self) -> Toolbox:
         assert self._own is not None
         return self._own
 
@@ -86,11 +86,11 @@ class _ArtifactTool(BaseTool):
     async def execute(self, **params: Any) -> ToolResult:
         """Do it."""
         try:
-            return ToolResult(True, data=await self._do(**params))
+            return ToolResult(True, data=await self._run_tool(**params))
         except (WieldyError, ValueError) as error:
             return ToolResult(False, error=str(error))
 
-    async def _do(self, **params: Any) -> dict[str, Any]:
+    async def _run_tool(self, **params: Any) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -110,7 +110,7 @@ class CreateArtifactTool(_ArtifactTool):
         _CONTENT,
     )
 
-    async def _do(self, **params: Any) -> dict[str, Any]:
+    async def _run_tool(self, **params: Any) -> dict[str, Any]:
         change = await self._manager.artifacts.create(
             params["id"],
             params["content"],
@@ -128,7 +128,7 @@ class ReadArtifactTool(_ArtifactTool):
     says = "Read an artifact, as it is now or as an earlier version was."
     takes = (_ID, ToolParameter("version", "integer", "The version, or the newest.", False))
 
-    async def _do(self, **params: Any) -> dict[str, Any]:
+    async def _run_tool(self, **params: Any) -> dict[str, Any]:
         found = await self._manager.artifacts.read(
             params["id"], params.get("version"), session=self._manager.session
         )
@@ -147,7 +147,7 @@ class UpdateArtifactTool(_ArtifactTool):
         ToolParameter("new_str", "string", "What takes its place."),
     )
 
-    async def _do(self, **params: Any) -> dict[str, Any]:
+    async def _run_tool(self, **params: Any) -> dict[str, Any]:
         change = await self._manager.artifacts.update(
             params["id"], params["old_str"], params["new_str"], session=self._manager.session
         )
@@ -162,7 +162,7 @@ class RewriteArtifactTool(_ArtifactTool):
     says = "Replace the whole text of an artifact."
     takes = (_ID, _CONTENT)
 
-    async def _do(self, **params: Any) -> dict[str, Any]:
+    async def _run_tool(self, **params: Any) -> dict[str, Any]:
         change = await self._manager.artifacts.rewrite(
             params["id"], params["content"], session=self._manager.session
         )

@@ -41,7 +41,9 @@ class ReadParams(dict[str, Any]):
         how it was written.
         """
         calls = TextCallParser("xml", [tool]).parse(self.raw_text)
-        typed = next((_params(call.arguments) for call in calls if call.tool == tool.name), {})
+        typed = next(
+            (_argument_params(call.arguments) for call in calls if call.tool == tool.name), {}
+        )
         return {
             name: typed[name] if name in typed and self._is_as_read(name) else value
             for name, value in self.items()
@@ -73,7 +75,7 @@ def parse_tool_calls(text: str, tools: Iterable[BaseTool | Tool] | None = None) 
 
 
 def _read_call(call: Call, raw_text: str) -> ToolCall:
-    return ToolCall(call.tool, ReadParams(_params(call.arguments), raw_text), raw_text)
+    return ToolCall(call.tool, ReadParams(_argument_params(call.arguments), raw_text), raw_text)
 
 
 def engine_tools(tools: Iterable[BaseTool | Tool]) -> list[Tool]:
@@ -81,7 +83,7 @@ def engine_tools(tools: Iterable[BaseTool | Tool]) -> list[Tool]:
     return [tool if isinstance(tool, Tool) else engine_tool(tool) for tool in tools]
 
 
-def _params(arguments: Any) -> dict[str, Any]:
+def _argument_params(arguments: Any) -> dict[str, Any]:
     return dict(arguments or {})
 
 

@@ -76,7 +76,7 @@ class MCPRegistry:
         schema = _schema_of(tool_obj)
         self.toolbox.add(
             Tool(
-                _entrance(tool_obj, _with_defaults(schema) if checked else unpack_whole),
+                _make_entrance(tool_obj, _with_defaults(schema) if checked else unpack_whole),
                 name=name,
                 description=_description_of(tool_obj),
                 input_schema=without_required_defaults(schema),
@@ -89,37 +89,41 @@ class MCPRegistry:
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """`{name: {description, input_schema}}` of the tools that may be called, in order."""
-        return {tool.name: _described(tool) for tool in self.toolbox if self._permits(tool.name)}
+        return {
+            tool.name: _describe_tool(tool)
+            for tool in self.toolbox
+            if self._permits_name(tool.name)
+        }
 
     def call(self, name: str, arguments: Any = _NOTHING) -> Any:
         """Call a tool and give what it returns; what it raises is raised."""
-        sent = self._sent(name, arguments)
+        sent = self._sent_arguments(name, arguments)
         if isinstance(sent, Outcome):
-            return self._told(sent)
+            return self._tell_outcome(sent)
         token = expect_generator()
         try:
             if self._turns.free:
-                return self._told(self.toolbox.call_sync(name, sent))
+                return self._tell_outcome(self.toolbox.call_sync(name, sent))
             with self._turns.taken():
                 outcome = self.toolbox.call_sync(name, sent)
         finally:
             forget_generator(token)
-        return self._told(outcome)
+        return self._tell_outcome(outcome)
 
     async def acall(self, name: str, arguments: Any = _NOTHING) -> Any:
         """The same without blocking the event loop."""
-        sent = self._sent(name, arguments)
+        sent = self._sent_arguments(name, arguments)
         if isinstance(sent, Outcome):
-            return self._told(sent)
+            return self._tell_outcome(sent)
         token = expect_generator()
         try:
             if self._turns.free:
-                return self._told(await self.toolbox.call(name, sent))
+                return self._tell_outcome(await self.toolbox.call(name, sent))
             async with self._turns.awaited():
                 outcome = await self.toolbox.call(name, sent)
         finally:
             forget_generator(token)
-        return self._told(outcome)
+        return self._tell_outcome(outcome)
 
     def execute(self, data: Any = None) -> Any:
         """Describe, or call what the data says: `{"name": …, "arguments": {…}}`."""
@@ -143,9 +147,9 @@ class MCPRegistry:
             raise TypeError(f"'arguments' must be a dict, not {type(arguments).__name__}")
         return self.call(name, arguments)
 
-    def _sent(self, name: str, arguments: Any) -> dict[str, Any] | Outcome:
+    def _sent_arguments(self, name: str, arguments: Any) -> dict[str, Any] | Outcome:
         """What goes to the engine, or how a call ended that does not get there."""
-        if self._restricted and not self._permits(name) and name in self.toolbox:
+        if self._restricted and not self._permits_name(name) and name in self.toolbox:
             reason = "this registry does not allow it"
             return Outcome(Call(name), Status.DENIED, error=CallDenied(name, reason))
         if are_named(arguments):
@@ -156,15 +160,15 @@ class MCPRegistry:
             return Outcome(Call(name), Status.ERROR, error=InvalidArguments(name, [came]))
         return pack_whole(arguments)
 
-    def _permits(self, name: str) -> bool:
+    def _permits_name(self, name: str) -> bool:
         if not isinstance(name, str):
             return True
         allowed = self._allow is None or _any_matches(self._allow, name)
         return allowed and not _any_matches(self._deny, name)
 
-    def _told(self, outcome: Outcome) -> Any:
+    def _tell_outcome(self, outcome: Outcome) -> Any:
         if self._record:
-            self.records.append(_recorded(outcome))
+            self.records.append(_record_outcome(outcome))
         if outcome.status is Status.OK:
             return taken_out(outcome.value)
         if outcome.status is Status.PENDING:
@@ -181,7 +185,7 @@ class MCPRegistry:
         return outcome.unwrap()
 
 
-def _entrance(tool_obj: Any, receive: Callable[[Any], Any]) -> Callable[..., Any]:
+def _make_entrance(tool_obj: Any, receive: Callable[[Any], Any]) -> Callable[..., Any]:
     """The tool's `call` as a function of its arguments, which it receives as it should."""
     if inspect.iscoroutinefunction(tool_obj.call):
 
@@ -204,7 +208,7 @@ def _with_defaults(schema: Mapping[str, Any]) -> Callable[[Any], Any]:
     return dict if defaults is None else defaults.fill
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _describe_tool(tool: Tool) -> dict[str, Any]:
     """A tool as a planner sees it; one of ours as its object says now."""
     tool_obj = getattr(tool.function, "tool_obj", None)
     if tool_obj is None:
@@ -220,7 +224,7 @@ def _schema_of(tool_obj: Any) -> dict[str, Any]:
     return dict(getattr(tool_obj, "input_schema", None) or {})
 
 
-def _recorded(outcome: Outcome) -> dict[str, Any]:
+def _record_outcome(outcome: Outcome) -> dict[str, Any]:
     value = outcome.value
     structured = isinstance(value, Mapping) and "output" in value and "meta" in value
     return {

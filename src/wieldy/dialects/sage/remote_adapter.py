@@ -36,12 +36,12 @@ class RemoteMCPAdapter:
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the server's tool; what goes wrong there is a `RuntimeError`."""
         try:
-            box = self._connected()
+            box = self._connected_box()
         except WieldyError as error:
             raise RuntimeError(f"{self.name}: {error}") from error
         outcome = box.call_sync(self.name, arguments)
         if not outcome.ok:
-            raise RuntimeError(f"{self.name}: {_said(outcome)}") from outcome.error
+            raise RuntimeError(f"{self.name}: {_error_text(outcome)}") from outcome.error
         return outcome.value
 
     def close(self) -> None:
@@ -51,13 +51,13 @@ class RemoteMCPAdapter:
             if box is not None:
                 blocking_border().wait(lambda home: box.close())
 
-    def _connected(self) -> Toolbox:
+    def _connected_box(self) -> Toolbox:
         with self._lock:
             if self._box is None:
-                self._box = blocking_border().wait(lambda home: self._opened())
+                self._box = blocking_border().wait(lambda home: self._open_box())
             return self._box
 
-    async def _opened(self) -> Toolbox:
+    async def _open_box(self) -> Toolbox:
         # The registry holds arguments to the schema where it is asked to; the server always does.
         box = own_box(validation="describe")
         try:
@@ -68,6 +68,6 @@ class RemoteMCPAdapter:
         return box
 
 
-def _said(outcome: Outcome) -> str:
+def _error_text(outcome: Outcome) -> str:
     error = outcome.error
     return str(error.original) if isinstance(error, ToolFailed) else outcome.text

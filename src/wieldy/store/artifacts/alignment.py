@@ -26,7 +26,7 @@ def edit_distances(passage: str, text: str, from_start: bool = False) -> list[in
     """
     whole = (1 << len(text)) - 1
     up, down = (whole if from_start else 0), 0
-    mask = _masks(passage, text)
+    mask = _character_masks(passage, text)
     for character in passage:
         same = mask(character) | down
         same |= ((same & up) + up) ^ up
@@ -34,7 +34,7 @@ def edit_distances(passage: str, text: str, from_start: bool = False) -> list[in
         falls = (up & same) << 1
         down = rises & same & whole
         up = (falls | (whole ^ ((rises | same) & whole))) & whole
-    steps = map(sub, _digits(up, len(text)), _digits(down, len(text)))
+    steps = map(sub, _row_bits(up, len(text)), _row_bits(down, len(text)))
     return list(accumulate(steps, initial=len(passage)))
 
 
@@ -46,7 +46,7 @@ class _Codes(dict[int, int]):
         return 0
 
 
-def _masks(passage: str, text: str) -> Callable[[str], int]:
+def _character_masks(passage: str, text: str) -> Callable[[str], int]:
     """For each character of the passage, an integer with a bit for each place of it in the text."""
     codes = {character: code for code, character in enumerate(sorted(set(passage)), start=1)}
     coded = text.translate(_Codes({ord(character): code for character, code in codes.items()}))
@@ -69,6 +69,6 @@ def _masks(passage: str, text: str) -> Callable[[str], int]:
     return mask
 
 
-def _digits(row: int, width: int) -> bytes:
+def _row_bits(row: int, width: int) -> bytes:
     """The bits of a row, the first column first."""
     return f"{row:0{width}b}".encode()[::-1] if width else b""

@@ -28,7 +28,7 @@ def find(connection: Connection, session: str | None, id: str) -> Row[Any] | Non
 
 def find_version(connection: Connection, birth: str, version: int) -> Row[Any] | None:
     """The row of one version."""
-    return connection.execute(select(versions).where(*_version(birth, version))).first()
+    return connection.execute(select(versions).where(*_version_is(birth, version))).first()
 
 
 def find_all(connection: Connection, session: str | None) -> list[Row[Any]]:
@@ -62,7 +62,7 @@ def put(connection: Connection, head: dict[str, Any], first: dict[str, Any]) -> 
 def advance(connection: Connection, key: str, row: dict[str, Any]) -> bool:
     """Add the next version; False if somebody else did, or if the artifact is gone."""
     birth, number = row["birth"], row["version"]
-    before = (*_head(key, birth), artifacts.c.version == number - 1)
+    before = (*_head_is(key, birth), artifacts.c.version == number - 1)
     # A transaction that is changing the artifact is not waited for: transactions that change
     # several artifacts would wait for each other.
     mine = select(artifacts.c.key).where(*before).with_for_update(skip_locked=True)
@@ -72,19 +72,19 @@ def advance(connection: Connection, key: str, row: dict[str, Any]) -> bool:
         )
         connection.execute(insert(versions).values(row))
         return True
-    made = select(versions.c.mark).where(*_version(birth, number))
+    made = select(versions.c.mark).where(*_version_is(birth, number))
     return bool(connection.scalar(made) == row["mark"])
 
 
 def remove(connection: Connection, key: str, birth: str) -> None:
     """Delete an artifact and its versions."""
-    connection.execute(delete(artifacts).where(*_head(key, birth)))
+    connection.execute(delete(artifacts).where(*_head_is(key, birth)))
     connection.execute(delete(versions).where(versions.c.birth == birth))
 
 
-def _version(birth: str, version: int) -> tuple[Any, Any]:
+def _version_is(birth: str, version: int) -> tuple[Any, Any]:
     return versions.c.birth == birth, versions.c.version == version
 
 
-def _head(key: str, birth: str) -> tuple[Any, Any]:
+def _head_is(key: str, birth: str) -> tuple[Any, Any]:
     return artifacts.c.key == key, artifacts.c.birth == birth

@@ -96,20 +96,20 @@ def nearest(passage: str, text: str) -> PassageWindow | None:
     """
     if not passage:
         raise ValueError("there is no passage to look for")
-    found = _by_pieces(passage, text) or _everywhere(passage, text)
+    found = _by_pieces(passage, text) or _search_everywhere(passage, text)
     if found is None:
         return None
     distance, first_end = found
-    start, end = _ends(passage, text, distance, first_end)
+    start, end = _window_ends(passage, text, distance, first_end)
     return PassageWindow(start, end, distance, 1 - distance / len(passage))
 
 
-def _everywhere(passage: str, text: str) -> tuple[int, int] | None:
+def _search_everywhere(passage: str, text: str) -> tuple[int, int] | None:
     """The least distance of all windows, and the first end that has it."""
     reach = 2 * len(passage)
     stride = max(_STRIDE, 4 * reach)
     parts = [(max(0, at - reach), at + stride) for at in range(0, len(text) or 1, stride)]
-    return None if _is_too_much(passage, text, parts) else _measure(passage, text, parts)
+    return None if _is_too_much(passage, text, parts) else _measure_parts(passage, text, parts)
 
 
 def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
@@ -117,7 +117,7 @@ def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
     length = len(passage)
     if length * len(text) < _FEW_CELLS or length * length > _MOST_CELLS:
         return None
-    places, dull = _telling(passage)
+    places, dull = _telling_pieces(passage)
     # The most edits that leave enough of the identifying pieces whole.
     demanded = 1 + length // _DEMANDED
     most = min(length // _EDITED, (length - _PIECE * (dull + demanded + 1)) // (_PIECE + 1))
@@ -125,15 +125,15 @@ def _by_pieces(passage: str, text: str) -> tuple[int, int] | None:
         return None
     # If fewer edits are needed, more pieces can be required.
     demanded = (length - most - _PIECE + 1) // _PIECE - most - dull
-    counts = _shifts(places, text, 2 * most + 1)
-    regions = [*_regions(counts, length, most, demanded)]
+    counts = _count_shifts(places, text, 2 * most + 1)
+    regions = [*_find_regions(counts, length, most, demanded)]
     if _is_too_much(passage, text, regions):
         return None
-    found = _measure(passage, text, _likely(passage, text, regions, length - most))
+    found = _measure_parts(passage, text, _likely_regions(passage, text, regions, length - most))
     return found if found is not None and found[0] <= most else None
 
 
-def _telling(passage: str) -> tuple[dict[str, list[int]], int]:
+def _telling_pieces(passage: str) -> tuple[dict[str, list[int]], int]:
     """The pieces that identify a place, with their places, and how many others there can be.
 
     A piece that is all over the passage, such as the indentation of code, identifies nothing
@@ -155,7 +155,9 @@ def _is_too_much(passage: str, text: str, parts: _Parts) -> bool:
     return columns * len(passage) > _MOST_CELLS
 
 
-def _measure(passage: str, text: str, parts: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+def _measure_parts(
+    passage: str, text: str, parts: Iterable[tuple[int, int]]
+) -> tuple[int, int] | None:
     """The least distance in these parts of the text, and the first end that has it."""
     best: tuple[int, int] | None = None
     for start, end in parts:
@@ -166,7 +168,7 @@ def _measure(passage: str, text: str, parts: Iterable[tuple[int, int]]) -> tuple
     return best
 
 
-def _regions(
+def _find_regions(
     counts: Counter[int], length: int, most: int, demanded: int
 ) -> Iterator[tuple[int, int]]:
     """The parts of the text that can hold the passage with this many edits, in order.
@@ -192,7 +194,9 @@ def _regions(
         yield opened, reached
 
 
-def _likely(passage: str, text: str, regions: _Parts, kept: int) -> Iterator[tuple[int, int]]:
+def _likely_regions(
+    passage: str, text: str, regions: _Parts, kept: int
+) -> Iterator[tuple[int, int]]:
     """The regions that have enough characters of the passage in the right order."""
     # Imported only for a passage that is not there word for word.
     from rapidfuzz.distance import LCSseq  # noqa: PLC0415
@@ -202,7 +206,7 @@ def _likely(passage: str, text: str, regions: _Parts, kept: int) -> Iterator[tup
             yield start, end
 
 
-def _shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
+def _count_shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
     """How many pieces of the text are in the passage, by how far they are shifted."""
     counts: Counter[int] = Counter()
     left = len(text)
@@ -218,7 +222,7 @@ def _shifts(places: dict[str, list[int]], text: str, span: int) -> Counter[int]:
     return counts
 
 
-def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, int]:
+def _window_ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, int]:
     """The window that ends here or a little later, with ends like those of the passage."""
     length = len(passage)
     if distance == length:
@@ -226,30 +230,31 @@ def _ends(passage: str, text: str, distance: int, first_end: int) -> tuple[int, 
     # A window is at most `distance` longer than the passage; the character after it is needed too.
     reach = length + distance + 1
     before = text[max(0, first_end - reach) : first_end]
-    start = first_end - _size(passage[::-1], before[::-1], distance)
-    return start, start + _size(passage, text[start : start + reach], distance)
+    start = first_end - _best_size(passage[::-1], before[::-1], distance)
+    return start, start + _best_size(passage, text[start : start + reach], distance)
 
 
-def _size(passage: str, text: str, distance: int) -> int:
+def _best_size(passage: str, text: str, distance: int) -> int:
     """How much of the text's beginning to take: of equally near lengths, the most similar one."""
     row = edit_distances(passage, text, from_start=True)
     sizes = [size for size, edits in enumerate(row) if size and edits == distance]
     length = len(passage)
     return min(
-        sizes, key=lambda size: (_unlike(passage[-1], text, size), abs(size - length), -size)
+        sizes,
+        key=lambda size: (_end_difference(passage[-1], text, size), abs(size - length), -size),
     )
 
 
-def _unlike(last: str, text: str, size: int) -> int:
+def _end_difference(last: str, text: str, size: int) -> int:
     """How unlike the end of a window is to the end of the passage, or of a word."""
     there = text[size - 1]
-    splits = size < len(text) and _kind(there) == _kind(text[size]) == "word"
+    splits = size < len(text) and _character_kind(there) == _character_kind(text[size]) == "word"
     if there == last:
         return int(splits)
-    return (1 if _kind(there) == _kind(last) else 2) + splits
+    return (1 if _character_kind(there) == _character_kind(last) else 2) + splits
 
 
-def _kind(character: str) -> str:
+def _character_kind(character: str) -> str:
     if character in "\r\n":
         return "line"
     if character.isspace():

@@ -98,7 +98,7 @@ class JobIntake:
             if self._open:
                 self._put(job)
                 return
-        fail_jobs([job], _closed())
+        fail_jobs([job], _closed_error())
 
     def begin(self, start: "Callable[[], Future[T]]") -> "Future[T]":
         """Start something beside the writer; `answers` are the futures that are not done."""
@@ -108,7 +108,7 @@ class JobIntake:
                 self.answers.add(answer)
             else:
                 answer = Future()
-                answer.set_exception(_closed())
+                answer.set_exception(_closed_error())
         answer.add_done_callback(self.answers.discard)
         return answer
 
@@ -180,12 +180,12 @@ def shown_address(url: str | URL) -> str:
         parsed = make_url(url)
     except ArgumentError:
         return "URL"
-    name = None if parsed.database is None else _encodable(parsed.database)
+    name = None if parsed.database is None else _encodable_name(parsed.database)
     shown = parsed.set(drivername=parsed.get_backend_name(), database=name, query={})
     return shown.render_as_string(hide_password=True)
 
 
-def _encodable(name: str) -> str:
+def _encodable_name(name: str) -> str:
     """A file's name in which bytes that are not text are replaced by U+FFFD."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
@@ -202,12 +202,12 @@ def translate_error(error: Exception) -> Exception:
                 ours = StoreUnavailable(f"{reason} ({said})", next_step)
                 break
         else:
-            ours = _unexpected(error, said)
+            ours = _unexpected_error(error, said)
     ours.__cause__ = error
     return ours
 
 
-def _unexpected(error: Exception, said: str) -> StoreError:
+def _unexpected_error(error: Exception, said: str) -> StoreError:
     refused = isinstance(error, DBAPIError) and not error.connection_invalidated
     if refused or isinstance(error, sqlite3.Error):
         return StoreError(said, "The database refused the operation.")
@@ -252,7 +252,7 @@ _KNOWN = (
 )
 
 
-def _closed() -> StoreUnavailable:
+def _closed_error() -> StoreUnavailable:
     return StoreUnavailable("it was closed meanwhile", "Try again; it opens again when needed.")
 
 

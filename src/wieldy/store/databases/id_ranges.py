@@ -14,14 +14,14 @@ _AT_ONCE = 100
 
 def ids_beginning(connection: Connection, prefix: str, limit: int | None) -> list[str]:
     """The ids of calls that begin with this text, in reverse order."""
-    plain = _range(prefix).limit(limit)
+    plain = _id_range(prefix).limit(limit)
     found = [] if pack_text(prefix) != prefix else [*connection.scalars(plain)]
-    packed = connection.scalars(_range(_PACKED).execution_options(yield_per=_AT_ONCE))
+    packed = connection.scalars(_id_range(_PACKED).execution_options(yield_per=_AT_ONCE))
     found.extend(call_id for call_id in packed if call_id.startswith(prefix))
     return found[:limit]
 
 
-def _range(begin: str) -> Select[Any]:
+def _id_range(begin: str) -> Select[Any]:
     """The range of the stored ids that begin with a text."""
     # If it were bound as an id, the beginning of packed text would be packed again.
     stored: ColumnElement[str] = type_coerce(calls.c.id, SqlText)

@@ -47,14 +47,14 @@ class Postgres:
     def __init__(self, url: URL, durability: str) -> None:
         self._url = url
         settings = {"synchronous_commit": _SYNCHRONOUS[durability]}
-        self._engine = _engine(url, settings, _COMMAND_SECONDS)
+        self._engine = _make_engine(url, settings, _COMMAND_SECONDS)
         self._loop = LoopThread("wieldy-store")
         self._jobs: asyncio.Queue[StoreJob | None] = asyncio.Queue()
         self._intake = JobIntake(lambda job: self._loop.call(self._jobs.put_nowait, job))
         self.submit = self._intake.submit
         self._connection: AsyncConnection | None = None
         self._ended: Future[None] = Future()
-        self._loop.submit(self._serve(), self._ended)
+        self._loop.submit(self._serve_jobs(), self._ended)
 
     async def give_way(self) -> None:
         """Do nothing: callers don't commit here."""
@@ -68,11 +68,11 @@ class Postgres:
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run it on a connection of its own."""
-        return self._intake.begin(lambda: self._start(self._read(operation)))
+        return self._intake.begin(lambda: self._start_work(self._read_patiently(operation)))
 
     def vacuum(self) -> "Future[None]":
         """Let the server reuse the space of deleted rows, without blocking writers."""
-        return self._intake.begin(lambda: self._start(self._vacuum()))
+        return self._intake.begin(lambda: self._start_work(self._vacuum_tables()))
 
     def close(self) -> None:
         """Finish the submitted work and close the connections."""
@@ -80,25 +80,25 @@ class Postgres:
         self._ended.result()
         self._loop.stop()
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+    def _start_work(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         answer: Future[T] = Future()
         # A connection keeps the context in which it was opened, so that is an empty one.
         Context().run(self._loop.submit, work, answer)
         return answer
 
-    async def _read(self, operation: Operation[T]) -> T:
+    async def _read_patiently(self, operation: Operation[T]) -> T:
         async def attempt() -> T:
             async with self._engine.connect() as connection:
                 return await connection.run_sync(operation)
 
         try:
-            return await _patiently(attempt, _is_lost)
+            return await _try_patiently(attempt, _is_lost)
         except Exception as error:
             raise translate_error(error) from error
 
-    async def _vacuum(self) -> None:
+    async def _vacuum_tables(self) -> None:
         names = ", ".join(table.name for table in metadata.sorted_tables)
-        engine = _engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, _VACUUM_SECONDS)
+        engine = _make_engine(self._url, {"lock_timeout": _LOCK_TIMEOUT}, _VACUUM_SECONDS)
         try:
             async with engine.connect() as connection:
                 # VACUUM can't run inside a transaction.
@@ -109,31 +109,31 @@ class Postgres:
         finally:
             await engine.dispose()
 
-    async def _serve(self) -> None:
+    async def _serve_jobs(self) -> None:
         going_on = True
         while going_on:
             batch = [await self._jobs.get()]
             while not self._jobs.empty() and len(batch) < MOST_IN_ONE_COMMIT:
                 batch.append(self._jobs.get_nowait())
             going_on = None not in batch
-            await self._commit([job for job in batch if job is not None])
+            await self._commit_batch([job for job in batch if job is not None])
             # The finished batch is not kept in memory while the writer waits for work.
             del batch
         # Reads that are still running get their answers before the loop stops.
         beside = [asyncio.wrap_future(answer) for answer in tuple(self._intake.answers)]
         await asyncio.gather(*beside, return_exceptions=True)
-        await self._forget()
+        await self._drop_connection()
         await self._engine.dispose()
 
-    async def _commit(self, batch: list[StoreJob]) -> None:
+    async def _commit_batch(self, batch: list[StoreJob]) -> None:
         """Run a batch in one transaction; if an operation fails, run each in its own."""
         if not batch:
             return
         alone = len(batch) == 1
         try:
             # Two batches may wait for each other's rows, so a conflict is retried one by one.
-            await _patiently(
-                lambda: self._attempt(batch),
+            await _try_patiently(
+                lambda: self._attempt_batch(batch),
                 lambda error: _is_lost(error) or (alone and _is_conflict(error)),
             )
         except Exception as error:
@@ -141,11 +141,11 @@ class Postgres:
                 fail_jobs(batch, error)
             else:
                 for job in batch:
-                    await self._commit([job])
+                    await self._commit_batch([job])
             return
         deliver_results(batch)
 
-    async def _attempt(self, batch: list[StoreJob]) -> None:
+    async def _attempt_batch(self, batch: list[StoreJob]) -> None:
         def run(plain: Connection) -> None:
             for job in batch:
                 job.result = job.operation(plain)
@@ -157,10 +157,10 @@ class Postgres:
                 await self._connection.run_sync(run)
         except Exception as error:
             if _is_lost(error):
-                await self._forget()
+                await self._drop_connection()
             raise
 
-    async def _forget(self) -> None:
+    async def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -170,7 +170,9 @@ class Postgres:
             await connection.close()
 
 
-async def _patiently(attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]) -> T:
+async def _try_patiently(
+    attempt: Callable[[], Awaitable[T]], passes: Callable[[Exception], bool]
+) -> T:
     """Run an attempt, and for a while repeat it after errors that may pass."""
     last = time.monotonic() + _RETURN_SECONDS
     pause = 0.05
@@ -197,7 +199,7 @@ def _is_lost(error: BaseException) -> bool:
     return isinstance(error, OSError | asyncio.TimeoutError)
 
 
-def _engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
+def _make_engine(url: URL, settings: dict[str, str], seconds: float) -> AsyncEngine:
     if "sslmode" in url.query:
         # `sslmode` is the name that every other client uses.
         mode = str(url.query["sslmode"])

@@ -29,7 +29,7 @@ class Prepared:
     @cached_property
     def in_sqlite(self) -> "Compiled":
         """The statement for the driver itself; running it through SQLAlchemy would cost more."""
-        return self._compile(sqlite.dialect())
+        return self._compile_for(sqlite.dialect())
 
     def touches(self, connection: Connection, values: Values) -> bool:
         """Execute with these values; returns whether a row was written."""
@@ -41,7 +41,7 @@ class Prepared:
             return touched > 0
         compiled = self._elsewhere.get(dialect.name)
         if compiled is None:
-            compiled = self._elsewhere[dialect.name] = self._compile(dialect)
+            compiled = self._elsewhere[dialect.name] = self._compile_for(dialect)
         return connection.exec_driver_sql(compiled.sql, tuple(compiled.bound(values))).rowcount > 0
 
     def touches_each(self, file: Any, rows: list[Values]) -> bool:
@@ -50,7 +50,7 @@ class Prepared:
         touched: int = file.executemany(here.sql, [here.bound(values) for values in rows]).rowcount
         return touched == len(rows)
 
-    def _compile(self, dialect: Dialect) -> "Compiled":
+    def _compile_for(self, dialect: Dialect) -> "Compiled":
         return Compiled(self._build(dialect).compile(dialect=dialect), self.names)
 
 

@@ -82,7 +82,7 @@ class Sqlite:
     """Commits the operations of all callers on one thread, or on a lone caller's thread."""
 
     def __init__(self, url: URL, durability: str) -> None:
-        self._engine, self._patience = _engine(url, _SYNCHRONOUS[durability])
+        self._engine, self._patience = _make_engine(url, _SYNCHRONOUS[durability])
         self._jobs: queue.SimpleQueue[StoreJob | None] = queue.SimpleQueue()
         self._intake = JobIntake(self._jobs.put)
         self.submit = self._intake.submit
@@ -101,7 +101,7 @@ class Sqlite:
         with _forking:
             _files.add(self)
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="wieldy-store-read")
-        self._writer = threading.Thread(target=self._serve, name="wieldy-store", daemon=True)
+        self._writer = threading.Thread(target=self._serve_jobs, name="wieldy-store", daemon=True)
         self._writer.start()
 
     async def give_way(self) -> None:
@@ -183,7 +183,7 @@ class Sqlite:
         """
         self._entrance.shut()
         self._turn.acquire()
-        self._drop()
+        self._drop_connection()
         self._engine.dispose()
 
     def wake(self) -> None:
@@ -191,19 +191,19 @@ class Sqlite:
         self._turn.release()
         self._entrance.open()
 
-    def _serve(self) -> None:
+    def _serve_jobs(self) -> None:
         going_on = True
         while going_on:
             batch, going_on = self._next_batch()
             with self._entrance.passed(), self._turn:
-                self._write(batch)
+                self._write_batch(batch)
             deliver_results(batch)
             # The finished batch is not kept in memory while the writer waits for work.
             del batch
         with self._turn:
-            self._drop()
+            self._drop_connection()
 
-    def _write(self, batch: list[StoreJob]) -> None:
+    def _write_batch(self, batch: list[StoreJob]) -> None:
         started = time.perf_counter()
         try:
             if self._connection is None:
@@ -218,7 +218,7 @@ class Sqlite:
             # The file can't be opened, or the rollback failed; the next batch opens it again.
             for job in batch:
                 job.fail(error)
-            self._drop()
+            self._drop_connection()
         if len(batch) == 1:
             self._pace += (time.perf_counter() - started - self._pace) / 4
         self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
@@ -233,7 +233,7 @@ class Sqlite:
         self._cursor.execute(f"PRAGMA wal_autocheckpoint={pages}").fetchall()
         self._patient = patient
 
-    def _drop(self) -> None:
+    def _drop_connection(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
             connection.invalidate()
@@ -250,7 +250,7 @@ class Sqlite:
         return batch, True
 
 
-def _engine(url: URL, synchronous: str) -> tuple[Engine, float]:
+def _make_engine(url: URL, synchronous: str) -> tuple[Engine, float]:
     """The engine that makes connections; `patience` is how long they wait for other processes."""
     patience = float(str(url.query.get("timeout", _LOCK_SECONDS)))
     connect = {"check_same_thread": False, "timeout": patience}

@@ -34,8 +34,8 @@ def commit(connection: Connection, batch: list[StoreJob]) -> None:
             job.fail(error)
         return
     try:
-        for _, group in groupby(batch, _statement):
-            _run(connection, file, list(group))
+        for _, group in groupby(batch, _shared_statement):
+            _run_jobs(connection, file, list(group))
         file.execute("COMMIT")
     except Exception as error:
         _roll_back(connection, file)
@@ -57,7 +57,7 @@ def vacuum_file(connection: Connection) -> None:
         raise sqlite3.OperationalError("database is locked")
 
 
-def _run(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
+def _run_jobs(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
     """Run jobs one by one, or as one statement if they write alike and all find their rows."""
     writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
     if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
@@ -69,7 +69,7 @@ def _run(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
             job.result = job.operation(connection)
 
 
-def _statement(job: StoreJob) -> object:
+def _shared_statement(job: StoreJob) -> object:
     """The key of writes that can run as one statement; any other job has a key of its own."""
     write = job.operation
     return write.statement if isinstance(write, Write) else job

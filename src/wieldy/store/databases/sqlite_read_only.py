@@ -34,7 +34,7 @@ def read_unwritable(url: URL, operation: Operation[T], why: StoreUnavailable) ->
         while True:
             unused = _unused_since(path)
             try:
-                found = _read(path, unused, operation, why)
+                found = _read_file(path, unused, operation, why)
             except (DBAPIError, sqlite3.Error):
                 if _unused_since(path) == unused:
                     raise
@@ -47,14 +47,14 @@ def read_unwritable(url: URL, operation: Operation[T], why: StoreUnavailable) ->
 
 def _unused_since(path: Path) -> _Marks | None:
     """The marks of an unused file: it has no log, or one without an index."""
-    log = _mark(Path(f"{path}-wal"))
+    log = _log_mark(Path(f"{path}-wal"))
     if log is not None and os.path.exists(f"{path}-shm"):
         return None
     stat = path.stat()
     return (stat.st_mtime_ns, stat.st_size), log
 
 
-def _mark(log: Path) -> _Mark | None:
+def _log_mark(log: Path) -> _Mark | None:
     try:
         stat = log.stat()
     except FileNotFoundError:
@@ -63,10 +63,12 @@ def _mark(log: Path) -> _Mark | None:
     return (stat.st_mtime_ns, stat.st_size) if stat.st_size else None
 
 
-def _read(path: Path, unused: _Marks | None, operation: Operation[T], why: StoreUnavailable) -> T:
+def _read_file(
+    path: Path, unused: _Marks | None, operation: Operation[T], why: StoreUnavailable
+) -> T:
     with create_engine(
         "sqlite://",
-        creator=lambda: _connect(path, unused),
+        creator=lambda: _connect_read_only(path, unused),
         poolclass=NullPool,
         hide_parameters=True,
     ).connect() as connection:
@@ -97,7 +99,7 @@ def _fill_in_columns(connection: Connection) -> None:
             )
 
 
-def _connect(path: Path, unused: _Marks | None) -> sqlite3.Connection:
+def _connect_read_only(path: Path, unused: _Marks | None) -> sqlite3.Connection:
     address = f"{path.as_uri()}?mode=ro"
     if unused is None:
         return sqlite3.connect(address, uri=True, isolation_level=None)

@@ -24,7 +24,7 @@ async def read_text_file(
         start_line: The first line, counted from 1.
         read_lines: How many lines.
     """
-    return await _tell(lambda: service.read_text_file(path, start_line, read_lines))
+    return await _tell_result(lambda: service.read_text_file(path, start_line, read_lines))
 
 
 async def read_multiple_files(service: FileDomainService, paths: list[str]) -> ToolResponse:
@@ -33,7 +33,7 @@ async def read_multiple_files(service: FileDomainService, paths: list[str]) -> T
     Args:
         paths: The files.
     """
-    return await _tell(lambda: service.read_multiple_files(paths))
+    return await _tell_result(lambda: service.read_multiple_files(paths))
 
 
 async def write_file(service: FileDomainService, path: str, content: str) -> ToolResponse:
@@ -43,7 +43,7 @@ async def write_file(service: FileDomainService, path: str, content: str) -> Too
         path: The file.
         content: Its whole text.
     """
-    return await _tell(lambda: service.write_file(path, content))
+    return await _tell_result(lambda: service.write_file(path, content))
 
 
 async def edit_file(
@@ -55,7 +55,7 @@ async def edit_file(
         path: The file.
         edits: What is replaced by what: [{"oldText": "…", "newText": "…"}].
     """
-    return await _tell(lambda: service.edit_file(path, edits))
+    return await _tell_result(lambda: service.edit_file(path, edits))
 
 
 async def delete_file(service: FileDomainService, path: str) -> ToolResponse:
@@ -64,7 +64,7 @@ async def delete_file(service: FileDomainService, path: str) -> ToolResponse:
     Args:
         path: The file.
     """
-    return await _tell(lambda: service.delete_file(path))
+    return await _tell_result(lambda: service.delete_file(path))
 
 
 async def list_directory(service: FileDomainService, path: str) -> ToolResponse:
@@ -73,7 +73,7 @@ async def list_directory(service: FileDomainService, path: str) -> ToolResponse:
     Args:
         path: The folder.
     """
-    return await _tell(lambda: service.list_directory(path))
+    return await _tell_result(lambda: service.list_directory(path))
 
 
 async def search_files(service: FileDomainService, path: str, pattern: str) -> ToolResponse:
@@ -83,7 +83,7 @@ async def search_files(service: FileDomainService, path: str, pattern: str) -> T
         path: The folder to look in.
         pattern: A name with wildcards, such as *.md.
     """
-    return await _tell(lambda: service.search_files(path, pattern))
+    return await _tell_result(lambda: service.search_files(path, pattern))
 
 
 async def get_file_info(service: FileDomainService, path: str) -> ToolResponse:
@@ -92,17 +92,17 @@ async def get_file_info(service: FileDomainService, path: str) -> ToolResponse:
     Args:
         path: The file.
     """
-    return await _tell(lambda: service.get_file_info(path))
+    return await _tell_result(lambda: service.get_file_info(path))
 
 
 async def list_allowed_directories(service: FileDomainService) -> ToolResponse:
     """List the folders for which something is granted."""
-    return await _tell(service.list_allowed_directories)
+    return await _tell_result(service.list_allowed_directories)
 
 
 async def fs_describe_permissions_markdown(service: FileDomainService) -> ToolResponse:
     """Say what may be done in which folder."""
-    return await _tell(service.describe_permissions_markdown)
+    return await _tell_result(service.describe_permissions_markdown)
 
 
 TOOLS: tuple[Callable[..., Any], ...] = (
@@ -119,7 +119,7 @@ TOOLS: tuple[Callable[..., Any], ...] = (
 )
 
 
-async def _tell(work: Callable[[], Any]) -> ToolResponse:
+async def _tell_result(work: Callable[[], Any]) -> ToolResponse:
     """What was done, as a response; what is refused is one as well."""
     try:
         # A disk may keep one waiting.
