@@ -154,13 +154,13 @@ class ScriptedModel:
         """Give the next answer's events, and the `Reply` last."""
         recorded = RecordedRequest(request, self.render(request))
         check_length(self.name, recorded.body, self.context_window)
-        self._record(recorded)
+        self._record_request(recorded)
         answer = await self._next_answer(recorded)
         if isinstance(answer, list) and answer and all(map(_is_event, answer)):
             for event in _whole_events(answer):
                 yield event
             return
-        async for event in self._streamed(_as_answer(answer), request):
+        async for event in self._stream_answer(_as_answer(answer), request):
             yield event
 
     async def asked(self, count: int = 1) -> RecordedRequest:
@@ -172,13 +172,13 @@ class ScriptedModel:
             await future
         return self.requests[count - 1]
 
-    def _record(self, recorded: RecordedRequest) -> None:
+    def _record_request(self, recorded: RecordedRequest) -> None:
         self.requests.append(recorded)
         reached = [each for each in self._waiting if each[0] <= len(self.requests)]
         for each in reached:
             self._waiting.remove(each)
             # Who waits may be on another loop than who asks.
-            each[1].call_soon_threadsafe(_settle, each[2])
+            each[1].call_soon_threadsafe(_settle_future, each[2])
 
     async def _next_answer(self, recorded: RecordedRequest) -> Scripted:
         answer: Any = self._function or next(self._answers, _NOTHING)
@@ -191,12 +191,14 @@ class ScriptedModel:
             answer = answer(recorded.request)
         return await answer if isawaitable(answer) else answer
 
-    async def _streamed(self, answer: Answer, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def _stream_answer(
+        self, answer: Answer, request: ModelRequest
+    ) -> AsyncIterator[ModelEvent]:
         reader = StreamReader(request.tools or NoTools())
         text, thinking = [], answer.thinking
         if answer.gate is not None:
             await answer.gate.wait()
-        for delta in self._deltas(answer):
+        for delta in self._chat_deltas(answer):
             if isinstance(delta, asyncio.Event):
                 await delta.wait()
                 continue
@@ -220,21 +222,21 @@ class ScriptedModel:
             finish_reason=answer.finish_reason,
         )
 
-    def _deltas(self, answer: Answer) -> Iterator[dict[str, Any] | asyncio.Event]:
+    def _chat_deltas(self, answer: Answer) -> Iterator[dict[str, Any] | asyncio.Event]:
         """The answer as OpenAI's chat API would stream it."""
-        for piece in self._cut(answer.thinking):
+        for piece in self._cut_pieces(answer.thinking):
             yield {"reasoning_content": piece}
         given = answer.pieces
-        for each in self._cut(given) if isinstance(given, str) else given:
+        for each in self._cut_pieces(given) if isinstance(given, str) else given:
             yield each if isinstance(each, asyncio.Event) else {"content": each}
         for index, call in enumerate(answer.calls):
             id = call.provider_id or f"call_{len(self.requests)}_{index + 1}"
             named = {"name": provider_name(call.tool), "arguments": ""}
             yield {"tool_calls": [{"index": index, "id": id, "function": named}]}
-            for piece in self._cut(argument_text(call)):
+            for piece in self._cut_pieces(argument_text(call)):
                 yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
-    def _cut(self, text: str) -> Iterator[str]:
+    def _cut_pieces(self, text: str) -> Iterator[str]:
         size = self._chunks or len(text) or 1
         return (text[start : start + size] for start in range(0, len(text), size))
 
@@ -290,6 +292,6 @@ def _message_text(message: dict[str, Any]) -> str:
     return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
 
 
-def _settle(future: "asyncio.Future[None]") -> None:
+def _settle_future(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

@@ -135,7 +135,7 @@ class VisibleTools:
         Returns:
             The tools, in order.
         """
-        return [each for each in self._registry.tools() if self._selects(each)]
+        return [each for each in self._registry.tools() if self._selects_tool(each)]
 
     def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
         """Find the tools of this view that run a function, active or not.
@@ -170,7 +170,7 @@ class VisibleTools:
             The tool, or None if no tool of this view has this name.
         """
         tool = self._registry.find(name)
-        return tool if tool is not None and self._selects(tool) else None
+        return tool if tool is not None and self._selects_tool(tool) else None
 
     def use_session_list(self, session_list: SessionList) -> None:
         """List for each session only what it is shown; see `add_search_tools`.
@@ -245,7 +245,7 @@ class VisibleTools:
         return f"{type(self).__name__}({len(self)} tools)"
 
     def _shows(self, tool: Tool, scope: Scope | None = None) -> bool:
-        return self._registry.active(tool) and self._selects(tool, scope)
+        return self._registry.active(tool) and self._selects_tool(tool, scope)
 
-    def _selects(self, tool: Tool, scope: Scope | None = None) -> bool:
+    def _selects_tool(self, tool: Tool, scope: Scope | None = None) -> bool:
         return self._selection is None or self._selection.shows(tool, scope or self._scope)

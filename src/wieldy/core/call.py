@@ -164,7 +164,7 @@ class _Ids:
         """Draw a new prefix; a forked child would otherwise repeat its parent's ids."""
         # Reentrant: a signal handler may ask for an id while its own thread holds the lock.
         self._lock = threading.RLock()
-        self._draw()
+        self._draw_prefix()
 
     def give(self, call: "Call") -> tuple[str, bool]:
         """The call's id, and whether the call got it just now. Safe from any thread."""
@@ -174,13 +174,13 @@ class _Ids:
             with self._lock:
                 made = next(self._made, None)
                 if made is None:
-                    self._draw()
+                    self._draw_prefix()
         with self._lock:
             new = call._id is None
             call._id = call._id or made
             return call._id, new
 
-    def _draw(self) -> None:
+    def _draw_prefix(self) -> None:
         # One iterator makes the whole id: a thread can't pair an old prefix with a new counter.
         form = f"call_{os.urandom(6).hex()}_%0{_DIGITS}d"
         self._made = map(form.__mod__, range(1, 10**_DIGITS))
@@ -328,7 +328,7 @@ class Outcome:
         """What the tool showed, as blocks in order; for a failure or a receipt, its message."""
         if self._content is None:
             plain = self.error is None and self.status is not Status.PENDING
-            self._content = to_blocks(self.value if plain else self._message)
+            self._content = to_blocks(self.value if plain else self._error_message)
         return self._content
 
     @property
@@ -337,7 +337,7 @@ class Outcome:
         return join_text(self.content) if self.error is None else str(self.error)
 
     @property
-    def _message(self) -> str:
+    def _error_message(self) -> str:
         return str(self.error or CallPending(self.call.tool, self.call.id))
 
     def _repr_html_(self) -> str:

@@ -36,10 +36,12 @@ def canonical_json(value: Any) -> str:
 
     An object whose content is not known is equal only to itself.
     """
-    return json.dumps(_tagged(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(
+        _tag_value(value, ()), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
 
 
-def _tagged(value: Any, above: tuple[int, ...]) -> Any:
+def _tag_value(value: Any, above: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         plain = type(value) in (type(None), bool, int, float, str)
         if type(value) is int and value.bit_length() > _MOST_BITS:
@@ -49,13 +51,13 @@ def _tagged(value: Any, above: tuple[int, ...]) -> Any:
         return {"!": "itself"}
     path = (*above, id(value))
     if isinstance(value, Mapping):
-        return {_key(key): _tagged(item, path) for key, item in value.items()}
+        return {_tagged_key(key): _tag_value(item, path) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_tagged(item, path) for item in value]
-    return {"!": type(value).__qualname__, "holds": _tagged(_held(value), path)}
+        return [_tag_value(item, path) for item in value]
+    return {"!": type(value).__qualname__, "holds": _tag_value(_held_value(value), path)}
 
 
-def _held(value: Any) -> Any:
+def _held_value(value: Any) -> Any:
     if is_secret(value):
         return value.get_secret_value()
     if hasattr(value, "__pydantic_fields_set__") or is_dataclass(value):
@@ -67,7 +69,7 @@ def _held(value: Any) -> Any:
     return repr(value) if told else id(value)
 
 
-def _key(key: Any) -> str:
+def _tagged_key(key: Any) -> str:
     """A key with its type, because JSON would merge the keys 1 and "1"."""
     if type(key) is str and not key.startswith("!"):
         return key

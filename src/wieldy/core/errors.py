@@ -175,7 +175,7 @@ class InputNeeded(WieldyError):
         self.requests: dict[str, Any] = plain_json(requests, "InputNeeded: requests")
         self._check_methods()
         self.state = plain_json(state, "InputNeeded: state")
-        self.message = " ".join(filter(None, map(_question, self.requests.values())))
+        self.message = " ".join(filter(None, map(_question_text, self.requests.values())))
         super().__init__(self.message or f"answers to {', '.join(self.requests)} are needed")
 
     @classmethod
@@ -209,7 +209,7 @@ class InputNeeded(WieldyError):
             raise ValueError(f"InputNeeded: {CALL_METHOD!r} asks nobody; raise CallsNeeded")
 
 
-def _question(request: Any) -> str:
+def _question_text(request: Any) -> str:
     params = request.get("params") if isinstance(request, dict) else None
     message = params.get("message") if isinstance(params, dict) else None
     return message if isinstance(message, str) else ""

@@ -47,19 +47,19 @@ class _Trip:
     def start(self) -> None:
         """Begin the work, on the other loop."""
         self._task = asyncio.get_running_loop().create_task(self._work())
-        self._task.add_done_callback(self._return)
+        self._task.add_done_callback(self._return_home)
 
     def stop(self) -> None:
         """Cancel the work, on the other loop."""
         if self._task is not None:
             self._task.cancel()
 
-    def _return(self, done: "asyncio.Task[Any]") -> None:
+    def _return_home(self, done: "asyncio.Task[Any]") -> None:
         # If the caller's loop is closed by now, nobody waits for the answer.
         with suppress(RuntimeError):
-            self._home.call_soon_threadsafe(self._settle, done)
+            self._home.call_soon_threadsafe(self._settle_answer, done)
 
-    def _settle(self, done: "asyncio.Task[Any]") -> None:
+    def _settle_answer(self, done: "asyncio.Task[Any]") -> None:
         if self._answer.done():
             if not done.cancelled():
                 done.exception()

@@ -112,7 +112,7 @@ class Registry:
 
     def announce(self) -> None:
         """Tell the watchers of another change, such as a new rule."""
-        self._tell(None)
+        self._tell_watchers(None)
 
     def add(self, tool: Tool, on_conflict: str = "raise") -> Tool:
         """Register a tool; returns the tool that now has the name."""
@@ -125,22 +125,22 @@ class Registry:
                     f"there is no group {tool.group!r}. "
                     f"Create it first: box.groups.create({tool.group!r}, …)",
                 )
-            holder = self._holder(tool.name)
+            holder = self._find_holder(tool.name)
             if holder is not None:
                 if on_conflict == "skip":
                     return self._tools[holder]
                 if on_conflict == "raise":
                     raise NameTaken(tool.name, holder)
                 if on_conflict == "rename":
-                    tool = self._renamed(tool)
+                    tool = self._rename_tool(tool)
                 if on_conflict == "override":
                     tool.know_like(self._tools[holder])
-            tool = self._reviewed(tool)
+            tool = self._review_tool(tool)
             if on_conflict == "override" and holder not in (None, tool.name):
-                self._drop(holder)
+                self._drop_tool(holder)
             self._tools[tool.name] = tool
             self._shown[provider_name(tool.name)] = tool.name
-        self._tell(tool.name)
+        self._tell_watchers(tool.name)
         return tool
 
     def add_all(self, tools: Iterable[Tool], on_conflict: str = "raise") -> list[Tool]:
@@ -161,8 +161,8 @@ class Registry:
             tool = self.find(name)
             if tool is None:
                 raise ToolNotFound(name, find_near_names(name, self._tools))
-            self._drop(tool.name)
-        self._tell(tool.name)
+            self._drop_tool(tool.name)
+        self._tell_watchers(tool.name)
         return tool
 
     def find(self, name: str) -> Tool | None:
@@ -220,13 +220,13 @@ class Registry:
                 raise ValueError(f"There is a group {group.name!r} already.")
             self._groups[group.name] = group
             group.keep(self._tell_many)
-        self._tell(None)
+        self._tell_watchers(None)
 
     def switch(self, name: str, active: bool) -> None:
         """Switch a group on or off."""
         with self._lock:
             self._known_group(name).switch(active)
-        self._tell(None)
+        self._tell_watchers(None)
 
     def switch_to(self, active: Collection[str]) -> None:
         """Switch these groups on and all others off; `ValueError` if one is not here."""
@@ -235,7 +235,7 @@ class Registry:
                 self._known_group(name)
             for group in self._groups.values():
                 group.switch(group.name == BASIC or group.name in active)
-        self._tell(None)
+        self._tell_watchers(None)
 
     def remove_group(self, name: str) -> None:
         """Take a group out, and its tools with it."""
@@ -244,12 +244,12 @@ class Registry:
             del self._groups[name]
             gone = [tool.name for tool in self._tools.values() if tool.group == name]
             for tool in gone:
-                self._drop(tool)
+                self._drop_tool(tool)
         for tool in gone:
-            self._tell(tool)
-        self._tell(None)
+            self._tell_watchers(tool)
+        self._tell_watchers(None)
 
-    def _reviewed(self, tool: Tool) -> Tool:
+    def _review_tool(self, tool: Tool) -> Tool:
         if self._review is None:
             return tool
         hold = self._review(tool)
@@ -264,23 +264,23 @@ class Registry:
             raise ValueError(f"There is no group {name!r}; there are {known}.")
         return group
 
-    def _holder(self, name: str) -> str | None:
+    def _find_holder(self, name: str) -> str | None:
         if name in self._tools:
             return name
         return self._shown.get(provider_name(name)) or self._shown.get(name)
 
-    def _renamed(self, tool: Tool) -> Tool:
+    def _rename_tool(self, tool: Tool) -> Tool:
         """The tool under a free name; rules against its original name still hold."""
         known = (*tool.original_names, tool.name)
         return tool.replace(name=self._free_name(tool.name), original_names=known)
 
     def _free_name(self, name: str) -> str:
         number = 2
-        while self._holder(f"{name}_{number}") is not None:
+        while self._find_holder(f"{name}_{number}") is not None:
             number += 1
         return f"{name}_{number}"
 
-    def _drop(self, name: str) -> None:
+    def _drop_tool(self, name: str) -> None:
         del self._tools[name]
         self._shown.pop(provider_name(name), None)
 
@@ -289,9 +289,9 @@ class Registry:
             told(session)
 
     def _tell_many(self) -> None:
-        self._tell(None)
+        self._tell_watchers(None)
 
-    def _tell(self, name: str | None) -> None:
+    def _tell_watchers(self, name: str | None) -> None:
         for told in tuple(self._watchers):
             told(name)
 
@@ -378,9 +378,9 @@ class Selection:
             raise TypeError(f"where is a function of (tool, scope), not {where!r}")
         self._where = where
         self._failed = False
-        self.names = _set(names)
-        self.tags = _set(tags)
-        self.groups = _set(groups)
+        self.names = _name_set(names)
+        self.tags = _name_set(tags)
+        self.groups = _name_set(groups)
         self._above = above
 
     def shows(self, tool: Tool, scope: Scope) -> bool:
@@ -393,9 +393,9 @@ class Selection:
             return False
         if self._above is not None and not self._above.shows(tool, scope):
             return False
-        return self._where is None or self._agrees(self._where, tool, scope)
+        return self._where is None or self._predicate_agrees(self._where, tool, scope)
 
-    def _agrees(self, where: "Predicate", tool: Tool, scope: Scope) -> bool:
+    def _predicate_agrees(self, where: "Predicate", tool: Tool, scope: Scope) -> bool:
         try:
             agreed = where(tool, scope)
             if inspect.iscoroutine(agreed):
@@ -410,5 +410,5 @@ class Selection:
             return False
 
 
-def _set(criterion: Iterable[str] | str | None) -> frozenset[str] | None:
+def _name_set(criterion: Iterable[str] | str | None) -> frozenset[str] | None:
     return None if criterion is None else frozenset(listed_names(criterion))

@@ -31,7 +31,7 @@ class Channel:
     def push(self, item: Any) -> None:
         """Take an item; a closed channel drops it."""
         if not self._closed:
-            size = _length(item)
+            size = _item_length(item)
             self._items.append((item, size))
             self._held += size
             self._wake_reader()
@@ -77,7 +77,7 @@ class Channel:
         self._writers.clear()
 
 
-def _length(item: Any) -> int:
+def _item_length(item: Any) -> int:
     """About how many bytes an item holds: the text or data of a block, or a progress message."""
     for name in ("text", "data", "message"):
         held = getattr(item, name, None)
@@ -109,9 +109,9 @@ class TellingSink:
         return self if self._items else None
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self._flush().__await__()
+        return self._flush_items().__await__()
 
-    async def _flush(self) -> None:
+    async def _flush_items(self) -> None:
         while self._items:
             item = self._items.popleft()
             try:

@@ -35,7 +35,7 @@ def restore_state(registry: Registry, rules: Rules, state: Any, strict: bool) ->
     Unless `strict`, unknown keys and groups are ignored.
     """
     _check_keys(state, strict)
-    active = _texts(state.get("active_groups", []), "active_groups")
+    active = _read_texts(state.get("active_groups", []), "active_groups")
     if not isinstance(state["rules"], list):
         raise ValueError("rules must be a list")
     made = [import_rule(each, f"rules[{n}]", strict) for n, each in enumerate(state["rules"])]
@@ -156,7 +156,7 @@ def _check_keys(state: Any, strict: bool) -> None:
         raise ValueError(f"the state has the unknown key {unknown[0]!r}")
 
 
-def _texts(data: Any, place: str) -> list[str]:
+def _read_texts(data: Any, place: str) -> list[str]:
     if not isinstance(data, list) or not all(isinstance(each, str) for each in data):
         raise ValueError(f"{place} must be a list of texts")
     return data

@@ -53,7 +53,7 @@ def visible_value(value: Any) -> str:
     `ValueError` if it can't be shown, for example because it is nested too deeply.
     """
     try:
-        return _escape_all(json.dumps(value, ensure_ascii=False, default=_plain))
+        return _escape_all(json.dumps(value, ensure_ascii=False, default=_plain_value))
     except (RecursionError, TypeError) as error:
         raise ValueError(f"it can't be shown: {error}") from None
 
@@ -80,7 +80,9 @@ def _escape_all(text: str) -> str:
     if _PLAIN.match(text):
         return text
     # Line ends separate facts; inside strings they are escaped already.
-    return "".join(_escaped(each) if each != "\n" and _is_unclear(each) else each for each in text)
+    return "".join(
+        _escape_character(each) if each != "\n" and _is_unclear(each) else each for each in text
+    )
 
 
 def _is_unseen(character: str) -> bool:
@@ -91,12 +93,12 @@ def _is_unclear(character: str) -> bool:
     return _is_unseen(character) or _OVERLAY.match(character) is not None
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     # JSON does not escape DEL.
     return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return to_jsonable_python(
         value, fallback=repr, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
     )

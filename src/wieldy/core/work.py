@@ -43,7 +43,7 @@ class Work:
         self.objection = objection
         # What a place outside this process keeps about it.
         self.shipped: Any = None
-        self.enter = _entrance(function, context, positional)
+        self.enter = _make_entrance(function, context, positional)
 
     def perform(self, values: Mapping[str, Any], channel: Run) -> Any:
         """Call the function on this thread and drain what it yields, unless there is an objection.
@@ -95,7 +95,7 @@ class Forbidden:
         self.refusal = refusal
 
 
-def _entrance(
+def _make_entrance(
     function: Callable[..., Any], context: str | None, positional: Sequence[str]
 ) -> Enter:
     """A function that enters the tool's function, with the `Context` if it wants one."""

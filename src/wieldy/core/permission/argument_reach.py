@@ -49,27 +49,31 @@ class ArgumentNames:
             shown = ".".join(path[:end])
             own = self.own.get(shown, shown)
             if own in values:
-                for found in self._reach(values[own], path[end:]):
-                    yield from _leaves(found)
+                for found in self._reach_values(values[own], path[end:]):
+                    yield from _find_leaves(found)
 
-    def _reach(self, here: Any, path: Sequence[str]) -> Iterator[Any]:
+    def _reach_values(self, here: Any, path: Sequence[str]) -> Iterator[Any]:
         if not path:
             yield here
         elif hasattr(here, "__next__"):
             yield UNREADABLE
         elif _is_root(here):
-            yield from self._reach(here.root, path)
+            yield from self._reach_values(here.root, path)
         else:
             if isinstance(here, LISTS):
                 for item in here:
-                    yield from self._reach(item, path)
+                    yield from self._reach_values(item, path)
             for end in range(1, len(path) + 1):
-                for member in self._members(here, ".".join(path[:end])):
-                    yield from self._reach(member, path[end:])
+                for member in self._named_members(here, ".".join(path[:end])):
+                    yield from self._reach_values(member, path[end:])
 
-    def _members(self, here: Any, name: str) -> Iterator[Any]:
+    def _named_members(self, here: Any, name: str) -> Iterator[Any]:
         for own in dict.fromkeys((name, *self.fields(type(here), name))):
-            member = _entry(here, own) if isinstance(here, Mapping) else _attribute(here, own)
+            member = (
+                _mapping_entry(here, own)
+                if isinstance(here, Mapping)
+                else _read_attribute(here, own)
+            )
             if member is not _MISSING:
                 yield member
 
@@ -78,7 +82,7 @@ def _is_root(here: Any) -> bool:
     return list(getattr(type(here), "model_fields", ())) == ["root"]
 
 
-def _entry(here: Mapping[Any, Any], name: str) -> Any:
+def _mapping_entry(here: Mapping[Any, Any], name: str) -> Any:
     """The value of a mapping under a name; a key that is not text is compared by its text."""
     found = here.get(name, _MISSING)
     if found is _MISSING and any(type(key) is not str for key in here):
@@ -87,7 +91,7 @@ def _entry(here: Mapping[Any, Any], name: str) -> Any:
     return found
 
 
-def _attribute(here: Any, name: str) -> Any:
+def _read_attribute(here: Any, name: str) -> Any:
     extra = getattr(here, "__pydantic_extra__", None)
     if isinstance(extra, Mapping) and name in extra:
         # An undeclared field may have the name of a method.
@@ -97,28 +101,28 @@ def _attribute(here: Any, name: str) -> Any:
     except Exception:
         # Reading an attribute may run other people's code.
         return UNREADABLE
-    return found if name in _fields(here) or not callable(found) else _MISSING
+    return found if name in _field_names(here) or not callable(found) else _MISSING
 
 
-def _fields(value: Any) -> Sequence[str]:
+def _field_names(value: Any) -> Sequence[str]:
     kind = type(value)
     return list(getattr(kind, "model_fields", getattr(kind, "__dataclass_fields__", ())))
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _find_leaves(value: Any) -> Iterator[Any]:
     value = reveal_secret(value)
     if isinstance(value, Enum):
-        yield from _leaves(value.value)
+        yield from _find_leaves(value.value)
     elif type(value) in PLAIN:
         yield value
     elif isinstance(value, Mapping):
-        yield from _leaves([*value.keys(), *value.values()])
+        yield from _find_leaves([*value.keys(), *value.values()])
     elif isinstance(value, LISTS):
         for item in value:
-            yield from _leaves(item)
+            yield from _find_leaves(item)
     elif hasattr(type(value), "model_fields") or is_dataclass(value):
         extra = getattr(value, "__pydantic_extra__", None) or {}
-        yield from _leaves([*(getattr(value, name) for name in _fields(value)), extra])
+        yield from _find_leaves([*(getattr(value, name) for name in _field_names(value)), extra])
     else:
         # An iterator can be read only once, and the function needs it.
         yield UNREADABLE if hasattr(value, "__next__") else value

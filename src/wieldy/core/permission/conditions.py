@@ -55,7 +55,7 @@ def compile_matcher(matcher: Matcher) -> Match:
     return lambda value, _: not isinstance(value, bool | str) and bool(value == matcher)
 
 
-def _text(value: Any) -> str | None:
+def _text_of(value: Any) -> str | None:
     """The text of a value that is written as text: a path, a URL, a date, an id."""
     if isinstance(value, str):
         return value
@@ -70,7 +70,7 @@ def _glob_matcher(pattern: str) -> Match:
     host = UrlPattern(f"*://{pattern}", bare=False)
 
     def matches(value: Any, restricts: bool) -> bool:
-        text = value if type(value) is str else _text(value)
+        text = value if type(value) is str else _text_of(value)
         if text is None or match(text):
             return text is not None
         # Most texts are not URLs, and need no further comparison.
@@ -87,7 +87,7 @@ def _expression_matcher(expression: re.Pattern[str]) -> Match:
     """A rule that restricts looks for the expression anywhere; one that allows wants all of it."""
 
     def matches(value: Any, restricts: bool) -> bool:
-        text = _text(value)
+        text = _text_of(value)
         if text is None or not restricts:
             return text is not None and expression.fullmatch(text) is not None
         return any(expression.search(each) for each in plain_texts(text))
@@ -99,7 +99,7 @@ def _url_matcher(pattern: str) -> Match:
     wanted = UrlPattern(pattern)
 
     def matches(value: Any, restricts: bool) -> bool:
-        text = _text(value)
+        text = _text_of(value)
         return text is not None and wanted.holds(text, restricts)
 
     return matches
@@ -119,7 +119,7 @@ def _path_matcher(pattern: str) -> Match:
         )
 
     def matches(value: Any, restricts: bool) -> bool:
-        text = _text(value)
+        text = _text_of(value)
         if text is None or restricts:
             return text is not None and restricts_path(text)
         # A pattern for paths must not allow a URL that looks like a path.

@@ -50,23 +50,23 @@ def add_group_tool(box: GroupBox, name: str = NAME) -> Tool:
     listed = box.groups
 
     def switch(groups: Iterable[str]) -> str:
-        return _answer(listed, choose_groups(listed, groups))
+        return _switch_answer(listed, choose_groups(listed, groups))
 
     def refresh(changed: str | None) -> None:
         there = box.find_tool(name)
         if there is None or there.function is not switch:
             # The tool was removed or replaced.
             forget()
-        elif changed is None and there.description != _description(listed):
-            now = {"description": _description(listed), "input_schema": _schema(listed)}
+        elif changed is None and there.description != _tool_description(listed):
+            now = {"description": _tool_description(listed), "input_schema": _tool_schema(listed)}
             box.add(there.replace(**now), on_conflict="override")
 
     added = box.add(
         Tool(
             switch,
             name=name,
-            description=_description(listed),
-            input_schema=_schema(listed),
+            description=_tool_description(listed),
+            input_schema=_tool_schema(listed),
             idempotent=True,
             limits=Limits(isolation="inline"),
         )
@@ -92,7 +92,7 @@ def group_notes(groups: Groups, heading: str) -> str:
     return "\n".join(f"{heading.format(group.name)}\n{group.notes}" for group in found)
 
 
-def _answer(groups: Groups, active: list[str]) -> str:
+def _switch_answer(groups: Groups, active: list[str]) -> str:
     if not active:
         return "All groups of tools are switched off now."
     said = f"These groups of tools are switched on now: {', '.join(active)}."
@@ -100,12 +100,12 @@ def _answer(groups: Groups, active: list[str]) -> str:
     return f"{said}\n{notes}" if notes else said
 
 
-def _description(groups: Groups) -> str:
+def _tool_description(groups: Groups) -> str:
     lines = [f"- {group.name}: {group.description}" for group in switchable_groups(groups)]
     return "\n".join([_DOING, "", "The groups:", *lines] if lines else [_DOING])
 
 
-def _schema(groups: Groups) -> dict[str, Any]:
+def _tool_schema(groups: Groups) -> dict[str, Any]:
     names = [group.name for group in switchable_groups(groups)]
     item: dict[str, Any] = {"type": "string", "enum": names} if names else {"type": "string"}
     wanted = {"type": "array", "items": item, "description": "The groups to switch on."}

@@ -39,8 +39,8 @@ class StepPattern:
     def holds(self, paths: Iterable[Sequence[str]], restricts: bool) -> bool:
         """Whether any of these readings of a path fits; for a rule that allows, all of them."""
         if restricts:
-            return any(_leads(steps, path) for path in paths for steps in self._at_or_below)
-        return all(any(_leads(steps, path) for steps in self._below) for path in paths)
+            return any(_leads_to(steps, path) for path in paths for steps in self._at_or_below)
+        return all(any(_leads_to(steps, path) for steps in self._below) for path in paths)
 
 
 class PathPattern:
@@ -52,7 +52,7 @@ class PathPattern:
         if pattern.endswith("/"):
             pattern += "**"
         written = [pattern, os.path.expanduser(pattern)] if pattern.startswith("~") else [pattern]
-        self._steps = StepPattern(_normal(each).split("/") for each in written)
+        self._steps = StepPattern(_normal_path(each).split("/") for each in written)
         self._absolute = any(os.path.isabs(each) for each in written)
 
     def holds(self, text: str, restricts: bool) -> bool:
@@ -60,14 +60,14 @@ class PathPattern:
         text = text.replace("\0", "")
         cut = _END_OF_PATH.split(text, maxsplit=1)[0]
         forms = path_spellings(text, restricts) | path_spellings(cut, restricts)
-        paths = {path for form in forms for path in self._placed(form)}
+        paths = {path for form in forms for path in self._place_path(form)}
         return self._steps.holds([path.split("/") for path in paths], restricts)
 
-    def _placed(self, path: str) -> list[str]:
+    def _place_path(self, path: str) -> list[str]:
         if not self._absolute:
-            return [_normal(path)]
+            return [_normal_path(path)]
         home = [os.path.expanduser(path)] if path.startswith("~") else []
-        return [_normal(each) for each in (os.path.abspath(path), *home)]
+        return [_normal_path(each) for each in (os.path.abspath(path), *home)]
 
 
 def path_spellings(path: str, restricts: bool) -> set[str]:
@@ -118,7 +118,7 @@ def unescape_pattern(pattern: str) -> str:
     return _ESCAPES.sub(lambda found: _WILDCARDS.sub(r"[\g<0>]", unquote(found[0])), pattern)
 
 
-def _normal(path: str) -> str:
+def _normal_path(path: str) -> str:
     plain = os.path.normpath(path.replace(os.sep, "/")) if path else ""
     # A leading "//" is "/" here, and normpath keeps it.
     return "/" + plain.lstrip("/") if plain.startswith("/") else plain
@@ -138,7 +138,7 @@ def _compile_steps(steps: Sequence[str]) -> list[Step]:
     ]
 
 
-def _leads(wanted: Sequence[Step], steps: Sequence[str]) -> bool:
+def _leads_to(wanted: Sequence[Step], steps: Sequence[str]) -> bool:
     """Compare step by step; only the last `**` is ever tried again, so the time is bounded."""
     at = step = resumed = 0
     crossing = -1

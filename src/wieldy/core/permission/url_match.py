@@ -90,17 +90,17 @@ class UrlPattern:
     def holds(self, text: str, restricts: bool) -> bool:
         """Whether the URL is meant, by any reading of it or by all."""
         if not restricts:
-            return self._allows(text)
+            return self._allows_url(text)
         if self._file is not None and self._file.holds(text, True):
             return True
         own = dict.fromkeys((text, *unwrapped(text)))
-        if any(self._unreadable(each) for each in own):
+        if any(self._is_unreadable(each) for each in own):
             return True
         meant = dict.fromkeys((*own, *self._with_scheme(own)))
-        readings = {reading for each in meant for reading in _readings(each)}
-        return any(self._reaches(reading) for reading in readings)
+        readings = {reading for each in meant for reading in _read_url(each)}
+        return any(self._reaches_reading(reading) for reading in readings)
 
-    def _allows(self, text: str) -> bool:
+    def _allows_url(self, text: str) -> bool:
         if "\\" in text or not text.isprintable() or text != text.strip():
             return False
         whatwg, split = _read_whatwg(text), _read_split(text)
@@ -112,7 +112,7 @@ class UrlPattern:
             (whatwg.scheme, whatwg.port, host) == (split.scheme, split.port, split.plain_host)
             and host is not None
             and wanted in ("*", whatwg.port)
-            and self._means(whatwg.scheme)
+            and self._means_scheme(whatwg.scheme)
             and self._host.allows(host)
             and all(self._leads_on(reading) for reading in (whatwg, split))
         )
@@ -127,18 +127,22 @@ class UrlPattern:
         there = self._path.holds(paths, False) if self._path else paths == [[""]] * len(paths)
         return there and (self._query is None or self._query.allows(reading.query))
 
-    def _unreadable(self, text: str) -> bool:
+    def _is_unreadable(self, text: str) -> bool:
         """Whether the URL has the rule's scheme and a host that can't be read."""
         found = _SCHEME.match(text)
-        if found is None or text[found.end() :][:1] != "/" or not self._means(found[1].lower()):
+        if (
+            found is None
+            or text[found.end() :][:1] != "/"
+            or not self._means_scheme(found[1].lower())
+        ):
             return False
         return _read_whatwg(text) is None
 
-    def _reaches(self, reading: _Reading) -> bool:
+    def _reaches_reading(self, reading: _Reading) -> bool:
         """Whether a rule that restricts matches this reading."""
         schemes = {reading.scheme, *reading.scheme.split("+")}
         return (
-            any(self._means(scheme) for scheme in schemes)
+            any(self._means_scheme(scheme) for scheme in schemes)
             and (self._port in (None, "*", reading.port) or reading.port is None)
             and (self._scheme == "file" or self._host.restricts(reading.host))
             and self._path_reaches(reading.path)
@@ -150,12 +154,12 @@ class UrlPattern:
             return True
         return self._path.holds(_path_readings(path, restricts=True), True)
 
-    def _means(self, scheme: str) -> bool:
+    def _means_scheme(self, scheme: str) -> bool:
         return fnmatch.fnmatchcase(scheme, self._scheme)
 
     def _with_scheme(self, texts: Iterable[str]) -> Iterator[str]:
         """The URLs that a text without a scheme may mean, if a tool adds the usual scheme."""
-        usual = "https" if _wild(self._scheme) else self._scheme
+        usual = "https" if _has_wildcard(self._scheme) else self._scheme
         for text in texts:
             if text.startswith("//"):
                 yield f"{usual}:{text}"
@@ -169,9 +173,11 @@ class _HostPattern:
     __slots__ = ("_match", "_names", "wild")
 
     def __init__(self, host: str) -> None:
-        literal = not _wild(host) or _address(host) is not None
+        literal = not _has_wildcard(host) or _read_address(host) is not None
         self._names = _host_names(host) if literal else set()
-        labels = (each if _wild(each) else _canonical_host(each) for each in host.split("."))
+        labels = (
+            each if _has_wildcard(each) else _canonical_host(each) for each in host.split(".")
+        )
         self._match = None if literal else re.compile(fnmatch.translate(".".join(labels).lower()))
         # A pattern of wildcards alone matches every host.
         self.wild = not host.strip("*?.")
@@ -243,7 +249,7 @@ def names_host(text: str) -> bool:
 def file_paths(text: str) -> Iterator[str]:
     """The paths that a `file:` URL may stand for."""
     for each in unwrapped(text) if ":" in text else ():
-        for reading in _readings(each):
+        for reading in _read_url(each):
             if "file" in reading.scheme.split("+"):
                 yield reading.path
 
@@ -279,7 +285,7 @@ def unwrapped(text: str) -> Iterator[str]:
         yield text
 
 
-def _readings(text: str) -> Iterator[_Reading]:
+def _read_url(text: str) -> Iterator[_Reading]:
     for reading in (_read_whatwg(text), _read_split(text)):
         if reading is not None:
             yield reading
@@ -322,7 +328,7 @@ def _is_plain(step: str) -> bool:
 
 
 def _canonical_host(host: str) -> str:
-    address = _address(host)
+    address = _read_address(host)
     if address is not None:
         return address.compressed
     if host.isascii() or len(host) > _LONGEST_HOST:
@@ -339,13 +345,13 @@ def _host_names(host: str) -> set[str]:
     written = {host, unquote(host), "" if whatwg is None else whatwg.host}
     names = {_canonical_host(each.strip().rstrip(".")) for each in written} - {""}
     for name in list(names):
-        inner = _embedded_address(_address(name))
+        inner = _embedded_address(_read_address(name))
         if inner is not None:
             names.add(inner.compressed)
     return names or {""}
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _read_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -370,5 +376,5 @@ def _query_forms(query: str) -> set[str]:
     return {query, *path_spellings(query, restricts=False), query.replace("+", " ")}
 
 
-def _wild(text: str) -> bool:
+def _has_wildcard(text: str) -> bool:
     return any(mark in text for mark in "*?[")

@@ -23,7 +23,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         # The second pass removes commas that a comment separated from their bracket.
-        found = json.loads(_strict(_strict(text)))
+        found = json.loads(_strict_json(_strict_json(text)))
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidSource(str(path), f"it can't be read: {error}") from None
     if not isinstance(found, dict):
@@ -35,7 +35,7 @@ def read_entries(
     configuration: Mapping[str, Any], where: str
 ) -> dict[str, Callable[[], Source | None]]:
     """The servers by name. Each entry is read on use, so that a bad one does not affect others."""
-    listed = _listed(configuration)
+    listed = _listed_servers(configuration)
     if listed is None:
         if "command" in configuration or "url" in configuration:
             return {"": lambda: _read_entry("the server", configuration)}
@@ -48,7 +48,7 @@ def read_entries(
     return entries
 
 
-def _listed(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _listed_servers(configuration: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The part that lists the servers, under either key, or the whole configuration."""
     inner = configuration.get("mcp", configuration)
     for part in (configuration, inner if isinstance(inner, Mapping) else {}):
@@ -69,19 +69,19 @@ def _read_entry(name: str, entry: Any) -> Source | None:
         raise InvalidSource(name, "its entry is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         return None
-    plain: Any = _expanded(name, {key: entry[key] for key in entry if key in _KNOWN})
+    plain: Any = _expand_variables(name, {key: entry[key] for key in entry if key in _KNOWN})
     url = plain.get("url") or plain.get("serverUrl") or plain.get("httpUrl")
     if url is not None:
-        _expect(name, "url", url, str)
-        return Address(url, _transport(name, plain), _texts(name, "headers", plain))
+        _expect_type(name, "url", url, str)
+        return Address(url, _transport_name(name, plain), _text_values(name, "headers", plain))
     command = plain.get("command")
     if not isinstance(command, str) or not command:
         raise InvalidSource(name, 'its entry has neither a "command" nor a "url"')
     arguments = plain.get("args") or []
-    _expect(name, "args", arguments, list)
+    _expect_type(name, "args", arguments, list)
     cwd = plain.get("cwd")
-    _expect(name, "cwd", cwd, str | None)
-    env = {**_read_env_file(name, plain.get("envFile")), **_texts(name, "env", plain)}
+    _expect_type(name, "cwd", cwd, str | None)
+    env = {**_read_env_file(name, plain.get("envFile")), **_text_values(name, "env", plain)}
     return Command([command, *map(str, arguments)], env, cwd)
 
 
@@ -91,7 +91,7 @@ _KNOWN = frozenset(
 )  # fmt: skip
 
 
-def _transport(name: str, entry: Mapping[str, Any]) -> str | None:
+def _transport_name(name: str, entry: Mapping[str, Any]) -> str | None:
     given = entry.get("type") or entry.get("transport")
     if given is None:
         return "http" if entry.get("httpUrl") else None
@@ -102,24 +102,24 @@ def _transport(name: str, entry: Mapping[str, Any]) -> str | None:
     return found
 
 
-def _texts(name: str, key: str, entry: Mapping[str, Any]) -> dict[str, str]:
+def _text_values(name: str, key: str, entry: Mapping[str, Any]) -> dict[str, str]:
     found = entry.get(key) or {}
-    _expect(name, key, found, dict)
+    _expect_type(name, key, found, dict)
     return {str(each): str(value) for each, value in found.items() if value is not None}
 
 
-def _expect(name: str, key: str, value: Any, kind: Any) -> None:
+def _expect_type(name: str, key: str, value: Any, kind: Any) -> None:
     if not isinstance(value, kind):
         raise InvalidSource(name, f"its {key!r} is {type(value).__name__}, which can't be right")
 
 
-def _expanded(name: str, value: Any) -> Any:
+def _expand_variables(name: str, value: Any) -> Any:
     """The value with every variable in its texts replaced."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _value_of(name, found), value)
     if isinstance(value, Mapping):
-        return {key: _expanded(name, each) for key, each in value.items()}
-    return [_expanded(name, each) for each in value] if isinstance(value, list) else value
+        return {key: _expand_variables(name, each) for key, each in value.items()}
+    return [_expand_variables(name, each) for each in value] if isinstance(value, list) else value
 
 
 def _value_of(name: str, found: re.Match[str]) -> str:
@@ -154,6 +154,6 @@ def _read_env_file(name: str, path: Any) -> dict[str, str]:
     }
 
 
-def _strict(text: str) -> str:
+def _strict_json(text: str) -> str:
     """JSON without comments, and without commas before a closing bracket."""
     return _LOOSE.sub(lambda found: found[0] if found[0].startswith('"') else "", text)

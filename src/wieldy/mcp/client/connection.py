@@ -75,7 +75,7 @@ class Connection:
 
     async def open(self) -> LiveSession:
         """Open the first session; raises if the server can't be reached at once."""
-        self._link = await self._open()
+        self._link = await self._open_session()
         return self._link
 
     async def ask(
@@ -88,20 +88,20 @@ class Connection:
         """
         current_errand.set(errand)
         for last in (False, True):
-            link = await self._current()
+            link = await self._current_session()
             errand.sent = errand.turned_away = False
             self._under_way.add(errand)
             try:
                 return await link.ask(send)
             except MCPError as error:
                 if not self._has_lost(link, errand, error):
-                    raise _failure(error, errand) from error
+                    raise _remote_failure(error, errand) from error
             except ValidationError as error:
                 raise RemoteFailure(f"its answer can't be read: {_first_line(error)}") from error
             finally:
                 self._under_way.discard(errand)
             if last or not (safe or errand.surely_did_not_run):
-                raise await self._unanswered(link, errand)
+                raise await self._unanswered_error(link, errand)
         raise AssertionError("the second time is the last")
 
     def told(self, message: Any) -> None:
@@ -150,28 +150,28 @@ class Connection:
                 await asyncio.wait((self._owner,), timeout=_CLOSE_SECONDS)
         self._opening.close()
 
-    async def _current(self) -> LiveSession:
+    async def _current_session(self) -> LiveSession:
         """The session to use now: the existing one, or a new one for all waiting callers."""
         if self._closed:
-            raise self._unavailable("it was closed")
+            raise self._unavailable_error("it was closed")
         link = self._link
         if link is not None and await link.sure():
             return link
         if self.failure is not None and asyncio.get_running_loop().time() < self._rests_until:
             raise ServerUnavailable(self._server.name, self.failure.reason, self.failure.stderr)
         if self._remaking is None or self._remaking.done():
-            self._remaking = _start(self._remake())
+            self._remaking = _start_task(self._remake_session())
             # If every waiting caller has left, the exception still has to be retrieved.
             self._remaking.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._remaking)
 
-    async def _remake(self) -> LiveSession:
+    async def _remake_session(self) -> LiveSession:
         if self._link is not None:
             # A server must not run twice at once, because it may hold a port or a lock.
             await self._link.why()
             self._link.close()
         try:
-            self._link = await self._tried()
+            self._link = await self._try_opening()
         except ServerUnavailable as error:
             self.failure = error
             self._rests_until = asyncio.get_running_loop().time() + self._rest
@@ -180,23 +180,23 @@ class Connection:
         self.failure, self._rest = None, _FIRST_REST
         return self._link
 
-    async def _tried(self) -> LiveSession:
+    async def _try_opening(self) -> LiveSession:
         *pauses, final = _PAUSES
         for pause in pauses:
             await asyncio.sleep(pause)
             try:
-                return await self._open()
+                return await self._open_session()
             except ServerUnavailable as error:
                 _log.info("Reconnecting: %s", error)
         await asyncio.sleep(final)
-        return await self._open()
+        return await self._open_session()
 
-    async def _open(self) -> LiveSession:
+    async def _open_session(self) -> LiveSession:
         """Open a session by the first way that works, and read the tools through it."""
         for way in self._opening.ways:
             errand = RequestExtras()
             ready: asyncio.Future[LiveSession] = asyncio.get_running_loop().create_future()
-            self._owner = _start(self._own(way, errand, ready))
+            self._owner = _start_task(self._own_session(way, errand, ready))
             try:
                 link = await asyncio.shield(ready)
             except asyncio.CancelledError:
@@ -209,9 +209,9 @@ class Connection:
             else:
                 self._opening.worked(way, link)
                 return link
-        raise self._unavailable(_told_status(str(failure), errand)) from failure.cause
+        raise self._unavailable_error(_told_status(str(failure), errand)) from failure.cause
 
-    async def _own(
+    async def _own_session(
         self, way: Way, errand: RequestExtras, ready: "asyncio.Future[LiveSession]"
     ) -> None:
         """Enter one session, keep it open, and leave it."""
@@ -223,19 +223,19 @@ class Connection:
                     self._server.listed(link.client, await read_listing(link.client))
                     patience.reschedule(None)
                     current_errand.set(None)
-                    listening = _start(self._listen(link))
+                    listening = _start_task(self._listen_for_changes(link))
                     ready.set_result(link)
                     await link.over()
                     listening.cancel()
                     patience.reschedule(asyncio.get_running_loop().time() + _LEAVE_SECONDS)
         except BaseException as error:
-            self._left(ready, link, error)
+            self._note_left(ready, link, error)
             if isinstance(error, asyncio.CancelledError):
                 raise
         finally:
             link.gone.set()
 
-    def _left(
+    def _note_left(
         self, ready: "asyncio.Future[LiveSession]", link: LiveSession, error: BaseException
     ) -> None:
         """Report why a session could not be opened, or record why it ended."""
@@ -248,7 +248,7 @@ class Connection:
         elif link.lost in (None, STREAM_ENDED):
             link.lost = reason_of(error)
 
-    async def _listen(self, link: LiveSession) -> None:
+    async def _listen_for_changes(self, link: LiveSession) -> None:
         """Keep a stream of change notifications open, if the server has one."""
         capabilities = link.client.server_capabilities
         if not link.modern or capabilities.tools is None or not capabilities.tools.list_changed:
@@ -273,9 +273,9 @@ class Connection:
     def _refresh_soon(self) -> None:
         self._stale = True
         if self._refreshing is None or self._refreshing.done():
-            self._refreshing = _start(self._refresh())
+            self._refreshing = _start_task(self._refresh_tools())
 
-    async def _refresh(self) -> None:
+    async def _refresh_tools(self) -> None:
         while self._stale and self._link is not None and self._link.lost is None:
             self._stale = False
             try:
@@ -296,15 +296,15 @@ class Connection:
         # The transport raises this when the stream of one answer breaks off.
         return error.code == types.CONNECTION_CLOSED and error.message.startswith("SSE stream")
 
-    async def _unanswered(self, link: LiveSession, errand: RequestExtras) -> Exception:
+    async def _unanswered_error(self, link: LiveSession, errand: RequestExtras) -> Exception:
         why = await link.why() if link.lost is not None else "the answer broke off"
         reason = redact_text(why, self._opening.secrets)
         if errand.surely_did_not_run:
-            return self._unavailable(reason)
+            return self._unavailable_error(reason)
         said = self._opening.last_words
         return AnswerLost(f"{reason}; last on stderr: {said}" if said else reason)
 
-    def _unavailable(self, reason: str) -> ServerUnavailable:
+    def _unavailable_error(self, reason: str) -> ServerUnavailable:
         garbage, reason = self._opening.garbage, redact_text(reason, self._opening.secrets)
         if garbage:
             reason = f"{reason}; it wrote to stdout what is no message: {garbage!r}"
@@ -330,12 +330,12 @@ async def list_all_pages(
     raise RemoteFailure(f"its list has more than {MOST_PAGES} pages")
 
 
-def _start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+def _start_task(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     # An empty context, because a call's context would keep the call and its arguments alive.
     return asyncio.get_running_loop().create_task(work, context=Context())
 
 
-def _failure(error: MCPError, errand: RequestExtras) -> RemoteFailure:
+def _remote_failure(error: MCPError, errand: RequestExtras) -> RemoteFailure:
     return RemoteFailure(_told_status(error.message, errand), code=error.code)
 
 

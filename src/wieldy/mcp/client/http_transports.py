@@ -58,22 +58,22 @@ class _Postman:
 
     def __init__(self, address: Address, lost: Lost, lone: bool = False) -> None:
         self._headers = address.headers
-        self._origin = _origin(httpx2.URL(address.url))
+        self._origin = _url_origin(httpx2.URL(address.url))
         self._lost = lost
         # Over SSE only the HTTP client notices that a message could not be delivered.
         self._lone = lone
 
     def equip(self, client: httpx2.AsyncClient) -> httpx2.AsyncClient:
         """The client, with hooks for its requests and responses."""
-        client.event_hooks = {"request": [self._out], "response": [self._back]}
+        client.event_hooks = {"request": [self._before_request], "response": [self._after_response]}
         return client
 
-    async def _out(self, request: httpx2.Request) -> None:
-        if _origin(request.url) != self._origin:
+    async def _before_request(self, request: httpx2.Request) -> None:
+        if _url_origin(request.url) != self._origin:
             return
         errand = current_errand.get()
         own = errand.headers if errand is not None else {}
-        for name, value in (await self._standing(bool(own)) | dict(own)).items():
+        for name, value in (await self._standing_headers(bool(own)) | dict(own)).items():
             request.headers[name] = str(reveal_secret(value))
 
         async def trace(event: str, facts: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class _Postman:
 
         request.extensions = {**request.extensions, "trace": trace}
 
-    async def _back(self, response: httpx2.Response) -> None:
+    async def _after_response(self, response: httpx2.Response) -> None:
         errand = current_errand.get()
         if errand is not None:
             errand.status = response.status_code
@@ -94,7 +94,7 @@ class _Postman:
         if self._lone and response.request.method == "POST" and response.status_code >= 400:
             self._lost(f"it answered HTTP {response.status_code} to a message")
 
-    async def _standing(self, has_own: bool) -> dict[str, Any]:
+    async def _standing_headers(self, has_own: bool) -> dict[str, Any]:
         """The headers of the connection, without those that a request sets itself."""
         if not callable(self._headers):
             return dict(self._headers)
@@ -117,5 +117,5 @@ def reach_of(address: Address) -> Reach:
     return reach
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+def _url_origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port

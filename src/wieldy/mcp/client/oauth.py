@@ -76,18 +76,18 @@ class OAuth:
             if self.receive is None:
                 # The port has to be open before the browser can be redirected to it.
                 await landing.open()
-            await self._show(page)
+            await self._show_url(page)
 
         return OAuthClientProvider(
             url,
-            self._metadata(landing.uri),
+            self._client_metadata(landing.uri),
             self.storage or _Memory(self._client(landing.uri, secret)),
             show,
-            landing.arrival if self.receive is None else self._received,
+            landing.arrival if self.receive is None else self._receive_code,
             client_metadata_url=self.client_metadata_url,
         )
 
-    def _metadata(self, redirect_uri: str) -> OAuthClientMetadata:
+    def _client_metadata(self, redirect_uri: str) -> OAuthClientMetadata:
         return OAuthClientMetadata(
             redirect_uris=[AnyUrl(redirect_uri)], scope=self.scope, client_name=self.client_name
         )
@@ -104,13 +104,13 @@ class OAuth:
             token_endpoint_auth_method="none" if secret is None else "client_secret_basic",
         )
 
-    async def _show(self, url: str) -> None:
+    async def _show_url(self, url: str) -> None:
         # A thread, because opening a browser may take long.
         waiting = await asyncio.to_thread(self.open_url or webbrowser.open, url)
         if inspect.isawaitable(waiting):
             await waiting
 
-    async def _received(self) -> AuthorizationCodeResult:
+    async def _receive_code(self) -> AuthorizationCodeResult:
         assert self.receive is not None
         code, state = await self.receive()
         return AuthorizationCodeResult(code=code, state=state)
@@ -171,7 +171,7 @@ class _Landing:
         """Open the port."""
         place = urlsplit(self.uri)
         self._arrived = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._serve, place.hostname, place.port)
+        self._server = await asyncio.start_server(self._serve_landing, place.hostname, place.port)
 
     async def arrival(self) -> AuthorizationCodeResult:
         """The code and the state from the redirect."""
@@ -179,7 +179,9 @@ class _Landing:
         async with self._server, asyncio.timeout(SIGN_IN_SECONDS):
             return await self._arrived
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_landing(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         line = await reader.readline()
         _, _, rest = line.decode("latin-1").partition(" ")
         brought = parse_qs(urlsplit(rest.rpartition(" ")[0]).query)
@@ -188,10 +190,12 @@ class _Landing:
         await writer.drain()
         writer.close()
         if not self._arrived.done():
-            _bring(self._arrived, {key: values[0] for key, values in brought.items()})
+            _bring_code(self._arrived, {key: values[0] for key, values in brought.items()})
 
 
-def _bring(arrived: "asyncio.Future[AuthorizationCodeResult]", brought: dict[str, str]) -> None:
+def _bring_code(
+    arrived: "asyncio.Future[AuthorizationCodeResult]", brought: dict[str, str]
+) -> None:
     if "code" in brought:
         known = {key: brought[key] for key in ("code", "state", "iss") if key in brought}
         arrived.set_result(AuthorizationCodeResult(**known))

@@ -26,15 +26,15 @@ def main() -> None:
         signal.signal(number, lambda *_: None)
     server = os.fork()
     if server == 0:
-        _become(command)
+        _become_server(command)
     _let_go_of_the_pipes()
-    _tell(lifeline, f"pid {server}\n")
-    status = _watch(server, lifeline, woken)
-    left = _end(server, status, woken)
-    _tell(lifeline, f"exit {os.waitstatus_to_exitcode(left)}\n")
+    _tell_parent(lifeline, f"pid {server}\n")
+    status = _watch_server(server, lifeline, woken)
+    left = _end_group(server, status, woken)
+    _tell_parent(lifeline, f"exit {os.waitstatus_to_exitcode(left)}\n")
 
 
-def _become(command: list[str]) -> None:
+def _become_server(command: list[str]) -> None:
     """Become the server, in a new session and process group."""
     os.setsid()
     # Python ignores these signals, and a program started by `exec` would inherit that.
@@ -56,40 +56,40 @@ def _let_go_of_the_pipes() -> None:
     os.close(nothing)
 
 
-def _watch(server: int, lifeline: int, woken: int) -> int | None:
+def _watch_server(server: int, lifeline: int, woken: int) -> int | None:
     """Wait until the server has ended, and return its status, or until it should end."""
     poll = select.poll()
     poll.register(lifeline, select.POLLIN)
     poll.register(woken, select.POLLIN)
     while True:
         for source, _ in poll.poll():
-            if source == lifeline and not _read(lifeline):
+            if source == lifeline and not _read_lifeline(lifeline):
                 return None
-            if source == woken and any(number in _STOP for number in _read(woken)):
+            if source == woken and any(number in _STOP for number in _read_lifeline(woken)):
                 return None
         ended, status = os.waitpid(server, os.WNOHANG)
         if ended:
             return status
 
 
-def _end(server: int, status: int | None, woken: int) -> int:
+def _end_group(server: int, status: int | None, woken: int) -> int:
     """End the rest of the group, first with SIGTERM and then SIGKILL; returns the status."""
     for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
-        if not _signal(server, number):
+        if not _signal_group(server, number):
             break
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             if status is None:
                 ended, how = os.waitpid(server, os.WNOHANG)
                 status = how if ended else None
-            if status is not None and not _signal(server, 0):
+            if status is not None and not _signal_group(server, 0):
                 return status
             select.select([woken], [], [], 0.01)
-            _drain(woken)
+            _drain_signals(woken)
     return os.waitpid(server, 0)[1] if status is None else status
 
 
-def _signal(group: int, number: int) -> bool:
+def _signal_group(group: int, number: int) -> bool:
     """Send a signal to the group; False if the group has no process left."""
     try:
         os.killpg(group, number)
@@ -100,19 +100,19 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _drain(source: int) -> None:
+def _drain_signals(source: int) -> None:
     if select.select([source], [], [], 0)[0]:
         os.read(source, 512)
 
 
-def _read(source: int) -> bytes:
+def _read_lifeline(source: int) -> bytes:
     try:
         return os.read(source, 512)
     except ConnectionError:
         return b""
 
 
-def _tell(lifeline: int, text: str) -> None:
+def _tell_parent(lifeline: int, text: str) -> None:
     try:  # noqa: SIM105 - contextlib is a quarter of this program's start
         os.write(lifeline, text.encode())
     except OSError:

@@ -64,7 +64,7 @@ class Incoming(_Stream):
         self._waiter: asyncio.Future[None] | None = None
         self._ended = False
         self._paused = False
-        self._loop.add_reader(fd, self._readable)
+        self._loop.add_reader(fd, self._on_readable)
 
     def __aiter__(self) -> Self:
         return self
@@ -79,7 +79,7 @@ class Incoming(_Stream):
         self._held -= size
         if self._paused and not self._is_ahead(2) and not self._ended:
             self._paused = False
-            self._loop.add_reader(self._fd, self._readable)
+            self._loop.add_reader(self._fd, self._on_readable)
         return message
 
     async def receive(self) -> SessionMessage | Exception:
@@ -93,9 +93,9 @@ class Incoming(_Stream):
         """Stop reading."""
         if not self.closed:
             self.closed = True
-            self._end()
+            self._end_reading()
 
-    def _readable(self) -> None:
+    def _on_readable(self) -> None:
         try:
             chunk = os.read(self._fd, _CHUNK)
         except BlockingIOError:
@@ -103,27 +103,27 @@ class Incoming(_Stream):
         except OSError:
             chunk = b""
         if not chunk:
-            self._end()
+            self._end_reading()
             self._lost(STDOUT_CLOSED)
             return
-        self._split(chunk)
+        self._split_lines(chunk)
         if self._length > _LONGEST_LINE:
-            self._end()
+            self._end_reading()
             self._lost(f"it wrote a line of more than {_LONGEST_LINE:,} bytes")
         elif self._is_ahead():
             self._paused = True
             self._loop.remove_reader(self._fd)
 
-    def _split(self, chunk: bytes) -> None:
+    def _split_lines(self, chunk: bytes) -> None:
         first, *rest = chunk.split(b"\n")
         self._pieces.append(first)
         self._length += len(first)
         for piece in rest:
-            self._take(b"".join(self._pieces).strip())
+            self._take_line(b"".join(self._pieces).strip())
             self._pieces, self._length = [piece], len(piece)
-        self._wake()
+        self._wake_waiter()
 
-    def _take(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         if not line:
             return
         message = read_message(line)
@@ -138,13 +138,13 @@ class Incoming(_Stream):
         many = len(self._items) > _MOST_WAITING // share
         return many or self._held > _MOST_WAITING_BYTES // share
 
-    def _end(self) -> None:
+    def _end_reading(self) -> None:
         if not self._ended:
             self._ended = True
             self._loop.remove_reader(self._fd)
-            self._wake()
+            self._wake_waiter()
 
-    def _wake(self) -> None:
+    def _wake_waiter(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -166,7 +166,7 @@ class Outgoing(_Stream):
         line = text.encode("utf-8", "replace") + b"\n"
         self._queued += len(line)
         self._rest += line
-        self._flush()
+        self._flush_rest()
         if self.closed:
             raise anyio.BrokenResourceError
         if self._written < self._queued:
@@ -186,24 +186,24 @@ class Outgoing(_Stream):
                 if not taken.done():
                     taken.set_exception(anyio.BrokenResourceError())
 
-    def _flush(self) -> None:
+    def _flush_rest(self) -> None:
         try:
             while self._rest:
                 written = os.write(self._fd, memoryview(self._rest)[:_CHUNK])
                 del self._rest[:written]
                 self._written += written
         except BlockingIOError:
-            self._loop.add_writer(self._fd, self._flush)
-            self._tell()
+            self._loop.add_writer(self._fd, self._flush_rest)
+            self._tell_waiting()
             return
         except OSError:
             self.close()
             self._lost(STDIN_CLOSED)
             return
         self._loop.remove_writer(self._fd)
-        self._tell()
+        self._tell_waiting()
 
-    def _tell(self) -> None:
+    def _tell_waiting(self) -> None:
         while self._waiting and self._waiting[0][0] <= self._written:
             _, taken = self._waiting.popleft()
             if not taken.done():

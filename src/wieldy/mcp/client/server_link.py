@@ -92,7 +92,7 @@ class Server:
 
     async def list_tools(self) -> list[types.Tool]:
         """The tools that the server lists now, as objects of the SDK."""
-        found: Listing = await self._ask(read_listing)
+        found: Listing = await self._ask_plainly(read_listing)
         return found.tools
 
     async def call_tool(
@@ -114,37 +114,37 @@ class Server:
 
     async def resources(self) -> list[dict[str, Any]]:
         """The resources that the server lists, in MCP's JSON shape."""
-        return await self._list(Client.list_resources, lambda page: page.resources)
+        return await self._list_pages(Client.list_resources, lambda page: page.resources)
 
     async def resource_templates(self) -> list[dict[str, Any]]:
         """The URI templates of the server's resources, in MCP's JSON shape."""
-        return await self._list(
+        return await self._list_pages(
             Client.list_resource_templates, lambda page: page.resource_templates
         )
 
     async def read_resource(self, uri: str) -> list[Block]:
         """The content of a resource, as blocks with text or bytes."""
-        found = await self._ask(lambda client: client.read_resource(uri))
+        found = await self._ask_plainly(lambda client: client.read_resource(uri))
         shapes = (item.model_dump(by_alias=True, mode="json") for item in found.contents)
         return [read_block({"type": "resource", "resource": shape}) for shape in shapes]
 
     async def prompts(self) -> list[dict[str, Any]]:
         """The prompts that the server offers, in MCP's JSON shape."""
-        return await self._list(Client.list_prompts, lambda page: page.prompts)
+        return await self._list_pages(Client.list_prompts, lambda page: page.prompts)
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, str] | None = None
     ) -> list[tuple[str, Block]]:
         """The messages of a prompt with its arguments filled in."""
         sent = dict(arguments or {})
-        found = await self._ask(lambda client: client.get_prompt(name, sent))
+        found = await self._ask_plainly(lambda client: client.get_prompt(name, sent))
         return [(message.role, to_block(message.content)) for message in found.messages]
 
     async def ask(
         self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
         """Send a request on the connection's loop, and return the answer on the caller's loop."""
-        connection = self._connected()
+        connection = self._require_connection()
         try:
             return await run_on_loop(self._thread, lambda: connection.ask(send, errand, safe))
         except asyncio.CancelledError:
@@ -154,7 +154,7 @@ class Server:
 
     async def connect(self, source: Source, patience: Patience, answers: RequestAnswers) -> None:
         """Open the first session. This runs on the connection's loop."""
-        self._opening = Opening(source, patience, answers, self._told)
+        self._opening = Opening(source, patience, answers, self._pass_notification)
         self._connection = Connection(self, self._opening, patience)
         await self._connection.open()
 
@@ -206,25 +206,25 @@ class Server:
         if self._shelf is not None:
             self._shelf.clear()
 
-    async def _list(
+    async def _list_pages(
         self, fetch: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Any]]
     ) -> list[dict[str, Any]]:
-        found = await self._ask(
+        found = await self._ask_plainly(
             lambda client: list_all_pages(lambda c: fetch(client, cursor=c), items)
         )
         return [item.model_dump(by_alias=True, mode="json", exclude_none=True) for item in found]
 
-    async def _ask(self, send: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def _ask_plainly(self, send: Callable[[Client], Awaitable[Any]]) -> Any:
         try:
             return await self.ask(send, RequestExtras())
         except AnswerLost as lost:
             raise ServerUnavailable(self.name, str(lost)) from lost
 
-    async def _told(self, message: Any) -> None:
+    async def _pass_notification(self, message: Any) -> None:
         if self._connection is not None:
             self._connection.told(message)
 
-    def _connected(self) -> Connection:
+    def _require_connection(self) -> Connection:
         if self._connection is None or self._closed:
             raise self.error or ServerUnavailable(self.name, "it was closed")
         return self._connection

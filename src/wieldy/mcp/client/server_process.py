@@ -28,7 +28,7 @@ class Process:
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], cwd: str | None, stderr: int
     ) -> None:
-        program = _find(command[0], env, cwd)
+        program = _find_program(command[0], env, cwd)
         self.ended = asyncio.Event()
         self.exit_code: int | None = None
         self._group: int | None = None
@@ -57,7 +57,7 @@ class Process:
         for ours in (self.stdin, self.stdout):
             os.set_blocking(ours, False)
         self._lifeline.setblocking(False)
-        self._watch = asyncio.get_running_loop().create_task(self._hear())
+        self._watch = asyncio.get_running_loop().create_task(self._hear_guard())
 
     def close_stdin(self) -> None:
         """Close the server's stdin, which asks it to exit."""
@@ -81,11 +81,11 @@ class Process:
         self._watch.cancel()
         with suppress(asyncio.CancelledError):
             await self._watch
-        self._reap()
+        self._reap_guard()
         self._close_our_ends()
         _running.discard(self)
 
-    async def _hear(self) -> None:
+    async def _hear_guard(self) -> None:
         """Read the guard's messages until it exits."""
         loop = asyncio.get_running_loop()
         heard = b""
@@ -100,7 +100,7 @@ class Process:
                         self.exit_code = int(number)
         self.ended.set()
 
-    def _reap(self) -> None:
+    def _reap_guard(self) -> None:
         with suppress(subprocess.TimeoutExpired):
             self._guard.wait(1)
         if self.exit_code is None and self._group is not None:
@@ -125,7 +125,7 @@ class Process:
 _running = renewed_in_child(Process.forget)
 
 
-def _find(program: str, env: Mapping[str, str], cwd: str | None) -> str:
+def _find_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
     """The program's path, found with the `PATH` of the server's own environment."""
     if cwd is not None and not os.path.isdir(cwd):
         raise InvalidSource(program, f"there is no folder {cwd!r} to start it in")

@@ -46,17 +46,17 @@ class RequestAnswers:
         if self._on_elicit is None:
             return types.ElicitResult(action="decline")
         try:
-            answer = await self._ask(self._on_elicit, "elicitation/create", params)
+            answer = await self._ask_callback(self._on_elicit, "elicitation/create", params)
         except TimeoutError:
             return types.ElicitResult(action="cancel")
         except Exception as error:
-            return _failed(error)
+            return _failure_data(error)
         if answer is None:
             return types.ElicitResult(action="decline")
         try:
             return types.ElicitResult.model_validate(answer)
         except ValidationError as error:
-            return _failed(error)
+            return _failure_data(error)
 
     async def sample(
         self, context: Any, params: Any
@@ -64,14 +64,14 @@ class RequestAnswers:
         """Answer a question for a model."""
         assert self._on_sample is not None
         try:
-            answer = await self._ask(self._on_sample, "sampling/createMessage", params)
+            answer = await self._ask_callback(self._on_sample, "sampling/createMessage", params)
             if answer is None:
                 return types.ErrorData(code=types.INVALID_REQUEST, message="it was declined")
             return types.CreateMessageResult.model_validate(answer)
         except Exception as error:
-            return _failed(error)
+            return _failure_data(error)
 
-    async def _ask(self, callback: OnRequest, method: str, params: Any) -> Answer:
+    async def _ask_callback(self, callback: OnRequest, method: str, params: Any) -> Answer:
         shown = params.model_dump(by_alias=True, mode="json", exclude_none=True)
 
         async def answer() -> Answer:
@@ -82,7 +82,7 @@ class RequestAnswers:
             return await run_on_loop(self._thread, answer)
 
 
-def _failed(error: Exception) -> types.ErrorData:
+def _failure_data(error: Exception) -> types.ErrorData:
     # The callback is the user's code. The server gets no answer; the log says why.
     _log.warning("A question of a server was not answered: %r", error)
     return types.ErrorData(code=types.INTERNAL_ERROR, message="there is no answer")

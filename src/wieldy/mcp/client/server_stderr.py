@@ -27,13 +27,13 @@ class ErrorLog:
     def text(self) -> str:
         """The end of the output."""
         with self._lock:
-            return self._read().decode("utf-8", "replace")
+            return self._read_tail().decode("utf-8", "replace")
 
     def trim(self) -> None:
         """Keep only the end of a file that is too long."""
         with self._lock:
             if self._final is None and os.fstat(self.fd).st_size > _MOST:
-                kept = self._read()
+                kept = self._read_tail()
                 os.ftruncate(self.fd, 0)
                 os.write(self.fd, kept)
 
@@ -41,10 +41,10 @@ class ErrorLog:
         """Close the file; the end of its content can still be read."""
         with self._lock:
             if self._final is None:
-                self._final = self._read()
+                self._final = self._read_tail()
                 os.close(self.fd)
 
-    def _read(self) -> bytes:
+    def _read_tail(self) -> bytes:
         if self._final is not None:
             return self._final
         size = os.fstat(self.fd).st_size

@@ -57,13 +57,13 @@ class ServerSettings:
     def applied(self, source: Source) -> Source:
         """The source with these options applied."""
         if isinstance(source, Command):
-            self._refuse(source, headers=self.headers, auth=self.auth)
+            self._refuse_options(source, headers=self.headers, auth=self.auth)
             return replace(
                 source, env={**source.env, **(self.env or {})}, cwd=self.cwd or source.cwd
             )
-        self._refuse(source, env=self.env, cwd=self.cwd)
+        self._refuse_options(source, env=self.env, cwd=self.cwd)
         if isinstance(source, Inside):
-            self._refuse(source, headers=self.headers, auth=self.auth)
+            self._refuse_options(source, headers=self.headers, auth=self.auth)
             return source
         headers: Headers = source.headers
         if callable(self.headers):
@@ -73,7 +73,7 @@ class ServerSettings:
             headers = {**headers, **self.headers}
         return replace(source, headers=headers, auth=self.auth or source.auth)
 
-    def _refuse(self, source: Source, **given: Any) -> None:
+    def _refuse_options(self, source: Source, **given: Any) -> None:
         for name, value in given.items():
             if value is not None:
                 raise InvalidSource(source.guess, f"{name}= has no meaning for this kind of server")
@@ -90,7 +90,7 @@ class Servers(Mapping[str, Server]):
         self._lock = threading.Lock()
         self._open = False
         self._servers: dict[str, Server] = {}
-        self._renew()
+        self._renew_threads()
         _pools.add(self)
 
     async def add(self, source: Any, name: str | None, settings: ServerSettings) -> list[Tool]:
@@ -126,7 +126,7 @@ class Servers(Mapping[str, Server]):
         await server.close()
 
     @property
-    def _registry(self) -> Registry:
+    def _require_registry(self) -> Registry:
         registry = self._home()
         if registry is None:
             raise ServerUnavailable("the toolbox", "it was dropped")
@@ -149,11 +149,11 @@ class Servers(Mapping[str, Server]):
         made: list[Server] = []
         try:
             servers = await asyncio.gather(
-                *(self._try(name, read, settings, made) for name, read in entries.items())
+                *(self._try_server(name, read, settings, made) for name, read in entries.items())
             )
         except BaseException:
             for server in made:
-                self._drop(server)
+                self._drop_server(server)
                 await asyncio.shield(server.close())
             raise
         known = [server for server in servers if server is not None]
@@ -163,14 +163,14 @@ class Servers(Mapping[str, Server]):
             _log.warning("An MCP server was not added: %s", server.error)
         if failed and len(failed) == len(known):
             for server in failed:
-                self._drop(server)
+                self._drop_server(server)
             reasons = "\n".join(str(server.error) for server in failed)
             raise ServerUnavailable(", ".join(s.name for s in failed), f"none of them:\n{reasons}")
         return [
             tool
             for server in known
             if server.error is None
-            for tool in server.offer(self._registry, settings.terms)
+            for tool in server.offer(self._require_registry, settings.terms)
         ]
 
     def _put_in_order(self, servers: Iterable[Server]) -> None:
@@ -180,12 +180,12 @@ class Servers(Mapping[str, Server]):
                 if self._servers.get(server.name) is server:
                     self._servers[server.name] = self._servers.pop(server.name)
 
-    def _drop(self, server: Server) -> None:
+    def _drop_server(self, server: Server) -> None:
         with self._lock:
             if self._servers.get(server.name) is server:
                 del self._servers[server.name]
 
-    async def _try(
+    async def _try_server(
         self, name: str, read: Any, settings: ServerSettings, made: list[Server]
     ) -> Server | None:
         """Connect to one server of several; an error is kept under its name."""
@@ -193,7 +193,7 @@ class Servers(Mapping[str, Server]):
             source = read()
             if source is None:
                 return None
-            server = await self._connected(source, name, settings)
+            server = await self._connect_server(source, name, settings)
         except Exception as error:
             # Errors of the SDK are caught too, because one server must not stop the others.
             if not isinstance(error, WieldyError):
@@ -208,13 +208,13 @@ class Servers(Mapping[str, Server]):
     async def _add_one(
         self, source: Source, name: str | None, settings: ServerSettings
     ) -> list[Tool]:
-        server = await self._connected(source, name, settings)
+        server = await self._connect_server(source, name, settings)
         terms = settings.terms
         if isinstance(source, Address) and callable(source.headers):
             terms = replace(terms, headers=source.headers)
-        return server.offer(self._registry, terms)
+        return server.offer(self._require_registry, terms)
 
-    async def _connected(
+    async def _connect_server(
         self, source: Source, name: str | None, settings: ServerSettings
     ) -> Server:
         """A connected server, under the given name or the one that it reports."""
@@ -230,7 +230,7 @@ class Servers(Mapping[str, Server]):
         )
         try:
             await run_on_loop(thread, lambda: server.connect(source, settings.patience, answers))
-            self._keep(server, name)
+            self._keep_server(server, name)
         except BaseException:
             await asyncio.shield(server.close())
             raise
@@ -242,7 +242,7 @@ class Servers(Mapping[str, Server]):
                 name, "there is a server of this name; remove it first, or pass name="
             )
 
-    def _keep(self, server: Server, given: str | None) -> None:
+    def _keep_server(self, server: Server, given: str | None) -> None:
         with self._lock:
             if given is not None:
                 self._check_free(given)
@@ -254,14 +254,14 @@ class Servers(Mapping[str, Server]):
                 server.rename(free)
             self._servers[server.name] = server
 
-    def _renew(self) -> None:
+    def _renew_threads(self) -> None:
         self._thread = LoopThread("wieldy-mcp")
         self._answers = LoopThread("wieldy-mcp-answers")
 
     def after_fork(self) -> None:
         """Start over in a forked child, because threads and sessions belong to the parent."""
         self._lock = threading.Lock()
-        self._renew()
+        self._renew_threads()
         for server in self._servers.values():
             server.forget(self._thread)
 

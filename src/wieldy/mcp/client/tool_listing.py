@@ -56,7 +56,7 @@ async def _read_loosely(
     """Request a page that breaks the protocol again, and read each tool separately."""
     raw = await _ask_raw(client, cursor)
     listed, following = raw.pop("tools", None), raw.pop("nextCursor", None)
-    if not isinstance(listed, list) or not _fits(client, {**raw, "tools": []}):
+    if not isinstance(listed, list) or not _fits_version(client, {**raw, "tools": []}):
         # The page itself is broken, not only a tool.
         raise error
     for number, each in enumerate(listed, len(found.tools) + len(found.problems)):
@@ -85,22 +85,22 @@ async def _ask_raw(client: Client, cursor: str | None) -> dict[str, Any]:
 def _read_tool(client: Client, page: dict[str, Any], raw: Any) -> list[types.Tool]:
     """One tool, read by the SDK as a page with only this tool; empty if the SDK drops it."""
     data = {**page, "tools": [raw]}
-    _check(client, data)
+    _check_version(client, data)
     result = types.ListToolsResult.model_validate(data, by_name=False)
     # The session records for each tool which arguments go into headers.
     kept = client.session._absorb_tool_listing(result, complete=False)
     return list(kept.tools)
 
 
-def _fits(client: Client, data: dict[str, Any]) -> bool:
+def _fits_version(client: Client, data: dict[str, Any]) -> bool:
     try:
-        _check(client, data)
+        _check_version(client, data)
     except _UNREADABLE:
         return False
     return True
 
 
-def _check(client: Client, data: dict[str, Any]) -> None:
+def _check_version(client: Client, data: dict[str, Any]) -> None:
     try:
         methods.validate_server_result("tools/list", client.protocol_version, data)
     except KeyError:

@@ -73,12 +73,12 @@ class Proxy:
         """The function of the tool. Its only parameter has a name that no server will use."""
 
         async def call(wieldy_context_: Context, **arguments: Any) -> Any:
-            return await self._call(wieldy_context_, arguments)
+            return await self._call_tool(wieldy_context_, arguments)
 
         return call
 
-    async def _call(self, context: Context, arguments: dict[str, Any]) -> Any:
-        answers, state = _answers(context.answers), context.state
+    async def _call_tool(self, context: Context, arguments: dict[str, Any]) -> Any:
+        answers, state = _read_answers(context.answers), context.state
         # Not the current run: of a call that is tried again, this is the attempt. A proxy needs
         # its connection, so it runs nowhere but where the engine is.
         run = cast(Run, context._run)
@@ -86,9 +86,9 @@ class Proxy:
             run.keep_secret(self._server.secrets)
         pause = _FIRST_PAUSE
         while True:
-            result = await self._ask(context, run, arguments, answers, state)
+            result = await self._ask_server(context, run, arguments, answers, state)
             if isinstance(result, types.CallToolResult):
-                return self._value(run, result)
+                return self._result_value(run, result)
             if result.input_requests:
                 raise InputNeeded(_plain_requests(result), result.request_state)
             # The server has not finished, and only needs to be asked again.
@@ -96,7 +96,7 @@ class Proxy:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _ask(
+    async def _ask_server(
         self,
         context: Context,
         run: Run,
@@ -140,7 +140,7 @@ class Proxy:
             raise CallUnknown(context.tool, str(lost)) from lost
         return result
 
-    def _value(self, run: Run, result: types.CallToolResult) -> Any:
+    def _result_value(self, run: Run, result: types.CallToolResult) -> Any:
         blocks = blocks_of(result)
         noted = meta_of(result)
         if noted is not None:
@@ -195,7 +195,7 @@ def _heard_by(context: Context, run: Run) -> Hear:
     return hear
 
 
-def _answers(given: Mapping[str, Any] | None) -> types.InputResponses | None:
+def _read_answers(given: Mapping[str, Any] | None) -> types.InputResponses | None:
     if given is None:
         return None
     try:

@@ -83,7 +83,7 @@ class Shelf:
         self.refused: dict[str, str] = {}
 
     @property
-    def _registry(self) -> Registry:
+    def _require_registry(self) -> Registry:
         registry = self._home()
         if registry is None:
             raise LookupError("the toolbox is gone")
@@ -92,14 +92,14 @@ class Shelf:
     @property
     def tools(self) -> list[Tool]:
         """The server's tools that are in the toolbox now."""
-        found = (self._found(tool) for _, tool in self._kept.values())
+        found = (self._current_tool(tool) for _, tool in self._kept.values())
         return [tool for tool in found if tool is not None]
 
     def fill(self, listed: Sequence[types.Tool]) -> None:
         """Apply the server's current list."""
         with self._lock:
             if self._open and self._home() is not None:
-                self._put(listed)
+                self._put_tools(listed)
 
     def clear(self) -> None:
         """Remove all tools permanently."""
@@ -108,7 +108,7 @@ class Shelf:
             for name in list(self._kept) if self._home() is not None else ():
                 self._take_out(name)
 
-    def _put(self, listed: Sequence[types.Tool]) -> None:
+    def _put_tools(self, listed: Sequence[types.Tool]) -> None:
         wanted: dict[str, types.Tool] = {}
         for each in listed:
             if not self._terms.admits(each.name):
@@ -122,26 +122,29 @@ class Shelf:
         before, self.refused = self.refused, {}
         for each in wanted.values():
             try:
-                self._place(each)
+                self._place_tool(each)
             except DefinitionError as error:
-                self._refuse(each.name, error, before)
+                self._refuse_tool(each.name, error, before)
         self._tell_missing(wanted)
 
-    def _place(self, definition: types.Tool) -> None:
+    def _place_tool(self, definition: types.Tool) -> None:
         known = self._kept.get(definition.name)
         if known is not None and known[0] == definition:
             return
-        made = self._made(definition)
+        made = self._make_tool(definition)
         if known is None:
-            added = self._added(made)
+            added = self._add_tool(made)
             # If another tool keeps the name, this tool has not been added.
             if added.function is made.function:
                 self._kept[definition.name] = (definition, added)
-        elif self._found(known[1]) is known[1]:
+        elif self._current_tool(known[1]) is known[1]:
             renamed = made.replace(name=known[1].name)
-            self._kept[definition.name] = (definition, self._registry.add(renamed, "override"))
+            self._kept[definition.name] = (
+                definition,
+                self._require_registry.add(renamed, "override"),
+            )
 
-    def _refuse(self, name: str, error: DefinitionError, before: Mapping[str, str]) -> None:
+    def _refuse_tool(self, name: str, error: DefinitionError, before: Mapping[str, str]) -> None:
         """Leave out a tool that can't be offered, and remove it if it was offered before."""
         self.refused[name] = error.reason
         if before.get(name) != error.reason:
@@ -149,21 +152,23 @@ class Shelf:
         if name in self._kept:
             self._take_out(name)
 
-    def _added(self, tool: Tool) -> Tool:
+    def _add_tool(self, tool: Tool) -> Tool:
         if self._terms.on_conflict is not None:
-            return self._registry.add(tool, self._terms.on_conflict)
+            return self._require_registry.add(tool, self._terms.on_conflict)
         try:
-            return self._registry.add(tool)
+            return self._require_registry.add(tool)
         except NameTaken:
-            return self._registry.add(tool.replace(name=f"{self._server}__{tool.name}"), "rename")
+            return self._require_registry.add(
+                tool.replace(name=f"{self._server}__{tool.name}"), "rename"
+            )
 
-    def _made(self, definition: types.Tool) -> Tool:
+    def _make_tool(self, definition: types.Tool) -> Tool:
         said = definition.annotations or types.ToolAnnotations()
-        traits = _traits(said, self._terms.trusted)
+        traits = _read_traits(said, self._terms.trusted)
         safe = bool(traits["read_only"] or traits["idempotent"])
         if not definition.name:
             raise DefinitionError("", "it has no name")
-        output = self._output(definition)
+        output = self._output_schema(definition)
         proxy = Proxy(self._asks, definition.name, safe, output, self._terms.headers)
         limits = self._terms.limits
         made = Tool(
@@ -191,7 +196,7 @@ class Shelf:
             raise DefinitionError(definition.name, reason) from error
         return made
 
-    def _output(self, definition: types.Tool) -> dict[str, Any] | None:
+    def _output_schema(self, definition: types.Tool) -> dict[str, Any] | None:
         schema = definition.output_schema
         if schema is None:
             return None
@@ -205,12 +210,12 @@ class Shelf:
 
     def _take_out(self, name: str) -> None:
         _, tool = self._kept.pop(name)
-        if self._found(tool) is not None:
-            self._registry.remove(tool.name)
+        if self._current_tool(tool) is not None:
+            self._require_registry.remove(tool.name)
 
-    def _found(self, tool: Tool) -> Tool | None:
+    def _current_tool(self, tool: Tool) -> Tool | None:
         """The tool's current version in the toolbox, which may have other tags."""
-        found = self._registry.find(tool.name)
+        found = self._require_registry.find(tool.name)
         return found if found is not None and found.function is tool.function else None
 
     def _tell_missing(self, wanted: Iterable[str]) -> None:
@@ -220,7 +225,7 @@ class Shelf:
                 _log.warning("%s has no tool %r, which is on the allow list", self._server, name)
 
 
-def _traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
+def _read_traits(said: types.ToolAnnotations, trusted: bool) -> _Traits:
     """The traits of a tool according to its server's annotations.
 
     Any server can make a tool more restricted; only a trusted server can make it less. A missing

@@ -61,25 +61,25 @@ class Opening:
             raise InvalidSource(source.guess, "servers can't be started on Windows; use a URL")
         self.source = source
         self._log = ErrorLog() if isinstance(source, Command) else None
-        self.secrets = () if isinstance(source, Inside) else _secrets(source)
+        self.secrets = () if isinstance(source, Inside) else _source_secrets(source)
         self._garbage: Sequence[str] = ()
         self._patience = patience
         self._answers = answers
         self._told = told
         self._auth = to_auth(source.auth, source.url) if isinstance(source, Address) else None
-        self._ways = _ways(source)
+        self._ways = _list_ways(source)
 
     @asynccontextmanager
     async def session(self, way: Way, link: LiveSession) -> AsyncIterator[None]:
         """A session for a link; one task enters and leaves it."""
         try:
             async with Client(
-                self._target(way, link),
+                self._open_target(way, link),
                 mode=way.mode,
                 message_handler=self._told,
                 elicitation_callback=self._answers.elicit,
                 sampling_callback=self._answers.sample if self._answers.samples else None,
-                client_info=types.Implementation(name="wieldy", version=_version()),
+                client_info=types.Implementation(name="wieldy", version=_package_version()),
                 cache=None,
             ) as client:
                 # The engine checks results and keeps them; the SDK's own check would raise.
@@ -131,23 +131,25 @@ class Opening:
             return errand.status in _OTHER_TRANSPORT
         return not isinstance(error, TimeoutError | InvalidSource)
 
-    def _target(self, way: Way, link: LiveSession) -> Any:
+    def _open_target(self, way: Way, link: LiveSession) -> Any:
         source = self.source
         if isinstance(source, Inside):
             return source.server
-        return self._streams(source, way, link)
+        return self._open_streams(source, way, link)
 
     @asynccontextmanager
-    async def _streams(self, source: Source, way: Way, link: LiveSession) -> AsyncIterator[Any]:
+    async def _open_streams(
+        self, source: Source, way: Way, link: LiveSession
+    ) -> AsyncIterator[Any]:
         if isinstance(source, Address):
             async with open_address(source, way.transport, self._auth, link.lose) as streams:
                 yield WatchedStream(streams[0], link), streams[1]
         elif isinstance(source, Command):
-            async with self._process(source, link) as streams:
+            async with self._open_process(source, link) as streams:
                 yield WatchedStream(streams[0], link), streams[1]
 
     @asynccontextmanager
-    async def _process(self, source: Command, link: LiveSession) -> AsyncIterator[Any]:
+    async def _open_process(self, source: Command, link: LiveSession) -> AsyncIterator[Any]:
         # Pipes and process groups need POSIX; a server behind a URL needs neither.
         from .process_pipe import Incoming, Outgoing  # noqa: PLC0415
         from .server_process import Process  # noqa: PLC0415
@@ -159,7 +161,7 @@ class Opening:
         self._garbage = incoming.garbage
         chores = [
             asyncio.create_task(_tell_end(process.ended, link)),
-            asyncio.create_task(_trim(self._log)),
+            asyncio.create_task(_trim_log(self._log)),
         ]
         try:
             yield incoming, outgoing
@@ -171,7 +173,7 @@ class Opening:
             grace = self._patience.close if link.polite else _LOST_GRACE
             await asyncio.shield(process.stop(grace))
             if link.lost in ENDED and process.exit_code is not None:
-                link.lost = _ending(process.exit_code)
+                link.lost = _describe_exit(process.exit_code)
 
 
 async def _tell_end(ended: asyncio.Event, link: LiveSession) -> None:
@@ -179,19 +181,19 @@ async def _tell_end(ended: asyncio.Event, link: LiveSession) -> None:
     link.lose(PROCESS_ENDED)
 
 
-async def _trim(log: ErrorLog) -> None:
+async def _trim_log(log: ErrorLog) -> None:
     while True:
         await asyncio.sleep(_TRIM_SECONDS)
         log.trim()
 
 
-def _secrets(source: Command | Address) -> tuple[str, ...]:
+def _source_secrets(source: Command | Address) -> tuple[str, ...]:
     if isinstance(source, Address) and isinstance(source.auth, str):
         source = replace(source, auth=Secret(source.auth))
     return tuple(preset_secrets(source))
 
 
-def _ways(source: Source) -> list[Way]:
+def _list_ways(source: Source) -> list[Way]:
     if isinstance(source, Inside):
         return [Way("memory")]
     if isinstance(source, Command):
@@ -200,15 +202,15 @@ def _ways(source: Source) -> list[Way]:
     return [Way(source.transport)] if source.transport else [Way("http"), Way("sse")]
 
 
-def _ending(code: int) -> str:
+def _describe_exit(code: int) -> str:
     how = f"was ended by signal {-code}" if code < 0 else f"exited with status {code}"
     return f"its process {how}"
 
 
 def reason_of(error: BaseException) -> str:
     """The most informative error, in one or two lines."""
-    leaves = list(_leaves(error))
-    ranked = sorted(leaves, key=_vagueness)
+    leaves = list(_error_leaves(error))
+    ranked = sorted(leaves, key=_rank_vagueness)
     best = ranked[0] if ranked else error
     if isinstance(best, TimeoutError) and not str(best):
         return "it did not answer in time"
@@ -225,10 +227,10 @@ def reason_of(error: BaseException) -> str:
 
 def is_vague(error: BaseException) -> bool:
     """Whether the error says only that the connection ended."""
-    return all(_vagueness(leaf) >= 2 for leaf in _leaves(error))
+    return all(_rank_vagueness(leaf) >= 2 for leaf in _error_leaves(error))
 
 
-def _vagueness(error: BaseException) -> int:
+def _rank_vagueness(error: BaseException) -> int:
     if isinstance(error, httpx2.HTTPError | OSError):
         return 0
     if isinstance(error, asyncio.CancelledError):
@@ -237,13 +239,13 @@ def _vagueness(error: BaseException) -> int:
     return 2 if closed else 1
 
 
-def _leaves(error: BaseException) -> list[BaseException]:
+def _error_leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+        return [leaf for inner in error.exceptions for leaf in _error_leaves(inner)]
     return [error]
 
 
-def _version() -> str:
+def _package_version() -> str:
     # Read when first needed, to keep it off the import path.
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
