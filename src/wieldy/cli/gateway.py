@@ -9,6 +9,7 @@ from typing import Any
 from wieldy.core.call import Scope
 from wieldy.core.errors import WieldyError
 from wieldy.core.limits.limits import Limits
+from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.tool import Tool
 from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
 from wieldy.store.retention import Retention
@@ -24,7 +25,7 @@ _ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers",
 
 
 async def load_gateway(file: GatewayFile, folder: Path) -> LoadedSources:
-    """The tools of a gateway, in a toolbox with its store, rules and mode.
+    """The tools of a gateway, in a toolbox with its store and mode, still without its rules.
 
     Paths in the file are relative to its folder. A server that can't be reached is reported, and
     the others are served.
@@ -34,10 +35,7 @@ async def load_gateway(file: GatewayFile, folder: Path) -> LoadedSources:
     try:
         found = await load_sources(paths, Own(), base=box)
         for name, server in file.servers.items():
-            await _add_server(found, name, server, folder)
-        for rule in file.rules:
-            options = rule.model_dump(exclude_none=True, exclude={"verdict", "tools"})
-            getattr(box.rules, rule.verdict)(rule.tools, **options)
+            await add_server(found, name, server, folder)
     except BaseException:
         await box.close()
         raise
@@ -55,6 +53,19 @@ def make_gateway_box(file: GatewayFile, folder: Path) -> Toolbox:
         permission_mode=file.mode,
         approval_ttl=None if file.approval_ttl is None else read_seconds(file.approval_ttl),
     )
+
+
+def add_rules(file: GatewayFile, box: Toolbox | None) -> list[Rule]:
+    """The rules of the file, added to a box where one is given."""
+    rules = []
+    for table in file.rules:
+        said = {"verdict", "tools", "where", "reason"}
+        options: Any = table.model_dump(exclude_none=True, exclude=said)
+        verdict = Verdict(table.verdict)
+        rules.append(make_rule(verdict, table.tools, table.where, table.reason, options))
+    if box is not None:
+        box.rules.replace([*box.rules, *rules])
+    return rules
 
 
 def make_views(file: GatewayFile, box: Toolbox) -> dict[str, View]:
@@ -81,7 +92,12 @@ def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
 
 
-async def _add_server(found: LoadedSources, name: str, server: ServerTable, folder: Path) -> None:
+async def add_server(found: LoadedSources, name: str, server: ServerTable, folder: Path) -> bool:
+    """Connect to a server and take in its tools; one that can't be reached is reported.
+
+    Returns:
+        Whether it is connected.
+    """
     entry: dict[str, Any] = server.model_dump(
         include=set(_ENTRY), exclude_unset=True, exclude_none=True, by_alias=True
     )
@@ -104,7 +120,9 @@ async def _add_server(found: LoadedSources, name: str, server: ServerTable, fold
         failure = Failure(f"servers.{name}", str(error), name)
         found.failed.append(failure)
         screen.fail(failure)
+        return False
     found.note(f"servers.{name}", before)
+    return True
 
 
 def _place_source(path: str, folder: Path) -> str:

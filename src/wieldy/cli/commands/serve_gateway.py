@@ -1,11 +1,13 @@
 """`wieldy serve gateway.toml` and `wieldy check gateway.toml`."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from wieldy.cli import exits, screen
-from wieldy.cli.gateway import load_gateway, make_views
-from wieldy.cli.sources import LoadedSources
+from wieldy.cli.gateway import load_gateway
+from wieldy.cli.live_gateway import LiveGateway
 from wieldy.server.config.gateway_file import GatewayFile
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 
@@ -16,14 +18,13 @@ def run_gateway(path: Path) -> int:
     """Serve what a gateway's file says; returns the exit code."""
 
     def work(runner: asyncio.Runner) -> int:
-        file = read_gateway(path)
-        _check_reach(file)
-        found = runner.run(load_gateway(file, path.parent.absolute()))
+        _check_reach(read_gateway(path))
+        gateway = runner.run(LiveGateway.open(path))
         try:
-            _listen(runner, file, found)
+            _listen(runner, gateway)
         finally:
-            runner.run(found.toolbox.close())
-        return found.exit_code(exits.OK)
+            runner.run(gateway.found.toolbox.close())
+        return gateway.found.exit_code(exits.OK)
 
     return exits.guarded(work)
 
@@ -65,13 +66,14 @@ def _check_reach(file: GatewayFile) -> None:
         )
 
 
-def _listen(runner: asyncio.Runner, file: GatewayFile, found: LoadedSources) -> None:
+def _listen(runner: asyncio.Runner, gateway: LiveGateway) -> None:
+    file, found = gateway.file, gateway.found
     run = import_extra("wieldy.server", "run", "server")
     identifiers = []
     if file.access.tokens:
         callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
         named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
-        identifiers.append(named(callers(found.toolbox.store.tokens), file.callers))
+        identifiers.append(named(callers(found.toolbox.store.tokens), gateway.callers))
     listen, tls = file.listen, file.listen.tls
     serving = run(
         found.box,
@@ -87,15 +89,24 @@ def _listen(runner: asyncio.Runner, file: GatewayFile, found: LoadedSources) -> 
         anonymous=file.access.anonymous,
         self_approval=file.access.self_approval,
         identifiers=identifiers,
-        views=make_views(file, found.toolbox),
+        views=gateway.views,
         trusted_proxies=listen.trusted_proxies,
         certificate=None if tls is None else (tls.certificate, tls.key),
         ready=lambda url: explain_serving(found, url, bool(identifiers), None),
     )
     try:
-        runner.run(keep_runs(found, serving))
+        runner.run(keep_runs(found, _watch_file(gateway, serving)))
     except (OSError, OverflowError) as error:
         raise ServeError(
             f"Can't listen on {listen.host} port {listen.port}: {error}. "
             "Choose another port below [listen]."
         ) from error
+
+
+async def _watch_file(gateway: LiveGateway, serving: Coroutine[Any, Any, None]) -> None:
+    """Serve, and meanwhile read the file again whenever it changes."""
+    watching = asyncio.create_task(gateway.watch())
+    try:
+        await serving
+    finally:
+        watching.cancel()

@@ -135,7 +135,9 @@ class BoxServer(Server[Any]):
         self.changes = ListChanges(box)
         self.pickup = Pickup(box, self.traffic)
         self._view = options.get("view") or box
-        self._views = dict(options.get("views") or {})
+        # Not a copy: whoever gave the views may change them while they are served.
+        views = options.get("views")
+        self._views: Mapping[str, Offer] = {} if views is None else views
         self._check_output = options.get("check_output", True)
         self._asking = Elicitation(
             box,

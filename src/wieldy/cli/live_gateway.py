@@ -1,0 +1,140 @@
+"""A gateway while it is served: its file is read again when it changes."""
+
+import asyncio
+from pathlib import Path
+
+from wieldy.core.permission.rules import Rule
+from wieldy.server.config.gateway_file import CallerTable, GatewayFile
+from wieldy.server.config.mistakes import FileMistakes, read_gateway
+from wieldy.view import View
+
+from . import screen
+from .gateway import add_rules, add_server, load_gateway, make_views
+from .sources import LoadedSources
+
+_PAUSE = 1.0
+# These can't be changed while the gateway is served.
+_NEED_RESTART = (
+    "name",
+    "instructions",
+    "store",
+    "lock",
+    "on_change",
+    "approval_ttl",
+    "listen",
+    "retention",
+    "sources",
+    "access",
+)
+
+
+class LiveGateway:
+    """What a file says, in force, and changed with it.
+
+    A change is the difference between two files that were checked: what both say alike is left
+    alone, so that no session ends and no server is connected anew without need.
+
+    Attributes:
+        file: What is in force.
+        found: The tools, in their toolbox.
+        views: The views by name, changed in place.
+        callers: What named callers may do and see, changed in place.
+    """
+
+    def __init__(self, path: Path, file: GatewayFile, found: LoadedSources) -> None:
+        self.file = file
+        self.found = found
+        self.views: dict[str, View] = make_views(file, found.toolbox)
+        self.callers: dict[str, CallerTable] = dict(file.callers)
+        self._path = path
+        self._rules: list[Rule] = add_rules(file, found.toolbox)
+        self._seen = _read_marks(path)
+
+    @classmethod
+    async def open(cls, path: Path) -> "LiveGateway":
+        """Read a file and load what it names."""
+        marks_before = _read_marks(path)
+        file = read_gateway(path)
+        gateway = cls(path, file, await load_gateway(file, path.parent.absolute()))
+        gateway._seen = marks_before
+        return gateway
+
+    async def watch(self) -> None:
+        """Read the file again whenever it changes, until this is cancelled."""
+        while True:
+            await asyncio.sleep(_PAUSE)
+            marks = _read_marks(self._path)
+            if marks is not None and marks != self._seen:
+                self._seen = marks
+                await self.reload()
+
+    async def reload(self) -> bool:
+        """Read the file again; one with mistakes changes nothing. Returns whether it was taken."""
+        try:
+            file = read_gateway(self._path)
+        except FileMistakes as error:
+            screen.fail(
+                f"{self._path} has changed and is not used, because it has mistakes.\n{error}"
+            )
+            return False
+        for line in await self.apply(file):
+            screen.say(line)
+        return True
+
+    async def apply(self, file: GatewayFile) -> list[str]:
+        """Put another file in force; returns what was done, for people.
+
+        Rules, modes, views and callers change in one step, before any server is touched: no new
+        tool is there before the rules that hold for it.
+        """
+        before, self.file = self.file, file
+        done = self._change_rules(before, file)
+        done += await self._change_servers(before, file)
+        later = [name for name in _NEED_RESTART if getattr(before, name) != getattr(file, name)]
+        if later:
+            done.append(f"Changed, but in force only after a restart: {', '.join(later)}.")
+        return [f"{self._path} was read again.", *done]
+
+    def _change_rules(self, before: GatewayFile, file: GatewayFile) -> list[str]:
+        box, done = self.found.toolbox, []
+        if before.mode != file.mode:
+            box.set_mode(file.mode, by=str(self._path))
+            done.append(f"The permission mode is {file.mode}.")
+        if before.rules != file.rules:
+            own = {id(rule) for rule in self._rules}
+            others = [rule for rule in box.rules if id(rule) not in own]
+            self._rules = add_rules(file, None)
+            box.rules.replace([*others, *self._rules])
+            done.append(f"There are {len(self._rules)} rules.")
+        if before.views != file.views or before.callers != file.callers:
+            self.views.clear()
+            self.views.update(make_views(file, box))
+            self.callers.clear()
+            self.callers.update(file.callers)
+            # Clients are told to look at their tools again.
+            box.rules.count_change()
+            done.append("Views and callers have changed.")
+        return done
+
+    async def _change_servers(self, before: GatewayFile, file: GatewayFile) -> list[str]:
+        box, done = self.found.toolbox, []
+        folder = self._path.parent.absolute()
+        for name, server in before.servers.items():
+            if file.servers.get(name) != server and name in box.mcp:
+                await box.remove_mcp(name)
+                done.append(f"The server {name} was disconnected.")
+        for name, server in file.servers.items():
+            if before.servers.get(name) == server:
+                continue
+            if await add_server(self.found, name, server, folder):
+                done.append(f"The server {name} was connected.")
+        return done
+
+
+def _read_marks(path: Path) -> tuple[int, int, int] | None:
+    """What differs as soon as a file was written; None while there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino

@@ -1,0 +1,182 @@
+"""A gateway's file that changes while it is served."""
+
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from wieldy import Status
+from wieldy.cli.live_gateway import LiveGateway
+
+ROOT = Path(__file__).parents[2]
+SERVER = """
+import os, sys
+sys.path.insert(0, {root!r})
+from wieldy import Toolbox
+from wieldy.mcp import serve
+import asyncio
+
+with open("starts.txt", "a") as starts:
+    starts.write(sys.argv[1] + "\\n")
+box = Toolbox()
+
+
+@box.tool(name=f"ping_{{sys.argv[1]}}")
+def ping() -> str:
+    \"\"\"Answer.\"\"\"
+    return "pong"
+
+
+asyncio.run(serve(box))
+"""
+FILE = """
+[[sources]]
+path = "tools.py"
+[servers.a]
+command = {python!r}
+args = ["server.py", "a"]
+[servers.b]
+command = {python!r}
+args = ["server.py", "b"]
+[[rules]]
+verdict = "deny"
+tools = "wipe"
+[views.all]
+[callers.ann]
+view = "all"
+"""
+TOOLS = """
+from wieldy import Toolbox
+
+box = Toolbox()
+
+
+@box.tool(read_only=True)
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@box.tool
+def wipe() -> str:
+    return "wiped"
+
+
+box.rules.deny("add", where={"a": 13})
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "server.py").write_text(SERVER.format(root=str(ROOT)))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    file = tmp_path / "gateway.toml"
+    file.write_text(FILE.format(python=sys.executable))
+    return file
+
+
+@pytest.fixture
+async def gateway(path: Path) -> AsyncIterator[LiveGateway]:
+    opened = await LiveGateway.open(path)
+    yield opened
+    await opened.found.toolbox.close()
+
+
+def change(path: Path, *pairs: tuple[str, str]) -> None:
+    text = path.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def replace_file(path: Path) -> None:
+    """Write it as many editors do: a new file in place of the old one."""
+    other = path.with_suffix(".new")
+    other.write_text(path.read_text())
+    os.replace(other, path)
+
+
+def starts(path: Path) -> list[str]:
+    return sorted((path.parent / "starts.txt").read_text().split())
+
+
+async def test_a_good_file_takes_effect_and_only_changed_servers_are_connected_anew(
+    gateway: LiveGateway, path: Path
+) -> None:
+    box = gateway.found.toolbox
+    assert (await box.call("wipe")).status is Status.DENIED
+    views, callers = gateway.views, gateway.callers
+    change(
+        path,
+        ('verdict = "deny"', 'verdict = "ask"'),
+        ('args = ["server.py", "b"]', 'args = ["server.py", "c"]'),
+        ("[views.all]", "[views.few]\nread_only = true"),
+        ('view = "all"', 'view = "few"'),
+    )
+
+    assert await gateway.reload()
+
+    assert (await box.call("wipe")).status is Status.PENDING
+    assert (await box.call("add", {"a": 13, "b": 1})).status is Status.DENIED, "a source's own rule"
+    assert sorted(name for name in box.names if "ping" in name) == ["ping_a", "ping_c"]
+    assert starts(path) == ["a", "b", "c"]
+    assert (list(views), views["few"].names, callers["ann"].view) == (["few"], ["add"], "few")
+
+
+async def test_a_bad_file_changes_nothing_and_says_why(
+    gateway: LiveGateway, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = gateway.found.toolbox
+    rules = list(box.rules)
+    change(path, ('verdict = "deny"', 'verdict = "perhaps"'), ("[servers.a]", "[servers.z]"))
+
+    assert not await gateway.reload()
+
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "not used" in said
+    assert "rules[0].verdict" in said
+    assert (list(box.rules), sorted(box.mcp)) == (rules, ["a", "b"])
+    assert starts(path) == ["a", "b"]
+
+
+async def test_what_needs_a_restart_is_said(
+    gateway: LiveGateway, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(path, ("\n[[sources]]", 'mode = "read-only"\nstore = "sqlite:///x.db"\n[[sources]]'))
+
+    assert await gateway.reload()
+
+    assert "after a restart: store" in capsys.readouterr().err.replace("\n", " ")
+    assert (await gateway.found.toolbox.call("wipe")).status is Status.DENIED
+    assert not (path.parent / "x.db").exists()
+
+
+async def test_a_server_that_can_t_be_started_leaves_the_others_alone(
+    gateway: LiveGateway, path: Path
+) -> None:
+    change(path, ('args = ["server.py", "b"]', 'args = ["nothing.py"]'))
+
+    assert await gateway.reload()
+
+    assert (await gateway.found.toolbox.call("ping_a")).value == "pong"
+    assert "ping_b" not in gateway.found.toolbox.names
+
+
+async def test_the_file_is_read_again_when_it_is_replaced(
+    gateway: LiveGateway, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bool] = []
+
+    async def reload() -> bool:
+        read.append(True)
+        raise InterruptedError
+
+    monkeypatch.setattr("wieldy.cli.live_gateway._PAUSE", 0.0)
+    monkeypatch.setattr(gateway, "reload", reload)
+    replace_file(path)
+
+    with pytest.raises(InterruptedError):
+        await gateway.watch()
+    assert read == [True]
