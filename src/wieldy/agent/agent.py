@@ -1,4 +1,4 @@
-"""The agent: written to slot by slot, then started."""
+"""The agent, whose prompt is written slot by slot before a request is started."""
 
 import uuid
 from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
@@ -41,7 +41,7 @@ STRATEGIES: dict[str, type[Judge] | type[Native] | type[Xml]] = {
 
 
 class BaseAgent(Resuming):
-    """A model with a prompt of its own, to which requests add theirs.
+    """A model with a prompt, to which each request adds its own.
 
     The methods that write to a prompt return the agent, so that they can be chained.
 

@@ -1,4 +1,4 @@
-"""What is known about an answer beside its words: the model, its tokens, why it ended."""
+"""Facts about an answer besides its text: the model, its tokens, and why it ended."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
 
 
 def make_meta(model: str, state: RunState) -> dict[str, Any]:
-    """The facts of a run; tokens are those of all its requests together."""
+    """The facts about a run; the tokens are the sum over all its requests."""
     last = state.reply
     return {
         "model": model,
@@ -22,7 +22,7 @@ def make_meta(model: str, state: RunState) -> dict[str, Any]:
 
 
 def add_usage(total: dict[str, int], usage: Any) -> None:
-    """Add the tokens of one request to those of all."""
+    """Add the tokens of one request to the sum."""
     for name in _COUNTS:
         count = getattr(usage, name, None)
         if count is not None:

@@ -1,4 +1,4 @@
-"""A model's stream within limits: how large an answer may be, and how long it may be silent."""
+"""Read a model's stream within limits on the size of the answer and the time without events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,7 +13,7 @@ from wieldy.wire.stream_events import ArgumentsDelta, CallCompleted, TextDelta, 
 
 MAX_ANSWER = 4_000_000
 MAX_SILENCE = 120.0
-# Why an answer ended that was cut off because the run has no more time.
+# The finish reason of an answer that was cut off because the run has no time left.
 OUT_OF_TIME = "out_of_time"
 _MAKE = 'A model makes calls such as Call("weather", {"city": "Oslo"}).'
 
@@ -45,7 +45,7 @@ async def watch_answer(
 
 
 class _Patience:
-    """How long an answer is waited for: from event to event, and in all."""
+    """The time to wait for an answer: from event to event, and in total."""
 
     def __init__(self, model: Model, silence: float | None, seconds: float | None) -> None:
         self.is_over = False
@@ -54,10 +54,10 @@ class _Patience:
         self._end = None if seconds is None else asyncio.get_running_loop().time() + seconds
 
     async def next_event(self, events: Any) -> ModelEvent | None:
-        """The next event; None if there is none, or none is waited for any more."""
+        """The next event; None if there are no more events, or no time is left to wait."""
         now = asyncio.get_running_loop().time()
         if self._end is not None and now >= self._end:
-            # A model that never waits gives a timeout no chance.
+            # The timeout can't interrupt a model that never awaits anything.
             self.is_over = True
             return None
         silent = None if self._silence is None else now + self._silence
@@ -80,7 +80,7 @@ class _Patience:
 
 
 def check_event(model: str, event: ModelEvent) -> None:
-    """Raise if a call in what a model gave names no tool: models are other people's code."""
+    """Raise if a model's event has a call without a tool's name; models are other people's code."""
     if isinstance(event, CallCompleted):
         _check_call(model, event.call)
     elif isinstance(event, Reply):
@@ -96,7 +96,7 @@ def _check_call(model: str, call: Any) -> None:
 
 
 class _Heard:
-    """What has come so far."""
+    """The part of an answer that has arrived so far."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -105,7 +105,7 @@ class _Heard:
         self._calls: list[Any] = []
 
     def take(self, event: ModelEvent) -> None:
-        # An event without text counts as well: they could come for ever.
+        # An event without text counts too, because such events could arrive forever.
         self.size += 1
         if isinstance(event, TextDelta):
             self._texts.append(event.text)
@@ -119,7 +119,7 @@ class _Heard:
             self._calls.append(event.call)
 
     def reply(self, reason: str = "") -> Reply:
-        """What the events amount to, and why no more came."""
+        """The reply that the events add up to, with the reason why no more arrived."""
         text, thinking = "".join(self._texts), "".join(self._thoughts)
         return Reply("", None, text, self._calls, thinking=thinking, finish_reason=reason)
 
@@ -129,7 +129,7 @@ def _byte_count(text: str) -> int:
 
 
 async def _closable(stream: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-    """The same stream with an end that can be called, whatever kind of iterator it is."""
+    """The stream with an `aclose` method, whatever kind of iterator it is."""
     try:
         async for event in stream:
             yield event

@@ -1,4 +1,4 @@
-"""Run the calls of one answer at the same time, and tell what happens to each."""
+"""Run the calls of one answer at the same time, and emit an event for each thing that happens."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
@@ -24,7 +24,7 @@ _ENTERED = (Status.OK, Status.TIMEOUT, Status.INTERRUPTED, Status.UNKNOWN)
 
 
 class CallHost(Protocol):
-    """The run whose calls are run."""
+    """The run to which the calls belong."""
 
     request: Request
     state: RunState
@@ -32,10 +32,10 @@ class CallHost(Protocol):
     clock: RunClock
 
     async def emit(self, event: str, data: Any) -> None:
-        """Write an event."""
+        """Emit an event."""
 
     async def tell_log(self, log: ToolLog) -> None:
-        """Tell programs of a call that has ended."""
+        """Report a call that has ended to programs."""
 
 
 class CallRunner:
@@ -48,7 +48,7 @@ class CallRunner:
     def __init__(self, run: CallHost) -> None:
         self._run = run
         self.settled: list[Outcome] = []
-        # The ids of the calls that are no longer waited for.
+        # The ids of the calls for which the run no longer waits.
         self._cut: set[str] = set()
         self._stopping: asyncio.Future[None] | None = None
 
@@ -72,15 +72,15 @@ class CallRunner:
         self._stopping = asyncio.ensure_future(self._stop(calls, tasks))
 
     async def _stop(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
-        """End the calls that still run, because the run has no more time."""
+        """End the calls that still run, because the run has no time left."""
         for call, task in zip(calls, tasks, strict=True):
             if not task.done() and not await self._run.request.box.interrupt(call.id):
-                # The call is not running here, but is waited for.
+                # The call does not run in this process; the run only waits for it.
                 self._cut.add(call.id)
                 task.cancel()
 
     async def _cut_off(self, performed: Coroutine[Any, Any, Outcome], call: Call) -> Outcome:
-        """The outcome of a call; one that was no longer waited for is interrupted."""
+        """The outcome of a call; it is interrupted if the run no longer waits for the call."""
         try:
             return await performed
         except asyncio.CancelledError:
@@ -119,7 +119,7 @@ class CallRunner:
         return outcome
 
     def _items(self, call: Call, tell: "_Teller") -> AsyncIterator[Any]:
-        """What a call shows, its outcome last."""
+        """The items that a call shows; its outcome is the last."""
         return iterate_pushed(lambda sink: self._outcome(call, tell, sink, tell.entered), live=True)
 
     async def _outcome(
@@ -129,7 +129,7 @@ class CallRunner:
         sink: Sink | None = None,
         entered: Entrance | None = None,
     ) -> Outcome:
-        """How a call ends, which may have been made before the run stopped."""
+        """The outcome of a call, which may have been made before the run stopped."""
         request, again = self._run.request, self._run.again
         extras = Extras(request.deps, sink, entered=entered)
         if again is not None and again.concerns(call):
@@ -139,7 +139,7 @@ class CallRunner:
         return await request.view.call_observed(call, extras, session=request.call_session)
 
     async def _decided(self, outcome: Outcome, tell: "_Teller") -> Outcome:
-        """The outcome; where the call waits and somebody is there to decide, its end."""
+        """The outcome; a call that waits is decided first, if somebody is there to decide."""
         while outcome.status is Status.PENDING:
             receipt, outcome = outcome, await self._decide_below(outcome, tell)
             if outcome is receipt:
@@ -147,9 +147,9 @@ class CallRunner:
         return outcome
 
     async def _decide_below(self, receipt: Outcome, tell: "_Teller") -> Outcome:
-        """Ask about a call that waits, or about those that it waits for; the receipt, if in vain.
+        """Ask about a call that waits, or about the calls that it waits for.
 
-        Somebody who is there to decide gives the outcome of each.
+        Returns the outcome, or the receipt if nobody has decided.
         """
         request = self._run.request
         if "waits_for" not in receipt.metadata:
@@ -189,7 +189,7 @@ class CallRunner:
         return outcome
 
     async def _ask_now(self, receipt: Outcome, decide: Decider, tell: "_Teller") -> Outcome:
-        """What becomes of a call after somebody is asked; meanwhile no time of the run passes."""
+        """Ask somebody about a call, and return its outcome. The clock of the run is stopped."""
         with ExitStack() as waiting:
             waiting.enter_context(self._run.clock.asking())
 
@@ -205,7 +205,7 @@ class CallRunner:
 
 
 async def _run_together(tasks: Sequence[asyncio.Task[Outcome]]) -> list[Outcome]:
-    """The outcomes of all calls; where one raises, the others are cancelled and have ended."""
+    """The outcomes of all calls. If one raises, the others are cancelled and awaited."""
     try:
         return await asyncio.gather(*tasks)
     except BaseException:
@@ -220,13 +220,14 @@ def _name_call(call: Call) -> dict[str, Any]:
 
 
 class _Teller:
-    """Tells what happens to one call, each thing once and in order."""
+    """Emits the events of one call, each once and in order."""
 
     def __init__(self, run: CallHost, call: Call) -> None:
         self.has_asked = False
         self._run = run
         self._call = call
-        # Whether a decision is awaited that was not told yet, and the calls of which one was.
+        # Whether the call awaits a decision that has not been reported, and the calls whose
+        # decisions have been reported.
         self._awaits = False
         self._told: set[str] = set()
         self._named = _name_call(call)
@@ -234,7 +235,7 @@ class _Teller:
         self._failure: Exception | None = None
 
     async def asked(self, receipt: Outcome) -> None:
-        """A person has to decide on the call, or to answer what its tool asks."""
+        """Report that a person has to decide on the call, or to answer a question of its tool."""
         self.has_asked = self._awaits = True
         self._told.discard(receipt.call.id)
         call, request = receipt.call, self._run.request
@@ -254,7 +255,7 @@ class _Teller:
         await self._run.emit("permission_request", data)
 
     async def decided(self, call: Call, approved: bool, reason: str | None) -> None:
-        """Somebody has decided on the call, which is told once."""
+        """Report once that somebody has decided on the call."""
         if call.id in self._told:
             return
         self._told.add(call.id)
@@ -263,7 +264,7 @@ class _Teller:
         await self._run.emit("permission_result", data)
 
     async def entered(self) -> None:
-        """The function of the tool is entered now; a handler that fails does not stop it."""
+        """Report that the tool's function is being entered. A failing handler does not stop it."""
         try:
             if self._awaits:
                 await self.decided(self._call, True, None)
@@ -272,12 +273,12 @@ class _Teller:
             self._failure = error
 
     async def entered_after_asking(self) -> None:
-        """The same, told only of a call about which a person was asked."""
+        """Report the same, but only for a call about which a person was asked."""
         if self.has_asked:
             await self.entered()
 
     def raise_failure(self) -> None:
-        """Raise what went wrong when the start was told: it ends the run, not the call."""
+        """Raise the error of a handler of the start, which ends the run and not the call."""
         if self._failure is not None:
             raise self._failure
 
@@ -287,7 +288,7 @@ class _Teller:
             await self._run.emit("tool_start", self._named)
 
     async def completed(self, outcome: Outcome) -> None:
-        """The call has ended; nothing is told of one whose function was never entered."""
+        """Report that the call has ended, unless its function was never entered."""
         if not self._started and not outcome.ok and not self._ran_elsewhere(outcome):
             return
         await self._start()
@@ -299,7 +300,7 @@ class _Teller:
         await self._run.emit("tool_complete", {**self._named, **ended})
 
     def _ran_elsewhere(self, outcome: Outcome) -> bool:
-        """Whether the function was entered by others: before the run stopped, or by who decided."""
+        """Whether the function ran elsewhere: before the run stopped, or where it was approved."""
         again = self._run.again
         if not self.has_asked and (again is None or not again.concerns(self._call)):
             return False

@@ -1,4 +1,4 @@
-"""What happened in a request, kept so that any number of readers on any loop can follow it."""
+"""The events of a request, which any number of readers on any event loop can follow."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 class EventLog:
-    """A list of events with one writer. Each reader gets all of them, from the first on."""
+    """A list of events with one writer. Each reader gets all events from the beginning."""
 
     def __init__(self) -> None:
         self._items: list[tuple[str, Any]] = []
@@ -19,25 +19,25 @@ class EventLog:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether no more events will follow."""
         return self._closed
 
     def add(self, event: str, data: Any) -> None:
-        """Write one event."""
+        """Add one event."""
         with self._lock:
             self._items.append((event, data))
             woken, self._waiting = self._waiting, []
         _wake(woken)
 
     def close(self) -> None:
-        """Say that nothing more will come."""
+        """Mark the log as complete."""
         with self._lock:
             self._closed = True
             woken, self._waiting = self._waiting, []
         _wake(woken)
 
     async def read(self) -> AsyncIterator[tuple[str, Any]]:
-        """All events, as they come."""
+        """Iterate over all events, including those that are added later."""
         at = 0
         while True:
             while at < len(self._items):
@@ -48,7 +48,7 @@ class EventLog:
             await self._more_than(at)
 
     async def wait_closed(self) -> None:
-        """Wait until nothing more will come."""
+        """Wait until the log is complete."""
         while not self._closed:
             await self._more_than(len(self._items))
 

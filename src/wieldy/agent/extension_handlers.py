@@ -1,4 +1,4 @@
-"""Functions of users and extensions that take part in a request, at four points of it."""
+"""Functions of users and extensions that are called at four points of a request."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable
@@ -56,7 +56,7 @@ class ExtensionHandlers:
         return bool(self._handlers[point])
 
     def snapshot(self) -> "ExtensionHandlers":
-        """The same handlers, which later changes do not reach."""
+        """A copy of the handlers, which later changes don't affect."""
         copied = ExtensionHandlers()
         for point, handlers in self._handlers.items():
             copied._handlers[point] = list(handlers)
@@ -64,7 +64,7 @@ class ExtensionHandlers:
 
 
 async def run_handler(handler: Handler, *arguments: Any) -> AsyncIterator[Any]:
-    """Call a handler of any kind and give what it yields."""
+    """Call a handler of any kind, and yield the items that it yields."""
     given = handler(*arguments)
     if inspect.isasyncgen(given) or hasattr(given, "__anext__"):
         async for item in given:

@@ -1,14 +1,14 @@
-"""The MCP server behind what a program was given for one."""
+"""Find the MCP server that a program's transport, client or server object stands for."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Where a FastMCP server notes tags: of its second major version, and of later ones.
+# The keys under which FastMCP servers send tags, in version 2 and in later versions.
 _NOTES = ("_fastmcp", "fastmcp")
 
 
 def transport_source(transport: Any) -> Any:
-    """The server behind what was given, also behind a fastmcp client, transport or server."""
+    """The source of a server; fastmcp clients, transports and servers are unwrapped."""
     if not _is_fastmcp(transport):
         return transport
     inner = getattr(transport, "transport", None)
@@ -22,7 +22,7 @@ def transport_source(transport: Any) -> Any:
 
 
 def declared_tags(definition: Mapping[str, Any]) -> list[str]:
-    """The tags that the server itself has put on a tool."""
+    """The tags that the server itself declares for a tool."""
     meta = definition.get("_meta")
     notes = [meta.get(key) for key in _NOTES] if isinstance(meta, Mapping) else []
     found = [note.get("tags") for note in notes if isinstance(note, Mapping)]
@@ -35,8 +35,8 @@ def _is_fastmcp(transport: Any) -> bool:
 
 
 def _place(transport: Any) -> Any:
-    """What a transport to another process or machine leads to."""
-    # The SDK is heavy, and most programs need none.
+    """The command or address of a transport to another process or machine."""
+    # The SDK is slow to import, and most programs don't use it.
     from wieldy.mcp.client.server_source import Address, Command  # noqa: PLC0415
 
     if hasattr(transport, "command"):

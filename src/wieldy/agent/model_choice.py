@@ -1,4 +1,4 @@
-"""The model that an agent was given, by name or as an object."""
+"""Choose the model of an agent, which was given by name or as an object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Dicts and lists in one another: found by path, put together, copied, filled in."""
+"""Find, merge, copy and fill in values in nested dicts and lists."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ _MISSING = object()
 
 
 def merge_values(lower: Any, upper: Any) -> Any:
-    """Two values as one: dicts merge, lists extend, anything else is overridden."""
+    """Merge two values: dicts are merged, lists are extended, anything else is overridden."""
     if isinstance(lower, Mapping) and isinstance(upper, Mapping):
         merged = dict(lower)
         for key, value in upper.items():
@@ -24,7 +24,7 @@ def merge_values(lower: Any, upper: Any) -> Any:
 
 
 def copy_containers(value: Any) -> Any:
-    """The same data in containers of its own; what is in them is shared."""
+    """A copy of the containers; the values in them are shared."""
     if type(value) is dict:
         return {key: copy_containers(each) for key, each in value.items()}
     if type(value) in (list, tuple):
@@ -35,8 +35,8 @@ def copy_containers(value: Any) -> Any:
 def fill_placeholders(value: Any, mappings: Mapping[str, Any] | None) -> Any:
     """Replace each `${name}` in keys and values.
 
-    A text that is one placeholder and nothing else becomes the object itself. A name that
-    is not in the mappings stays as it is written.
+    A text that consists of one placeholder becomes the object itself. A placeholder whose name
+    is not in the mappings is left as it is.
     """
     if not mappings:
         return value
@@ -65,7 +65,7 @@ def split_path(path: str, style: PathStyle = "dot") -> list[str | int]:
     """The steps of a path: keys, indexes, and `*` for every index.
 
     Dot paths are `l[0].k`, `l[*].k` and `a["b.c"]`; slash paths are `l/0/k` with or without
-    a slash in front. `ValueError` if it can't be read.
+    a leading slash. `ValueError` is raised if the path can't be read.
     """
     if style == "slash":
         return [_slash_step(step) for step in path.removeprefix("/").split("/")] if path else []
@@ -96,7 +96,7 @@ def _dot_step(quoted: str | None, index: str | None, key: str | None) -> str | i
 
 
 def find_values(data: Any, path: str, style: PathStyle = "dot") -> list[Any] | None:
-    """What stands at a path, more than one value where it has a star; None if one is missing."""
+    """The values at a path, several if it has a star; None if a value is missing."""
     found = [data]
     for step in split_path(path, style):
         found = [inner for each in found for inner in _step_into(each, step)]
@@ -117,7 +117,7 @@ def _step_into(data: Any, step: str | int) -> Iterator[Any]:
 
 
 def get_dotted(data: Mapping[str, Any], key: str, default: Any = None) -> Any:
-    """The value of a key, or of keys in one another joined by dots."""
+    """The value of a key, or of nested keys joined by dots."""
     if key in data:
         return data[key]
     found: Any = data
@@ -129,7 +129,7 @@ def get_dotted(data: Mapping[str, Any], key: str, default: Any = None) -> Any:
 
 
 def nest_dotted(key: str, value: Any) -> dict[str, Any]:
-    """A dict in which a value stands under keys joined by dots."""
+    """A nested dict that has a value under keys joined by dots."""
     *outer, last = key.split(".")
     nested = {last: value}
     for step in reversed(outer):

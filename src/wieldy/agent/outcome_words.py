@@ -1,4 +1,4 @@
-"""A tool and what it gave, in the words and shapes that Agently's users know."""
+"""Tools and outcomes in the wording and forms that Agently's users know."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from wieldy.wire.prompt import kwargs_form
 
 
 def tell_outcome(outcome: Outcome, tool: Tool | None) -> Any:
-    """The value, or the error as text: nothing is raised, and a program reads what a model would.
+    """The value, or the error as the text that a model would get; nothing is raised.
 
     Args:
         outcome: How the call ended.
@@ -38,7 +38,7 @@ def tell_outcome(outcome: Outcome, tool: Tool | None) -> Any:
 
 
 def tool_info(tool: Tool) -> dict[str, Any]:
-    """What a model is told of a tool: `{name, desc, kwargs, returns?}`."""
+    """The description of a tool for a model: `{name, desc, kwargs, returns?}`."""
     info: dict[str, Any] = {
         "name": tool.name,
         "desc": tool.description,
@@ -51,10 +51,10 @@ def tool_info(tool: Tool) -> dict[str, Any]:
 
 
 def shown(outcome: Outcome) -> Any:
-    """The result of an MCP tool: structured content, or what its first block holds."""
+    """The result of an MCP tool: its structured content, or the content of its first block."""
     value = outcome.value
     if outcome.metadata.get("wrapped"):
-        # Its users know structured content as the server sends it.
+        # Agently's users get structured content in the form in which the server sends it.
         return {"result": value}
     if value and not _is_unstructured(value):
         return value
@@ -64,7 +64,7 @@ def shown(outcome: Outcome) -> Any:
 
 
 def refusal(outcome: Outcome) -> dict[str, str] | None:
-    """What the server, or its schema, has against a call; None for anything else."""
+    """The objection of the server or of its schema to a call; None for any other outcome."""
     match outcome.error:
         case ToolFailed(original=RemoteFailure() as said, redacted=False):
             return {"error": str(said)}
@@ -74,7 +74,7 @@ def refusal(outcome: Outcome) -> dict[str, str] | None:
 
 
 def _is_unstructured(value: Any) -> bool:
-    """Whether a value is made from the content, because there was nothing structured."""
+    """Whether a value comes from the content blocks, because there was no structured content."""
     return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], Block))
 
 
@@ -86,5 +86,5 @@ def _decoded(block: Block | None) -> Any:
     except ValueError:
         return block.text
     except RecursionError:
-        # Nested deeper than can be read: promised to be None.
+        # The text is nested too deeply to be read, for which Agently promises None.
         return None

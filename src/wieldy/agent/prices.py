@@ -1,18 +1,18 @@
-"""What the tokens of a request cost."""
+"""Compute what the tokens of a request cost."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from wieldy.wire.stream_events import Usage
 
-# By the model's name: what a million tokens cost that go in, and that come out. Or a function
-# from the model's name and the tokens of a request to what it costs.
+# The prices of a million input and output tokens by the model's name, or a function that gets
+# the model's name and the tokens of a request and returns the cost.
 Prices: TypeAlias = Mapping[str, tuple[float, float]] | Callable[[str, Usage], float | None]
 _MILLION = 1_000_000
 
 
 class NoPrice(ValueError):
-    """It is not known what a model costs."""
+    """The price of a model is not known."""
 
     def __init__(self, model: str) -> None:
         super().__init__(
@@ -24,7 +24,7 @@ class NoPrice(ValueError):
 
 
 def request_cost(prices: Prices | None, model: str, usage: Usage | None) -> float:
-    """What a request has cost; `NoPrice` if that can't be known."""
+    """The cost of a request; `NoPrice` if the model's price is not known."""
     counted = usage or Usage(0, 0, 0, 0, {})
     cost = _given_cost(prices, model, counted)
     if cost is None:
@@ -48,7 +48,7 @@ def _given_cost(prices: Prices | None, model: str, usage: Usage) -> float | None
 
 def _known_cost(model: str, usage: Usage) -> float | None:
     try:
-        # An extra, loaded by whoever has a budget for cost.
+        # This package is an extra, and is loaded only if there is a budget for costs.
         import genai_prices  # noqa: PLC0415
     except ImportError:
         return None

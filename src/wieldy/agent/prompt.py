@@ -1,4 +1,4 @@
-"""What an agent and a request say to the model, slot by slot."""
+"""The prompts of an agent and a request, which consist of slots."""
 
 import asyncio
 import threading
@@ -22,13 +22,13 @@ SLOTS = (
     "output_format",
     "options",
 )
-# How many unsent requests of tasks and threads that have ended are kept.
+# How many unsent requests are kept after their tasks and threads have ended.
 _MOST_DRAFTS = 64
 _MISSING = object()
 
 
 class Prompt:
-    """Slots and their values. A prompt with a parent inherits what it does not say itself.
+    """Slots and their values. A prompt inherits the slots that it does not set from its parent.
 
     Between the two, and where a slot is set again, dicts merge, lists extend, and anything
     else is overridden. `system.rule` is a key inside a slot; other names with a dot are
@@ -78,16 +78,16 @@ class Prompt:
         return self.set(key, value)
 
     def remove(self, key: str) -> Self:
-        """Take a slot out of this prompt."""
+        """Remove a slot from this prompt."""
         self._own().pop(key, None)
         return self
 
     def clear(self) -> None:
-        """Take all slots out of this prompt."""
+        """Remove all slots from this prompt."""
         self._own().clear()
 
     def values(self, inherit: bool = True) -> dict[str, Any]:
-        """All slots with their values, in containers of their own."""
+        """All slots with copies of their values."""
         own = self._read()
         if inherit and self._parent is not None:
             return copy_containers(merge_values(self._parent.values(), own))  # type: ignore[no-any-return]
@@ -95,7 +95,7 @@ class Prompt:
 
     def to_yaml_prompt(self, inherit: bool = False) -> str:
         """The slots as YAML that `load_yaml_prompt` takes."""
-        # The extra is loaded by whoever writes a document, and by nobody else.
+        # The YAML library is an extra, so it is loaded only when a document is written.
         from .prompt_document import write_yaml  # noqa: PLC0415
 
         return write_yaml(self.values(inherit))
@@ -126,7 +126,7 @@ class Prompt:
         own = self._own()
         before = own.get(slot)
         if slot in own and not isinstance(before, dict):
-            # What was said as plain text stays beside what is said by key.
+            # A plain text that was set before is kept beside the new keys.
             before = {"instruction": before}
         own[slot] = merge_values(before or {}, nest_dotted(rest, value))
 

@@ -1,6 +1,6 @@
-"""Prompts as documents: YAML, and JSON with comments and trailing commas.
+"""Read and write prompts as YAML, and as JSON with comments and trailing commas.
 
-This module needs the extra `agent`, and is loaded by whoever reads or writes a document.
+This module needs the extra `agent`, and is loaded only when a document is read or written.
 """
 
 import json
@@ -23,7 +23,7 @@ except ImportError as error:
 _TYPE_KEYS = (".type", "$type")
 _DESC_KEYS = (".desc", "$desc")
 _PAIR_KEYS = frozenset((*_TYPE_KEYS, *_DESC_KEYS))
-# A longer text is no path on any system.
+# A text longer than this can't be a path on any system.
 _LONGEST_PATH = 4096
 
 
@@ -46,7 +46,7 @@ def read_json(path_or_content: str | Path, encoding: str | None = "utf-8") -> An
     try:
         return json.loads(text)
     except ValueError:
-        # Comments, trailing commas and the like take another, slower reader.
+        # Comments and trailing commas need the slower JSON5 reader.
         pass
     try:
         return json5.loads(text)
@@ -84,7 +84,7 @@ def _read_pair(value: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Slots as data that a document can hold; prompts in one another are written alike."""
+    """Slots as data for a document; nested prompts are written in the same way."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if key == "output":
@@ -120,7 +120,7 @@ def _write_pair(pair: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples and sets as lists, which documents have."""
+    """The value with tuples and sets as lists, because documents have only lists."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""A prompt as turns of a conversation: system, history, and one user message last."""
+"""Convert a prompt to the turns of a conversation: system, history and one user message."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _SYSTEM_TITLES = {
 
 
 def make_turns(prompt: Mapping[str, Any], form: OutputForm, extra_system: str = "") -> list[Turn]:
-    """The messages that a prompt amounts to; `ValueError` if it asks for nothing.
+    """The messages for a prompt; `ValueError` if the prompt asks for nothing.
 
     Args:
         prompt: The slots.
@@ -39,7 +39,7 @@ def make_turns(prompt: Mapping[str, Any], form: OutputForm, extra_system: str = 
 
 
 def value_text(value: Any) -> str:
-    """A value of a slot: text as it is, anything else as JSON."""
+    """The value of a slot as text: text unchanged, anything else as JSON."""
     if isinstance(value, str):
         return value
     plain = DataFormatter.sanitize(value)
@@ -87,13 +87,13 @@ def _user_text(prompt: Mapping[str, Any], form: OutputForm) -> str:
 
 
 def _sections(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What the request says, each part with its title, in the order in which it is told."""
+    """The sections of the user message with their titles, in order."""
     extras = [key for key in prompt if key not in SLOTS]
     order = ["tools", "action_results", "info", *extras, "instruct", "examples", "input"]
     found = []
     for key in order:
         value = prompt.get(key)
-        # An input of 0 or "" is one; an empty list of rules is none.
+        # An input of 0 or "" is a value, but an empty list of rules is not.
         if value is None or (key != "input" and not _is_given(value)):
             continue
         title = key.replace("_", " ").upper() if key in SLOTS else key
@@ -110,7 +110,7 @@ def _slot_text(key: str, value: Any) -> str:
 
 
 def _lines_text(value: Any) -> str:
-    """A list or a dict with one line for each entry; anything else as it is."""
+    """A list or dict as text with one line per entry; anything else as `value_text` gives it."""
     if isinstance(value, Mapping) and value:
         return "\n".join(f"- {key}: {value_text(each)}" for key, each in value.items())
     if _is_list(value):

@@ -1,4 +1,4 @@
-"""One request of an agent: what it says, to which model, with which tools, as of its start."""
+"""One request of an agent, with its prompt, model and tools as they were at its start."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from .strategies.listed_tools import ListedTools
 from .strategies.strategy import Strategy
 from .subagents.nesting import Nesting
 
-# Given the receipt of a call that waits: the outcome, or the receipt if nobody decides now.
+# Gets the receipt of a waiting call, and returns its outcome, or the receipt if nobody decides.
 Decider = Callable[[Outcome], Awaitable[Outcome]]
 PATH_STYLE = "response.streaming_parse_path_style"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Everything that a run needs. What an agent is told later does not change it.
+    """Everything that a run needs. Later changes to the agent don't affect it.
 
-    The prompt is this request's own: handlers may change it until the model is asked.
+    The request has its own copy of the prompt, which handlers may change until the model is asked.
     """
 
     agent: str
@@ -70,12 +70,12 @@ class Request:
 
     @property
     def form(self) -> OutputForm:
-        """What the answer should be, as the prompt says now."""
+        """The form of the answer, according to the current prompt."""
         return OutputForm(self.prompt.get("output"), self.prompt.get("output_format"))
 
     @property
     def path_style(self) -> PathStyle:
-        """How paths of the instant stream are written."""
+        """The notation for paths in the instant stream."""
         style = self.settings.get(PATH_STYLE, "dot")
         if style not in ("dot", "slash"):
             raise ValueError(f"{PATH_STYLE} is 'dot' or 'slash', not {style!r}.")

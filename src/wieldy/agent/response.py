@@ -1,4 +1,4 @@
-"""The answer to one request, which can be read in several ways; the model is asked once."""
+"""The answer to one request. It can be read in several ways, but the model is asked once."""
 
 import asyncio
 import threading
@@ -28,14 +28,14 @@ T = TypeVar("T")
 _END = object()
 DataType = Literal["parsed", "original", "all"]
 
-# The response whose `finally` handlers run: they read it while others still wait for them.
+# The response whose `finally` handlers run now. They may read it while other readers still wait.
 _finishing: ContextVar["Response | None"] = ContextVar("wieldy_finishing", default=None)
 
 
 class Response:
-    """An answer. The first read asks the model, and all reads are of that one answer.
+    """An answer. The first read asks the model, and all reads share that one answer.
 
-    Each way to read it has a blocking form and one to await: `get_data` and `async_get_data`.
+    Each way to read it has a blocking and an async form: `get_data` and `async_get_data`.
 
     Example:
         `response = agent.input("Who wrote Emma?").get_response(); response.get_text()`
@@ -51,13 +51,13 @@ class Response:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
-        # What the run is when it is cancelled.
+        # The state in which the run is left when it is cancelled.
         self._left_as = "cancelled"
         self._lock = threading.Lock()
 
     @property
     def run_id(self) -> str:
-        """The id of the run, by which it is found in the store."""
+        """The id of the run in the store."""
         return self._run.run_id
 
     @property
@@ -162,7 +162,7 @@ class Response:
             TypeError: No `output()` was defined, so that the answer is text.
         """
         if self._goes_on:
-            # What the answer should be is known when the run has been read.
+            # The form of the answer is known only after the run has been read.
             self._start()
             await self._guarded(self._opened.wait_closed)
         if self._request.form.kind == "text":

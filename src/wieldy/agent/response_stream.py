@@ -1,4 +1,4 @@
-"""The events of a request in the form that a reader wants."""
+"""Give the events of a request in the form that a reader asks for."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from typing import Any, Literal, get_args
@@ -19,7 +19,7 @@ def read_events(
     type: StreamType,
     events: Iterable[str] | str | None = None,
 ) -> AsyncGenerator[Any]:
-    """A reader of a log: `type` says in which form."""
+    """Iterate over a log in the form that `type` names."""
     if type not in get_args(StreamType):
         raise ValueError(f"type is one of {', '.join(get_args(StreamType))}, not {type!r}.")
     if (events is None) == (type == "specific"):
@@ -64,8 +64,8 @@ async def _pairs(log: EventLog, names: set[str] | None) -> AsyncGenerator[Any]:
 
 
 async def _instant(log: EventLog, find_request: Callable[[], Request]) -> AsyncGenerator[Any]:
-    """What is known of each value of the JSON; an answer after others starts anew."""
-    # A run that goes on knows what was asked only when it has been read.
+    """The values of the JSON while they arrive; each further answer starts again."""
+    # A resumed run knows its request only after it has been read from the store.
     request = find_request()
     form = request.form
     if form.kind == "text":

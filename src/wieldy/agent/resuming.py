@@ -1,4 +1,4 @@
-"""How an agent goes on with a run that was interrupted, or that a crash left."""
+"""Resume a run of an agent that was interrupted, or that a crash ended."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
@@ -14,7 +14,7 @@ Decisions = Mapping[str, Mapping[str, Any]]
 
 
 class Resuming(ABC):
-    """Goes on with runs. What an agent is told today holds; what was asked then is kept."""
+    """Resumes runs, with the agent's current settings and the original request."""
 
     _response_type: type[Response] = Response
 
@@ -117,8 +117,8 @@ class Resuming(ABC):
     def _make_request(
         self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None
     ) -> Request:
-        """A request with these slots."""
+        """Make a request with these slots."""
 
     @abstractmethod
     def _find_strategy(self, name: str) -> Strategy:
-        """The way of using tools that a run began with."""
+        """The strategy for tools with which a run began."""

@@ -1,4 +1,4 @@
-"""The time that a run has left, and what is ended when it is used up."""
+"""The time that a run has left, and the end of its calls and requests when it is used up."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,26 +11,26 @@ LAST_ANSWER = 30.0
 
 
 class RunClock:
-    """The clock of a run; without a budget of seconds it never rings."""
+    """The clock of a run. Without a time budget it never rings."""
 
     def __init__(self, spending: Spending | None = None) -> None:
         self._spending = spending
 
     def request_seconds(self) -> float | None:
-        """How long a request may take now; None if there is no bound."""
+        """How many seconds a request may take now; None if there is no limit."""
         left = None if self._spending is None else self._spending.seconds_left()
         return LAST_ANSWER if left is not None and left <= 0 else left
 
     def asking(self) -> AbstractContextManager[None]:
-        """Let no time pass while a person is asked."""
+        """Stop the clock while a person is asked."""
         return nullcontext() if self._spending is None else self._spending.asking()
 
     @contextmanager
     def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
-        """Call a function when time is up, unless the block has ended before."""
+        """Call a function when the time is up, unless the `with` block has ended by then."""
         left = None if self._spending is None else self._spending.seconds_left()
         if left is None or left <= 0:
-            # Time that is up already is told to each call before it begins.
+            # If the time is already up, each call is told so before it begins.
             yield
             return
         timer = _Timer(self._spending, ring)
@@ -42,7 +42,7 @@ class RunClock:
 
 
 class _Timer:
-    """Rings when time is up. The time in which a person is asked comes on top."""
+    """Rings when the time is up. Time in which a person is asked does not count."""
 
     def __init__(self, spending: Spending | None, ring: Callable[[], None]) -> None:
         self._spending = spending

@@ -1,8 +1,8 @@
 """The loop of a run: ask the model, run its calls, ask again, until there is an answer.
 
 The loop is a small state machine. Each step reads and changes the `RunState` and says which
-step comes next; what happens on the way is written to a log that any number of readers
-follow. A call that waits for a person ends the run in a state of its own.
+step comes next. Events are written to a log that any number of readers can follow. A call that
+waits for a person interrupts the run, in a state from which it can be resumed.
 """
 
 import sys
@@ -56,7 +56,7 @@ class RunLoop:
         self.again: ResumedCalls | None = None
         self.spending: Spending | None = None
         self.clock = RunClock()
-        # Whether the answer was recorded before, and only is given once more.
+        # Whether the answer had been recorded before and is only returned again.
         self.given = False
         self.sent: list[ModelRequest] = []
         self.result = new_result()
@@ -83,7 +83,7 @@ class RunLoop:
             while not self.state.ended:
                 self.state.step = await steps[self.state.step]()
                 if self.state.step is not Step.DONE:
-                    # A run is done when all who take part in its end have heard of it.
+                    # A run is done only after all its `finally` handlers have run.
                     await self.settle()
         finally:
             carried_run.reset(carried)
@@ -91,7 +91,7 @@ class RunLoop:
             current_spending.reset(token)
 
     async def open(self) -> None:
-        """Bring a run that goes on to where it stood."""
+        """Restore the state of a run that is resumed."""
         if self._resumption is None:
             return
         found = await self._resumption.open(self.request)
@@ -105,7 +105,7 @@ class RunLoop:
             self.read_answer(found.meta)
 
     async def settle(self) -> None:
-        """Make where the run stands durable, where there is a store."""
+        """Write the state of the run durably, if there is a store."""
         if self.spending is not None:
             self.state.spent = self.spending.to_dict()
         done = self.state.step is Step.DONE
@@ -156,7 +156,7 @@ class RunLoop:
         return Step.CALL
 
     async def _hear(self, event: ModelEvent, reader: TextReader, shown: list[str]) -> None:
-        """Pass on what happens in an answer; `shown` is its visible text so far."""
+        """Pass on the events of an answer; `shown` is its visible text so far."""
         if isinstance(event, Reply):
             self.state.reply = event
             if not shown and event.text:
@@ -207,14 +207,14 @@ class RunLoop:
     # What the steps and the strategies use
 
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Send a request and give what happens, within limits."""
+        """Send a request and yield its events, within limits."""
         self.sent.append(request)
         self.state.requests += 1
         seconds = self.clock.request_seconds()
         return self._noted(watch_answer(self.request.model, request, seconds))
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
-        """The calls with ids that stay, and keys by which they are known when the run goes on."""
+        """The calls with permanent ids, and with keys that identify them in a resumed run."""
         scope, calls = Scope(run=self.run_id), list(map(self._find_own, calls))
         if not self.journal.recorded:
             return [call.replace(scope=scope) for call in calls]
@@ -235,17 +235,17 @@ class RunLoop:
         return await self._calls.run_calls(calls, streams)
 
     def read_answer(self, meta: dict[str, Any]) -> None:
-        """Make the result what the answer's text says."""
+        """Read the answer's text into the result."""
         self.result["text_result"] = self.state.text
         self.result["meta"] = meta
         try:
             self.result["parsed_result"] = self.request.form.read_data(self.state.text)
         except StructuredError as error:
-            # Whoever wants the data gets the error; the text is there all the same.
+            # Reading the data raises this error, but the text can still be read.
             self.result["errors"].append(error)
 
     def add_log(self, log: ToolLog) -> None:
-        """Keep a log until the stream begins."""
+        """Keep a log entry until the stream begins."""
         self._logs.append(log)
 
     def ask_again(self, missing: Sequence[str]) -> None:
@@ -261,7 +261,7 @@ class RunLoop:
         )
 
     def missing_keys(self) -> list[str]:
-        """The keys that are wanted and not in the answer."""
+        """The required keys that the answer lacks."""
         if self.ensured is None:
             return []
         keys, style, _ = self.ensured
@@ -272,7 +272,7 @@ class RunLoop:
         return [key for key in keys if find_values(data, key, style) is None]
 
     async def emit(self, event: str, data: Any) -> None:
-        """Write an event, and after it what handlers have to add."""
+        """Write an event, followed by the events that handlers add."""
         self.log.add(event, data)
         if self._quiet:
             return
@@ -287,7 +287,7 @@ class RunLoop:
 
     def _make_request(self) -> ModelRequest:
         strategy = self.request.strategy
-        # A provider that held every answer to the schema would leave no room for calls.
+        # A provider that enforces the schema for every answer would leave no room for calls.
         schema = None if strategy.has_rounds else self.request.form.schema
         offered = self.request.offered_tools
         return ModelRequest(self.state.turns, offered, self.options, schema)
@@ -303,7 +303,7 @@ class RunLoop:
         self.state.turns.append(Said("user", told))
 
     def find_limit(self) -> str | None:
-        """Which limit is reached, in words, or None."""
+        """A description of the limit that is reached, or None."""
         budget, most = self.request.budget, self.request.max_rounds
         if (budget is None or budget.rounds is None) and self.state.round >= most:
             return f"the limit of {most} rounds with tools is reached"
@@ -315,7 +315,7 @@ class RunLoop:
         return self.ensured is not None and self.state.retries < self.ensured[2]
 
     def _open_spending(self) -> Spending | None:
-        """What the run counts its use on; a run in another counts for that one as well."""
+        """The counter of what the run uses; a nested run also counts for the one around it."""
         above, budget = current_spending.get(), self.request.budget
         if self.spending is not None or (budget is None and above is None):
             return self.spending
@@ -331,7 +331,7 @@ class RunLoop:
             self.spending.add(**amounts)
 
     def _catch_up(self, settled: Sequence[Outcome]) -> None:
-        """Count what runs inside the calls have used up while this run did not go on."""
+        """Count what nested runs have used while this run was interrupted."""
         for outcome in settled:
             run = outcome.metadata.get("meta", {}).get("run")
             if self.spending is not None and isinstance(run, dict) and "spent" in run:
@@ -359,7 +359,7 @@ class RunLoop:
             await self.emit("delta", words)
 
     async def tell_log(self, log: ToolLog) -> None:
-        """Tell programs of a call that has ended."""
+        """Report a call that has ended to programs."""
         self.state.logs.append(log)
         self.result["extra"].setdefault("tool_logs", []).append(log)
         if self.request.settings.get(SHOW_TOOL_LOGS):
@@ -368,7 +368,7 @@ class RunLoop:
         await self.emit("tool", log)
 
     async def _join(self, handler: Any, *arguments: Any) -> None:
-        """Call a handler and write the events that it yields."""
+        """Call a handler, and write the events that it yields."""
         async for item in run_handler(handler, *arguments):
             if not isinstance(item, tuple | list) or len(item) != 2:
                 raise TypeError(f"A handler yields (event, data) pairs, not {item!r:.200}")
@@ -391,7 +391,7 @@ def _open_journal(request: Request, run_id: str) -> Journal:
 
 
 def _tool_cost(outcome: Outcome) -> float:
-    """What a tool said that its call has cost."""
+    """The cost of a call that its tool has reported."""
     cost = outcome.metadata.get("cost")
     return cost if isinstance(cost, int | float) else 0.0
 

@@ -1,4 +1,4 @@
-"""Where a run stands: plain values that say what has happened and what comes next."""
+"""The state of a run: plain values for what has happened and what comes next."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ from wieldy.models.model import Reply, Turn
 
 
 class Step(StrEnum):
-    """What a run does next."""
+    """The next step of a run."""
 
     PLAN = "plan"
     ASK = "ask"
@@ -91,5 +91,5 @@ class RunState:
 
 
 def new_result() -> dict[str, Any]:
-    """What is known of an answer, for handlers and for programs that want all of it."""
+    """An empty `full_result_data`, which handlers and programs read."""
     return {"text_result": "", "parsed_result": None, "meta": {}, "errors": [], "extra": {}}

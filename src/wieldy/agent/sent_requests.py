@@ -1,4 +1,4 @@
-"""What is sent to a model, shown exactly."""
+"""The requests to a model, exactly as they are sent."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Settings of an agent: values by dotted key, inherited from whoever made it."""
+"""The settings of an agent: values by dotted key, inherited from a parent."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -9,7 +9,7 @@ _MISSING = object()
 
 
 class Settings:
-    """Values by dotted key. What is not set here is looked for in the parent."""
+    """Values by dotted key. A key that is not set here is looked up in the parent."""
 
     def __init__(
         self, values: Mapping[str, Any] | None = None, parent: "Settings | None" = None
@@ -18,17 +18,17 @@ class Settings:
         self._parent = parent
 
     def get(self, key: str, default: Any = None, inherit: bool = True) -> Any:
-        """The value of a key, a dict of all below it, or the default."""
+        """The value of a key, a dict of all keys below it, or the default."""
         found = get_dotted(self.values(inherit), key, _MISSING)
         return default if found is _MISSING else found
 
     def set(self, key: str, value: Any) -> Self:
-        """Set a key; a dict is put together with the dict that is there."""
+        """Set a key; a dict is merged with an existing dict."""
         self._values = merge_values(self._values, nest_dotted(key, value))
         return self
 
     def replace(self, key: str, value: Any) -> Self:
-        """Set a key to exactly this value, also where a list or a dict is there."""
+        """Set a key to exactly this value, without merging."""
         self._values = merge_values(self._values, nest_dotted(key, None))
         return self.set(key, value)
 
@@ -37,20 +37,20 @@ class Settings:
         return self.set(key, value)
 
     def setdefault(self, key: str, value: Any) -> Any:
-        """The value of a key, after it was set if there was none."""
+        """The value of a key, which is set first if there is none."""
         if self.get(key, _MISSING) is _MISSING:
             self.set(key, value)
         return self.get(key)
 
     def values(self, inherit: bool = True) -> dict[str, Any]:
-        """All values, in dicts in one another."""
+        """All values as nested dicts."""
         if not inherit or self._parent is None:
             return self._values
         merged: dict[str, Any] = merge_values(self._parent.values(), self._values)
         return merged
 
     def snapshot(self) -> "Settings":
-        """The same values, which later changes do not reach."""
+        """A copy of the values, which later changes don't affect."""
         return Settings(copy_containers(self.values()))
 
     def __getitem__(self, key: str) -> Any:
@@ -66,5 +66,5 @@ class Settings:
         return self.get(key, _MISSING) is not _MISSING
 
     def __repr__(self) -> str:
-        # Names only: a model's settings have its key.
+        # Only the names are shown, because a model's settings contain its key.
         return f"Settings({', '.join(self.values())})"

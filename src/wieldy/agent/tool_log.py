@@ -1,4 +1,4 @@
-"""What a program is told of a tool call: who, with what, what for, and what came of it."""
+"""Report tool calls to programs: the tool, its arguments, the purpose and the result."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ ToolLog = dict[str, Any]
 
 
 def show_arguments(call: Call, tool: Tool | None) -> Any:
-    """The arguments as they were sent, with their secrets covered."""
+    """The arguments as they were sent, with their secrets masked."""
     sent = call.arguments if call.arguments is not None else {}
     if tool is None or isinstance(sent, str):
         return sent
@@ -23,7 +23,7 @@ def show_arguments(call: Call, tool: Tool | None) -> Any:
 
 
 def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:
-    """The log of a call that a model made beside its text."""
+    """The log entry of a call that a model made with its provider's own tool calls."""
     covered = outcome.metadata.get("covered")
     return {
         "tool_name": outcome.call.tool,
@@ -36,7 +36,7 @@ def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:
 
 
 def show_item(call: Call, item: Block | Progress) -> tuple[str, ToolLog]:
-    """The event for something that a running tool shows."""
+    """The event for an item that a running tool shows."""
     named = {"tool_name": call.tool, "call_id": call.id}
     if isinstance(item, AgentEvent):
         facts = item.to_dict()

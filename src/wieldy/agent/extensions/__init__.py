@@ -1,1 +1,1 @@
-"""What an agent can do beyond asking: each a class to mix in over `BaseAgent`."""
+"""Abilities of an agent besides asking, each a class to mix in over `BaseAgent`."""

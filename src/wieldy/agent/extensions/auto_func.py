@@ -65,7 +65,7 @@ class AutoFuncExtension(BaseAgent):
     ) -> Response:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        # A request of its own: what is written for the next request is left alone.
+        # This is a separate request, so that the draft of the next one is left alone.
         slots: dict[str, Any] = {"input": dict(bound.arguments)}
         instruction = inspect.getdoc(func)
         if instruction:
@@ -79,7 +79,7 @@ def _read_signature(func: Callable[..., Any]) -> inspect.Signature:
     try:
         return inspect.signature(func, eval_str=True)
     except Exception:
-        # An annotation that names no type is text that says what the answer should be.
+        # An annotation that does not name a type is text that describes the answer.
         return inspect.signature(func)
 
 

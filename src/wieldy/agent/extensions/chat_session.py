@@ -1,4 +1,4 @@
-"""Conversations that go on: each finished request adds its two turns to a session."""
+"""Chat sessions, to which each finished request adds two turns."""
 
 import json
 import uuid
@@ -20,7 +20,7 @@ _INPUT, _OUTPUT = "record_input", "record_output"
 
 
 class ChatSessionExtension(BaseAgent):
-    """Keeps conversations in the store of the toolbox, or without one in memory.
+    """Keeps conversations in the toolbox's store, or in memory if it has none.
 
     Nothing is recorded without an active session.
     """
@@ -159,7 +159,7 @@ class ChatSessionExtension(BaseAgent):
             {"role": "assistant", "content": _assistant_turn(response, settings)},
         ]
         if self.toolbox.recorded:
-            # A run that a crash left is finished once more, and is one turn all the same.
+            # A run that is resumed after a crash finishes twice, but adds its turns only once.
             await self.toolbox.sessions.append(session, *turns, once=response.run_id)
         else:
             self._kept_here.setdefault(session, []).extend(turns)
@@ -194,7 +194,7 @@ def _find(data: Any, place: Any) -> list[Any] | None:
 
 
 def _choose(found: list[tuple[str, list[Any] | None]], mode: str, otherwise: str) -> Any:
-    """The first value that is there, or all of them by name. Falsy values are there too."""
+    """The first value that exists, or all of them by name. Falsy values count as existing."""
     values = {
         label: each[0] if len(each) == 1 else each for label, each in found if each is not None
     }
@@ -221,12 +221,12 @@ def _answer_place(path: str, style: PathStyle) -> Place:
 
 
 def _style_of(path: str | None, style: PathStyle) -> PathStyle:
-    # A path with a slash in it is always of the slash style.
+    # A path that contains a slash always has the slash style.
     return "slash" if path is not None and "/" in path else style
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON that a store keeps as it is."""
+    """A value as JSON data, which a store keeps unchanged."""
     plain = DataFormatter.sanitize(value)
     return json.loads(json.dumps(plain, default=str))
 

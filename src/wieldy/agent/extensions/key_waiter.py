@@ -1,4 +1,4 @@
-"""Values of an answer as soon as they are complete, while the rest still comes."""
+"""Give the values of an answer as soon as they are complete, while the rest still arrives."""
 
 import asyncio
 import inspect
@@ -153,7 +153,7 @@ class KeyWaiterExtension(BaseAgent):
         return blocking_border().wait(lambda home: asked)
 
     def _respond_with(self, keys: list[str], must_in_prompt: bool) -> Response:
-        """Start the request, if its output has the keys."""
+        """Start the request, after checking that its output has the keys."""
         prompt = self.request_prompt
         form = OutputForm(prompt.get("output"), prompt.get("output_format"))
         if not form.wants_object:
@@ -179,7 +179,7 @@ async def _first_value(response: Response, key: str) -> Any:
 
 
 async def _tell_all(response: Response, handlers: list[tuple[str, KeyHandler]]) -> list[Told]:
-    # Blocking handlers run one after the other, in the order in which their keys come.
+    # Blocking handlers run one after the other, in the order in which their keys complete.
     turn = asyncio.Lock()
     tasks: list[asyncio.Task[Told]] = []
     try:

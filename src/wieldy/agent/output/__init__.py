@@ -1,1 +1,1 @@
-"""What an answer should be: told to the model as text, and read from it as data."""
+"""The form of an answer: described to the model as text, and read from its answer as data."""

@@ -16,7 +16,7 @@ class DataFormatter:
 
     @staticmethod
     def sanitize(value: Any, remain_type: bool = False) -> Any:
-        """The value as data that can be written down; types stand as their names, or stay."""
+        """The value as JSON-like data; types become their names, or are kept on request."""
         if value is None or isinstance(value, str | int | float | bool):
             return value
         if isinstance(value, datetime.datetime | datetime.date):
@@ -45,7 +45,7 @@ def _again(value: Any, items: list[Any]) -> Any:
     try:
         return kind(items)
     except TypeError:
-        # What a set holds may become something that no set can hold.
+        # The items of a set may become lists or dicts, which no set can hold.
         return items
 
 
@@ -83,5 +83,5 @@ def _name(value: Any) -> str:
     if value is Ellipsis:
         return "..."
     form = DataFormatter.sanitize(value)
-    # A model inside another type would break the line; its name says enough there.
+    # The fields of a model inside another type would not fit on a line, so its name is used.
     return value.__name__ if isinstance(form, dict) else str(form)

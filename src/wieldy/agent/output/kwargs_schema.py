@@ -1,4 +1,4 @@
-"""Arguments told as `{name: (type, description)}`, as a JSON Schema."""
+"""Convert arguments described as `{name: (type, description)}` to a JSON Schema."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ _JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "obj
 
 
 def kwargs_schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[str, Any]:
-    """The same description for models that want a JSON schema."""
+    """The JSON Schema of such a description, for models that need one."""
     properties = {name: _property(form) for name, form in kwargs.items() if name != "<*>"}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     try:
@@ -32,7 +32,7 @@ def _property(form: Any) -> dict[str, Any]:
         try:
             found = output_schema(kind) or {}
         except Exception:
-            # A type that JSON Schema can't say is described in words alone.
+            # A type that JSON Schema can't express is described only in words.
             found = {}
     return {**found, "description": text} if text else found
 

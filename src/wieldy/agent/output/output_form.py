@@ -1,4 +1,4 @@
-"""What an answer should be: told to the model, read from its text, made an object."""
+"""The form of an answer: describe it to the model, read it from the text, make an object."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Kind = Literal["text", "json"]
 
 
 class OutputForm:
-    """The form of an answer, made of an `output` slot.
+    """The form of an answer, made from an `output` slot.
 
     A dict, a list, a pydantic model or a JSON Schema means JSON. A type other than `str`
     is asked for as `{"value": …}` and unwrapped. Anything else means text.
@@ -49,16 +49,16 @@ class OutputForm:
 
     @property
     def schema(self) -> Mapping[str, Any] | None:
-        """The JSON Schema, where a pydantic model or a schema was given."""
+        """The JSON Schema, if a pydantic model or a schema was given."""
         return self._schema if self._model is None else model_schema(self._model)
 
     @property
     def wants_object(self) -> bool:
-        """Whether the answer has keys that can be waited for."""
+        """Whether the answer is an object, whose keys can be awaited."""
         return self.kind == "json"
 
     def describe(self) -> str:
-        """What the model is told; empty where there is nothing to tell."""
+        """The description for the model, which may be empty."""
         if self.kind == "text":
             return self.note
         schema = self._schema
@@ -66,17 +66,17 @@ class OutputForm:
         return "\n".join(filter(None, (text, self.note)))
 
     def open_stream(self, path_style: PathStyle = "dot") -> StructuredStream:
-        """A reader for the JSON of one answer while it comes."""
+        """A reader for the JSON of one answer while it arrives."""
         shape: Any = self._model or self._schema
         if shape is None:
             shape = {"type": "array" if isinstance(self._shape, list) else "object"}
         return StructuredStream(shape, path_style=path_style)
 
     def read_data(self, text: str) -> Any:
-        """The data in an answer's text; `StructuredError` where it is not what was asked for.
+        """The data in an answer's text; `StructuredError` if it does not have this form.
 
-        JSON is found in prose and in code fences, and repaired where it is slightly broken.
-        It is checked where the form is a pydantic model, a JSON Schema or a type.
+        JSON is found in prose and in code fences, and small mistakes in it are repaired.
+        It is validated if the form is a pydantic model, a JSON Schema or a type.
         """
         if self.kind == "text":
             return text
@@ -94,7 +94,7 @@ class OutputForm:
         return stream.value if self._schema is None else check_schema(self._schema, stream.value)
 
     def make_object(self, data: Any) -> BaseModel:
-        """A pydantic object of an answer's data; `TypeError` if the answer is text."""
+        """The answer's data as a pydantic object; `TypeError` if the answer is text."""
         if self.kind == "text":
             raise TypeError("An answer that is text is no object: define output() first.")
         if self._model is not None:
@@ -103,7 +103,7 @@ class OutputForm:
         return check_model(make_model(self._shape), value)
 
     def has_path(self, path: str, style: PathStyle = "dot") -> bool:
-        """Whether the form has a place of this path."""
+        """Whether the form has a value at this path."""
         try:
             steps = split_path(path, style)
         except ValueError:
@@ -171,7 +171,7 @@ class OutputForm:
 
 
 def is_json_schema(output: Any) -> bool:
-    """Whether a dict is a JSON Schema and no structure of an answer."""
+    """Whether a dict is a JSON Schema, and not the structure of an answer."""
     if not isinstance(output, Mapping):
         return False
     if isinstance(output.get("$schema"), str):
@@ -182,7 +182,7 @@ def is_json_schema(output: Any) -> bool:
 
 
 def _step_into(shape: Any, step: str | int) -> Any:
-    """The form of what is in a container; None if it has no such place."""
+    """The form of a container's member; None if it has no such member."""
     if isinstance(shape, tuple):
         shape = shape[0] if shape else Any
     shape = expand_type(read_type(shape))
@@ -190,12 +190,12 @@ def _step_into(shape: Any, step: str | int) -> Any:
         return shape.get(step)
     if isinstance(shape, list):
         return (shape[0] if shape else Any) if step == "*" or isinstance(step, int) else None
-    # What a type holds is not known in detail.
+    # The contents of a type are not known in detail.
     return Any if shape is Any or shape in (dict, list) or get_origin(shape) is not None else None
 
 
 def _bare_value(text: str) -> Any:
-    """An answer that is a value without anything around it."""
+    """The value of an answer that consists only of that value."""
     bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
         return json.loads(bare)

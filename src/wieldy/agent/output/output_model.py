@@ -1,4 +1,4 @@
-"""A pydantic model made of the structure of an answer."""
+"""Make a pydantic model from the structure of an answer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def _field_type(shape: Any, name: str) -> Any:
         item = items[0] if len(items) == 1 else Any
         return list[item]  # type: ignore[valid-type]
     if isinstance(kind, str):
-        # The structure says in words what the value is.
+        # The structure describes the value in words, so any type is allowed.
         return Any
     return kind if _is_usable(kind) else Any
 
@@ -60,7 +60,7 @@ def _object_model(shape: Mapping[str, Any], name: str) -> type[BaseModel]:
 
 
 def _attribute(key: str) -> str:
-    """A name that a field may have: the key itself where it can be one."""
+    """A valid name for a field: the key itself if possible."""
     name = key if key.isidentifier() else "".join(c if c.isalnum() else "_" for c in key)
     name = name.lstrip("_") or "field"
     name = name if name.isidentifier() else f"field_{name}"

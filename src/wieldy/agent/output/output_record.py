@@ -1,4 +1,4 @@
-"""An `output` slot as JSON that another process can read, with its types."""
+"""Write an `output` slot with its types as JSON, which another process can read."""
 
 import importlib
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class LostType(Exception):
 
 
 def write_output(output: Any) -> Any:
-    """The slot as JSON. Types stand as words, and classes as the place where they are defined."""
+    """The slot as JSON. Types become names, and classes the place where they are defined."""
     if output is None or output is NoneType or isinstance(output, bool | int | float):
         return {"value": None if output is NoneType else output}
     if isinstance(output, str):
@@ -37,7 +37,7 @@ def write_output(output: Any) -> Any:
 
 
 def read_output(data: Any, nested: bool = False) -> Any:
-    """The slot that was written; `LostType` where a class is not there any more."""
+    """The slot that was written; `LostType` if a class no longer exists."""
     ((kind, held),) = data.items()
     match kind:
         case "pair":
@@ -77,7 +77,7 @@ def _join_types(name: str, inner: tuple[Any, ...]) -> Any:
 
 
 def _write_class(kind: Any) -> dict[str, Any]:
-    """Where a class is defined, and what is asked for where that is not found."""
+    """The place where a class is defined, and the form to use if it is not found there."""
     place = {
         "module": getattr(kind, "__module__", ""),
         "name": getattr(kind, "__qualname__", repr(kind)),

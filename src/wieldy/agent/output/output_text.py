@@ -1,4 +1,4 @@
-"""The structure of an answer as text for the model: JSON with types and descriptions in it."""
+"""Describe the structure of an answer to the model as JSON with types and descriptions."""
 
 import json
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ _DEEPEST = 12
 
 
 def describe_output(shape: Any) -> str:
-    """What the model is told about the JSON it should give."""
+    """The instruction to the model for an answer in JSON of this structure."""
     if isinstance(shape, dict | list) and not shape:
         return "Answer with JSON and nothing else."
     return f"{_HEAD}\n{structure_text(shape)}"
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:
-    """The same where the JSON is described by a JSON Schema."""
+    """The instruction to the model for an answer that fits a JSON Schema."""
     return f"{_SCHEMA_HEAD}\n{json.dumps(schema, ensure_ascii=False, indent=2)}"
 
 
@@ -59,7 +59,7 @@ def type_name(kind: Any) -> str:
 
 
 def expand_type(kind: Any, seen: tuple[Any, ...] = ()) -> Any:
-    """A type as a structure where it has one: a model's fields, the items of a list of models."""
+    """The structure of a type that has one: a model's fields, or the items of a list of models."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         if kind in seen or len(seen) >= _DEEPEST:
             return kind.__name__

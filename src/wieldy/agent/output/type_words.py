@@ -1,4 +1,4 @@
-"""Types written as words, such as `list[str]`, and back."""
+"""Convert names of types, such as `list[str]`, to types and back."""
 
 import re
 from typing import Any, Literal
@@ -26,7 +26,7 @@ _GENERIC = re.compile(r"(\w+)\[(.*)\]\Z", re.DOTALL)
 
 
 def read_type(words: Any) -> Any:
-    """The type that a name stands for; what names none is given back as it is."""
+    """The type with this name; any other text is returned unchanged."""
     if not isinstance(words, str):
         return words
     text = words.strip()
@@ -74,7 +74,7 @@ def _read_choice(text: str) -> Any:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """The parts between marks that stand in no brackets."""
+    """The parts of a text between marks that are outside all brackets."""
     parts, depth, start = [], 0, 0
     for at, each in enumerate(text):
         depth += (each == "[") - (each == "]")

@@ -1,1 +1,1 @@
-"""What makes a run of an agent outlive its process: its steps written down, and read again."""
+"""Store the steps of an agent's run, so that another process can resume it."""

@@ -1,4 +1,4 @@
-"""What people decided on the calls that a run waits for, as `resume` is given it."""
+"""Read the decisions on a run's waiting calls that `resume` is given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _KEYS = ("approved", "arguments", "reason", "answers")
 
 @dataclass(frozen=True, slots=True)
 class GivenDecision:
-    """A decision on one call. Without a yes it is a no."""
+    """A decision on one call, which is a refusal unless it says yes."""
 
     approved: bool
     arguments: Mapping[str, Any] | None = None
@@ -21,7 +21,7 @@ class GivenDecision:
     answers: Mapping[str, Any] | None = None
 
     def check_fits(self, parked: Parked) -> None:
-        """Raise if a call that waits can't be decided so."""
+        """Raise if the decision does not fit the waiting call."""
         if not self.approved:
             return
         asked = parked.requests
@@ -39,7 +39,7 @@ class GivenDecision:
 
 
 def read_decisions(given: Mapping[str, Any] | None) -> dict[str, GivenDecision]:
-    """The decisions by the ids of their calls; `ValueError` names what is wrong with one."""
+    """The decisions by the ids of their calls; `ValueError` says what is wrong with one."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

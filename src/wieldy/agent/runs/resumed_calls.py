@@ -1,4 +1,4 @@
-"""The calls at which a run goes on: what became of each, decided now or before, run once."""
+"""Settle the calls at which a run stopped, each exactly once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +13,7 @@ from wieldy.toolbox import Toolbox
 
 from .given_decisions import GivenDecision
 
-# Hears of each decision before the call runs: the call, whether it may, and why not.
+# Called with each decision before the call runs: the call, whether it may run, and the reason.
 Hearing = Callable[[Call, bool, str | None], Awaitable[None]]
 _CHANGED = "the tool is not as it was when the call was parked"
 _UNKEPT = "its secret arguments were not kept when the run stopped; make the call again"
@@ -44,7 +44,7 @@ class ResumedCalls:
         return call.id in self._ids
 
     async def check_decisions(self) -> None:
-        """Raise unless every decision can be applied; none is yet."""
+        """Raise unless every decision can be applied. This applies none of them."""
         known = await self._known_ids() if self._decisions else set()
         for call_id, decision in self._decisions.items():
             parked = await self._find(call_id) if call_id in known else None
@@ -56,7 +56,7 @@ class ResumedCalls:
                     await self._desk.check_arguments(parked, decision.arguments)
 
     async def _known_ids(self) -> set[str]:
-        """The ids of the calls of this run, and of those that they wait for."""
+        """The ids of this run's calls, and of the calls that they wait for."""
         known, below = set(self._ids), list(self._waited)
         while below:
             parked = await self._find(below.pop())
@@ -66,7 +66,7 @@ class ResumedCalls:
         return known
 
     async def settle(self, call: Call, extras: Extras, hear: Hearing) -> Outcome | None:
-        """What became of a call, after what was decided on it; None if it was never made."""
+        """The outcome of a call after its decision has been applied; None if it was never made."""
         parked = await self._find(call.id)
         if parked is not None:
             return await self._settle_parked(call, parked, extras, hear)
@@ -97,7 +97,7 @@ class ResumedCalls:
         try:
             return await self._apply(decision, call, parked, extras, hear)
         except AlreadyDecided:
-            # Somebody else was faster, and that decision holds.
+            # Somebody else has decided first, and that decision holds.
             outcome = await self._desk.outcome(call.id)
             if _is_approved(outcome):
                 return await self._run_approved(call, parked, extras, hear)
@@ -106,7 +106,7 @@ class ResumedCalls:
     async def _settle_below(
         self, parked: Parked, receipt: Outcome, extras: Extras, hear: Hearing
     ) -> Outcome:
-        """Settle what a call waits for, and let it go on if nothing is open any more."""
+        """Settle the calls that a call waits for, and continue it if none of them is open."""
         below = [await self._find(each) for each in parked.waits_for]
         settling = [
             self._settle_parked(each.call, each, Extras(extras.deps), hear)
@@ -133,7 +133,7 @@ class ResumedCalls:
     async def _run_approved(
         self, call: Call, parked: Parked, extras: Extras, hear: Hearing
     ) -> Outcome:
-        """Run a call that was approved elsewhere, and that nobody has run."""
+        """Run a call that was approved elsewhere and has not run yet."""
         if self._desk.find_unchanged(parked.tool, parked.fingerprint) is None:
             await hear(call, False, _CHANGED)
             return await self._desk.withdraw(parked, _CHANGED)
@@ -141,7 +141,7 @@ class ResumedCalls:
         return await self._desk.run_approved(parked, extras)
 
     async def _run_again(self, outcome: Outcome, extras: Extras) -> Outcome:
-        """The outcome; one that is unknown is run again where that does no harm."""
+        """The outcome; a call with an unknown outcome runs again if that is harmless."""
         if outcome.status is not Status.UNKNOWN or not self._box.recorded:
             return outcome
         return await self._box.rerun_call(outcome.call.id, extras)
@@ -157,14 +157,14 @@ class ResumedCalls:
         return outcome.status is Status.PENDING and not _is_approved(outcome)
 
     async def _recorded(self, call: Call) -> Outcome | None:
-        """How a call ended that was never parked; one that is running elsewhere is waited for."""
+        """The outcome of a call that was never parked; waits if it is running elsewhere."""
         if not self._box.recorded or await self._box.ledger.get(call.id) is None:
             return None
         return await self._box.outcome(call.id)
 
 
 def _is_approved(receipt: Outcome) -> bool:
-    """Whether a call that waits is approved, and only nobody has run it."""
+    """Whether a waiting call has been approved and only has to be run."""
     decision = receipt.call.decision
     asks = not receipt.metadata.keys().isdisjoint(("input", "waits_for"))
     return decision is not None and decision.approved and not asks

@@ -1,4 +1,4 @@
-"""Go on with a run that was interrupted or crashed, from its last settled step."""
+"""Resume a run that was interrupted or crashed, from its last stored step."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ State = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What is needed to go on with a run: which, and what was decided meanwhile."""
+    """The information for resuming a run: which run, and the decisions made meanwhile."""
 
     run_id: str
     state: Mapping[str, Any] | None
@@ -32,7 +32,7 @@ class Resumption:
     find_strategy: Callable[[str], Strategy]
 
     async def open(self, request: Request) -> "ReopenedRun":
-        """Find where the run stood; nothing is changed where this raises."""
+        """Find where the run stopped. If this raises, nothing has been changed."""
         if request.box.recorded:
             return await self._open_stored(request)
         return await self._open_state(request)
@@ -83,7 +83,7 @@ class Resumption:
         return ReopenedRun(request, state, calls, MemoryJournal(self.run_id))
 
     def _give_recorded(self, run: "ReopenedRun", stored: "StoredRun") -> "ReopenedRun":
-        """The run as it was when it ended."""
+        """The state of a run that has ended."""
         for call_id in self.decisions:
             raise NotPending(self.run_id, call_id)
         run.state.step, run.state.text = Step.DONE, stored.answer["text"]
@@ -93,7 +93,7 @@ class Resumption:
 
 @dataclass(slots=True)
 class ReopenedRun:
-    """Where a run stood when it stopped; `meta` is there if it has ended."""
+    """The state in which a run stopped; `meta` is set if the run has ended."""
 
     request: Request
     state: RunState
@@ -103,7 +103,7 @@ class ReopenedRun:
 
 
 def read_pointer(given: State) -> tuple[str, Mapping[str, Any] | None]:
-    """The id of the run that is meant, and its state where that was given."""
+    """The id of the run, and its state if the pointer contains it."""
     if isinstance(given, str) and not given.lstrip().startswith("{"):
         if not given:
             raise StateRefused("resume() takes the id of a run, or RunInterrupted.state.")
@@ -134,7 +134,7 @@ def check_agent(run_id: str, theirs: str, ours: str) -> None:
 
 
 def _state_before(stored: "StoredRun") -> str:
-    """How a run stood before it was claimed, as far as that is known."""
+    """The state of a run before it was claimed, as far as it is known."""
     return "crashed" if stored.state == "running" else stored.state
 
 

@@ -1,4 +1,4 @@
-"""Where the steps of a run are kept while it goes on: in the store, or nowhere."""
+"""Write the steps of a run to the store, or nowhere if there is none."""
 
 import hashlib
 import hmac
@@ -20,7 +20,7 @@ from wieldy.core.run_errors import StateRefused
 from .run_record import VERSION, StepWriter
 
 if TYPE_CHECKING:
-    # What reads and writes a store is loaded by whoever has one.
+    # The modules of the store are loaded only if there is one.
     from wieldy.store.runs import RunClaim, Runs
 
 _STATES = {Step.INTERRUPTED: "interrupted", Step.DONE: "done"}
@@ -28,14 +28,14 @@ _MOST_WAITING = 100_000
 
 
 class Journal(Protocol):
-    """What a run is written to as it goes on."""
+    """The place where the steps of a run are written."""
 
     @property
     def recorded(self) -> bool:
-        """Whether the run, and its calls, are in a store."""
+        """Whether the run and its calls are in a store."""
 
     async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
-        """Write the step that the run has just taken; it goes on when that is durable."""
+        """Write the step that the run has just taken, and wait until it is durable."""
 
     async def leave(self, state: str, error: str | None = None) -> None:
         """Say that nobody carries the run on any more."""
@@ -44,7 +44,7 @@ class Journal(Protocol):
         """The same where nothing can be awaited."""
 
     def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
-        """What a person keeps to go on with the run later, as JSON."""
+        """The JSON data with which the run can be resumed later."""
 
 
 class StoreJournal:
@@ -72,7 +72,7 @@ class StoreJournal:
 
     async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
         """Write the step that the run has just taken."""
-        # Handlers may change what is asked until the first turns are there.
+        # Handlers may change the request until its first turns have been made.
         body = self._writer.write(request, state, whole_request=not self._planned)
         self._planned = self._planned or bool(state.turns)
         if self._claim is None:
@@ -92,7 +92,7 @@ class StoreJournal:
     async def leave(self, state: str, error: str | None = None) -> None:
         """Say that nobody carries the run on any more."""
         if self._claim is not None:
-            # Who can't say so is found dead later.
+            # If this fails, the owner is found dead later.
             with suppress(StoreError):
                 await self._runs.leave(self._claim, state, error)
 
@@ -102,25 +102,25 @@ class StoreJournal:
             self._runs.leave_soon(self._claim, state)
 
     def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
-        """What names the run: its row says where it stands."""
+        """The id of the run. The state is in its row."""
         return {"version": VERSION, "run_id": self._id, "agent": request.agent}
 
 
 class _Waiting:
-    """The runs without a store that wait in this process, each by the mark of its last state."""
+    """The waiting runs of this process that have no store, by the marks of their last states."""
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Start anew, as another process: a forked child has none of its parent's runs."""
+        """Forget all runs, because a forked child has none of its parent's runs."""
         self._lock = threading.Lock()
         self._key = os.urandom(32)
         self.process = hashlib.sha256(self._key).hexdigest()[:16]
         self._marks: OrderedDict[str, str] = OrderedDict()
 
     def seal(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state with a digest that only this process can make."""
+        """The state with a digest that only this process can compute."""
         mark = uuid.uuid4().hex
         sealed = {**state, "process": self.process, "mark": mark}
         with self._lock:
@@ -131,7 +131,7 @@ class _Waiting:
         return {**sealed, "digest": self._digest(sealed)}
 
     def open(self, state: Mapping[str, Any]) -> None:
-        """Take a state back, once; `StateRefused` says why that can't be."""
+        """Accept a state, but only once; `StateRefused` says why it is not accepted."""
         run_id = state["run_id"]
         if state.get("process") != self.process:
             raise StateRefused(
@@ -156,7 +156,7 @@ class _Waiting:
             del self._marks[run_id]
 
     def put_back(self, state: Mapping[str, Any]) -> None:
-        """Let a state be used that was opened and then not used."""
+        """Allow a state to be opened again that was opened and not used."""
         with self._lock:
             self._marks[state["run_id"]] = state["mark"]
 
@@ -173,7 +173,7 @@ at_fork(WAITING.renew)
 
 
 class MemoryJournal:
-    """A run without a store: nothing is written, and its state is handed out whole."""
+    """A run without a store: nothing is written, and the pointer contains the whole state."""
 
     recorded = False
 

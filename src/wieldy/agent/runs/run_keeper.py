@@ -1,4 +1,4 @@
-"""Go on, without being asked, with runs that people have decided on, or that a crash left."""
+"""Resume runs automatically after a decision or a crash."""
 
 import asyncio
 import inspect
@@ -13,12 +13,12 @@ from wieldy.core.model_errors import ModelError
 from wieldy.core.run_errors import RunBusy, RunCancelled, RunInterrupted, RunNotFound, RunTaken
 
 if TYPE_CHECKING:
-    # What reads and writes a store is loaded by whoever has one.
+    # The modules of the store are loaded only if there is one.
     from wieldy.agent.agent import BaseAgent
     from wieldy.agent.response import Response
     from wieldy.store.runs import StoredRun
 
-# Given a run as it is stored: what its tools get as `Context.deps`.
+# Gives the `Context.deps` of a run's tools from the stored run.
 FindDeps = Callable[["StoredRun"], Any]
 _log = logging.getLogger("wieldy.agent")
 _PAUSE = 1.0
@@ -63,7 +63,7 @@ class RunKeeper:
         self._tell = tell or _log.info
         self._carried: dict[str, tuple[asyncio.Task[None], Response | None]] = {}
         self._waiting = _WaitingCalls(agent)
-        # When a run that could not go on is tried again, and after which pause.
+        # When a run that could not be resumed is tried again, and the pause before that.
         self._later: dict[str, tuple[float, float]] = {}
         self._swept_at = float("-inf")
 

@@ -1,4 +1,4 @@
-"""Where a run stands, as JSON: what was asked, and what each step added."""
+"""Write the state of a run as JSON: the request, and the additions of each step."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ _SCALARS = (
 
 
 class StepWriter:
-    """Writes what is new in a run since it was last asked."""
+    """Writes what has changed in a run since the last step."""
 
     def __init__(self, turns: int = 0, logs: int = 0) -> None:
         self._turns = turns
@@ -50,7 +50,7 @@ class StepWriter:
         self._secrets: list[str] = []
 
     def write(self, request: Request, state: RunState, whole_request: bool) -> dict[str, Any]:
-        """The next step as JSON, without the secrets that its calls were sent."""
+        """The next step as JSON, without the secrets in the arguments of its calls."""
         partial = call_secrets(state.calls, request.view)
         for secrets in partial.values():
             self._secrets += secrets
@@ -72,14 +72,14 @@ class StepWriter:
 
 
 def next_step(state: RunState) -> Step:
-    """The step with which a run goes on, also one that was interrupted."""
+    """The step with which a run continues, even if it was interrupted."""
     if state.step is not Step.INTERRUPTED:
         return state.step
     return Step.CALL if state.turns else Step.PLAN
 
 
 def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
-    """Where a run stands after these steps."""
+    """The state of a run after these steps."""
     state = RunState()
     for body in steps:
         state.turns += map(read_turn, body["turns"])
@@ -87,7 +87,7 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     last = steps[-1]
     state.step = Step(last["step"])
     for name in _SCALARS:
-        # A run of an earlier version has not said all of it.
+        # A run that an earlier version wrote lacks some of these values.
         setattr(state, name, last.get(name, getattr(state, name)))
     state.calls = [read_call(call) for call in last["calls"]]
     state.partial = frozenset(last["partial"])
@@ -100,7 +100,7 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
 
 
 def write_request(request: Request) -> dict[str, Any]:
-    """What was asked, as JSON."""
+    """The request as JSON."""
     slots = request.prompt.values()
     output = slots.pop("output", None)
     plain = json.loads(json.dumps(DataFormatter.sanitize(slots), default=str))
@@ -119,7 +119,7 @@ def write_request(request: Request) -> dict[str, Any]:
 def read_request(
     run_id: str, data: Mapping[str, Any], request: Request, strategy: Strategy
 ) -> Request:
-    """The request of an agent as it was asked then; model, tools and handlers are of today."""
+    """The original request of an agent, with the agent's current model, tools and handlers."""
     try:
         output = read_output(data["output"])
     except LostType as error:

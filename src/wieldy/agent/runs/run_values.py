@@ -1,4 +1,4 @@
-"""Turns, calls and outcomes of a run as JSON, and back."""
+"""Convert the turns, calls and outcomes of a run to JSON and back."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON; what JSON can't hold stands as text."""
+    """A value as JSON data; objects that JSON can't express become text."""
     return json.loads(to_column(value))
 
 
@@ -33,7 +33,7 @@ def plain_value(value: Any) -> Any:
 
 
 def write_turn(turn: Turn) -> dict[str, Any]:
-    """A turn as JSON; a model's own message stays exactly as it came."""
+    """A turn as JSON; a model's own message is unchanged."""
     if isinstance(turn, Said):
         return {"said": turn.role, "content": plain_value(turn.content)}
     if isinstance(turn, Answers):
@@ -71,7 +71,7 @@ def read_turn(data: Mapping[str, Any]) -> Turn:
 
 
 def _write_answer(outcome: Outcome) -> dict[str, Any]:
-    """What the model was told of a call, in the same words and blocks."""
+    """The answer to a call that the model got, with the same text and blocks."""
     call = outcome.call
     return {
         "id": call.id,
@@ -116,13 +116,13 @@ def read_call(data: Mapping[str, Any]) -> Call:
 
 
 def call_secrets(calls: Iterable[Call], view: View) -> dict[str, list[str]]:
-    """The secrets that stand in the arguments of calls, by the ids of the calls."""
+    """The secrets in the arguments of calls, by the ids of the calls."""
     found = {}
     for call in calls:
         tool = view.find_tool(call.tool)
         secrets = [] if tool is None else sent_secrets(call.arguments, tool.input_schema)
         if secrets:
-            # In a text that is JSON itself, a secret is written with JSON's escapes.
+            # In a text that is itself JSON, a secret has JSON's escapes.
             found[call.id] = [*secrets, *(json.dumps(each)[1:-1] for each in secrets)]
     return found
 
@@ -131,12 +131,12 @@ def call_secrets(calls: Iterable[Call], view: View) -> dict[str, list[str]]:
 
 
 def write_outcome(outcome: Outcome) -> dict[str, Any]:
-    """How a call ended, as the ledger would keep it."""
+    """The outcome of a call in the form of the ledger."""
     return {"id": outcome.call.id, **outcome_columns(outcome, ())}
 
 
 def read_outcome(call: Call, data: Mapping[str, Any]) -> Outcome:
-    """The outcome that was written of this call."""
+    """The stored outcome of this call."""
     row = SimpleNamespace(**{**data, "tool": call.tool})
     status = Status(row.state)
     error = read_error(row, status)

@@ -36,7 +36,7 @@ _OUTPUT = {
 
 
 class Judge(Strategy):
-    """Two requests: one about the tool, and one that gives the answer."""
+    """Sends two requests: one about the tool, and one for the answer."""
 
     name = "judge"
 
@@ -88,7 +88,7 @@ class Judge(Strategy):
         )
 
     async def _decide(self, run: PlanningRun) -> None:
-        """Ask whether a tool is used; the state has what came of it."""
+        """Ask whether a tool is needed, and write the result to the state."""
         question = self.make_question(run.request.prompt, run.options)
         command = await self._judge(run, question)
         if command is not None:
@@ -97,7 +97,7 @@ class Judge(Strategy):
         run.state.judged = True
 
     async def _judge(self, run: PlanningRun, question: ModelRequest) -> tuple[str, str, Any] | None:
-        """The command of the model; None if there is none that can be run."""
+        """The model's command; None if it gave none that can be run."""
         stream = OutputForm(_OUTPUT).open_stream()
         verdict = _Verdict()
         async with aclosing(run.watch(question)) as events:
@@ -111,14 +111,14 @@ class Judge(Strategy):
 
 
 class _Verdict:
-    """What the model has said so far about the use of a tool."""
+    """The part of the model's answer about a tool that has arrived so far."""
 
     def __init__(self) -> None:
         self._wanted: bool | None = None
         self._command: Any = None
 
     def read(self, stream: StructuredStream, text: str) -> bool:
-        """Take in more text; True if nothing more has to be read."""
+        """Read more text; returns True if nothing more has to be read."""
         for event in stream.feed(text):
             if event.is_complete and event.path == "use_tool":
                 self._wanted = _is_true(event.value)
@@ -128,7 +128,7 @@ class _Verdict:
 
     @property
     def command(self) -> tuple[str, str, Any] | None:
-        """Name, purpose and arguments; None unless a tool is wanted and the command is whole."""
+        """Name, purpose and arguments; None unless a tool is wanted and the command is complete."""
         command = self._command
         if self._wanted is not True or not isinstance(command, dict):
             return None
@@ -143,12 +143,12 @@ class _Verdict:
 def _is_true(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "yes", "1")
-    # A list or an object is no answer to the question.
+    # A list or an object does not answer the question.
     return isinstance(value, int | float) and bool(value)
 
 
 def _safe_result(outcome: Outcome, told: Any) -> Any:
-    """What is told, or its text where the value holds a secret."""
+    """The result for the model, or its text if the value contains a secret."""
     if outcome.metadata.get("covered"):
         return outcome.text
     return short_failure(told) if isinstance(told, str) and not outcome.ok else told

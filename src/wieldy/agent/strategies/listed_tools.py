@@ -1,4 +1,4 @@
-"""The tools that a request offers, as a session or a run is shown them at that moment."""
+"""The tools that a request offers, as the listing of its session or run has them then."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from wieldy.wire.definitions import tool_definitions
 
 
 class ListedTools:
-    """A list that stays as it was sent, whatever is loaded later. All tools can be called."""
+    """A list that stays as it was sent, even if more tools are loaded. All tools can be called."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -28,7 +28,7 @@ class ListedTools:
         *,
         defer: Iterable[str] | str | None = None,
     ) -> list[dict[str, Any]]:
-        """The tools as a provider wants them described."""
+        """The descriptions of the tools in a provider's format."""
         if defer is None:
             return tool_definitions(self._tools, provider, strict)
         return deferred_definitions(self._tools, provider, strict, defer)

@@ -1,4 +1,4 @@
-"""Function calling as the provider has it: several calls at once, several rounds."""
+"""Use the provider's own function calling, with several calls at once and several rounds."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from .strategy import Strategy, TextReader
 
 
 class Native(Strategy):
-    """The tools go with the request, and the calls come beside the text."""
+    """Sends the tools with the request, and gets the calls separately from the text."""
 
     name = "native"
 

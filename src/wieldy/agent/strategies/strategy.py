@@ -1,4 +1,4 @@
-"""What a strategy is to the loop of a run; this one has no tools."""
+"""The interface of strategies for the loop of a run, and the strategy without tools."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TextReader(Protocol):
-    """Reads the text of one answer; gives the words to show and keeps the calls."""
+    """Reads the text of one answer: returns the words to show, and keeps the calls."""
 
     def feed(self, text: str) -> str:
         """The words that are certain to be shown."""
@@ -23,23 +23,23 @@ class TextReader(Protocol):
 
 
 class PlanningRun(Protocol):
-    """The run for which something is done before the model is asked for its answer."""
+    """The part of a run that a strategy uses before the model is asked for its answer."""
 
     request: "Request"
     state: RunState
     options: dict[str, Any]
 
     async def settle(self) -> None:
-        """Make where the run stands durable."""
+        """Write the state of the run durably."""
 
     def find_limit(self) -> str | None:
-        """Which limit is reached, so that no more calls are made, or None."""
+        """The limit that is reached, so that no more calls are made, or None."""
 
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Send a request, and give what happens."""
+        """Send a request, and yield its events."""
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
-        """The calls with ids that stay."""
+        """The calls with permanent ids."""
 
     async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time."""
@@ -78,11 +78,11 @@ class Strategy:
         return False
 
     def system_text(self) -> str:
-        """What the system message says about tools."""
+        """The part of the system message about tools."""
         return ""
 
     async def plan(self, run: PlanningRun) -> None:
-        """What is done before the model is asked for its answer."""
+        """Prepare the run before the model is asked for its answer."""
 
     def open_reader(self) -> TextReader:
         """A reader for the text of one answer."""
@@ -93,5 +93,5 @@ class Strategy:
         return ()
 
     def answer_turn(self, outcomes: Sequence[Outcome], calls: Sequence[Call]) -> Turn:
-        """How the model is told what became of its calls."""
+        """The turn that tells the model the outcomes of its calls."""
         return Answers(outcomes, calls)

@@ -1,4 +1,4 @@
-"""Calls written as XML in the text, for models that have no function calling."""
+"""Read calls that are written as XML in the text, for models without function calling."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .strategy import Strategy, TextReader
 
 
 class XmlReader:
-    """Takes the calls out of a text; what is left is shown."""
+    """Extracts the calls from a text, and shows the rest."""
 
     def __init__(self, view: View) -> None:
         self._parser = TextCallParser("xml", view)
@@ -32,13 +32,13 @@ class XmlReader:
 
 
 class Xml(Strategy):
-    """The tools are described in the system message, and the calls stand in the text."""
+    """Describes the tools in the system message, and reads the calls from the text."""
 
     name = "xml"
 
     def __init__(self, view: View) -> None:
         self._view = view
-        # The tools that the model has been told of.
+        # The tools that have been described to the model.
         self._described: set[str] = set()
 
     def list_for(self, session: str) -> View:

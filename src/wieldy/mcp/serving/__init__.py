@@ -1,1 +1,1 @@
-"""A toolbox as an MCP server, over stdio and HTTP."""
+"""Serve a toolbox as an MCP server, over stdio and HTTP."""

@@ -1,4 +1,4 @@
-"""Who may reach the server: addresses, hosts, origins and bearer tokens."""
+"""Decide who may reach the server, by address, host, origin and bearer token."""
 
 import ipaddress
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Refusal(NamedTuple):
-    """Why a request goes no further."""
+    """The reason why a request is refused."""
 
     status: int
     message: str
@@ -22,8 +22,8 @@ class Refusal(NamedTuple):
 class Access:
     """The rules for requests, made once.
 
-    A web page can make a browser call any address under a name of its own, so
-    the name in the Host header must be one that is expected, and so must the page.
+    A web page can make a browser call any address under a host name of its choice. So the name
+    in the Host header and the origin of the page must both be expected ones.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Access:
         self._anonymous = anonymous
 
     def check_address(self, host: str) -> None:
-        """Refuse to listen where anybody could call without a token."""
+        """Refuse to listen on an address that anybody could call without a token."""
         if not self._identifiers and not self._anonymous and not _is_loopback(host):
             raise ValueError(
                 f"Without tokens only this machine is served, and {host} is open to others. "
@@ -49,7 +49,7 @@ class Access:
             )
 
     def refusal(self, headers: Iterable[tuple[bytes, bytes]], peer: str | None) -> Refusal | None:
-        """Why a request is refused for where it comes from, or None."""
+        """The reason why the origin of a request is refused, or None."""
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or not self._expects(_host_name(hosts[0])):
             return Refusal(421, "This host name is not served here. The setting is `hosts`.")
@@ -61,7 +61,7 @@ class Access:
         return None
 
     async def identify(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | Refusal | None:
-        """Whose token came along; None where tokens are not used."""
+        """The owner of the request's token; None if the server uses no tokens."""
         if not self._identifiers:
             return None
         sent = [value for name, value in headers if name == b"authorization"]
@@ -88,14 +88,14 @@ class Access:
             parts = urlsplit(origin)
         except ValueError:
             return False
-        # A page that this machine serves itself may call, and so may one of an expected host.
+        # Pages from this machine and from expected hosts may call.
         return parts.scheme in ("http", "https") and _host_name(parts.netloc.encode()) in (
             self._hosts - {"*"}
         )
 
 
 def _host_name(host: bytes) -> str:
-    """A Host header without its port, in one spelling."""
+    """The host of a Host header without its port, in a uniform spelling."""
     text = host.decode("latin-1").strip().lower()
     name, colon, port = text.rpartition(":")
     if colon and (not port or port.isdecimal()) and not text.endswith("]"):
@@ -113,5 +113,5 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_local_peer(peer: str | None) -> bool:
-    """Whether the other side is on this machine; a socket in the file system has no address."""
+    """Whether the client is on this machine; a Unix socket has no address."""
     return not peer or _is_loopback(peer.removeprefix("::ffff:"))

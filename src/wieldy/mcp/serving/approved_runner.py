@@ -1,4 +1,4 @@
-"""Run the calls of a served box that were approved somewhere else."""
+"""Run the calls of a served box that were approved in another process."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ _log = logging.getLogger("wieldy.mcp")
 
 
 class Pickup:
-    """Looks for calls that a process without their tool approved, such as `wieldy approve`."""
+    """Finds calls that were approved by a process without their tool, such as `wieldy approve`."""
 
     def __init__(self, box: Any, traffic: Traffic) -> None:
         self._box = box
@@ -28,9 +28,9 @@ class Pickup:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
-        """Run what is found while the server runs, over however many transports."""
+        """Run the calls that are found while the server runs, over any number of transports."""
         self._servings += 1
-        # A view takes no decisions.
+        # A view can't take decisions.
         kept = getattr(self._box, "recorded", False) and hasattr(self._box, "recover")
         if kept and self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look())
@@ -69,7 +69,7 @@ class Pickup:
         return any(entry.free and self._box.get(entry.call.tool) for entry in approved)
 
     def _start(self) -> None:
-        """Run them beside the looking: one that takes long must not hold up the next."""
+        """Run the calls in tasks, so that a long one does not delay the search for others."""
         task = asyncio.get_running_loop().create_task(self._run())
         self._running.add(task)
         task.add_done_callback(self._running.discard)

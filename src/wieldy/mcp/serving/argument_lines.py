@@ -1,4 +1,4 @@
-"""The arguments of a call as lines of a question: every one of them, or no question at all."""
+"""Write the arguments of a call as lines of a question, which must show all of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,14 +7,14 @@ from wieldy.core.visible_text import cut_middle, visible_name, visible_value
 
 _ROOM = 4000
 _LONGEST_NAME = 120
-# Less of a value than this says too little to decide on.
+# A value that is cut to fewer characters than this says too little for a decision.
 _LEAST = 100
 
 
 def argument_lines(arguments: Mapping[str, Any]) -> list[str] | None:
     """A line for each argument, long values cut in their middle; None if there are too many.
 
-    Names and values are written so that nothing in them is hidden or begins a line.
+    Names and values are escaped so that nothing in them is invisible or starts a new line.
     """
     try:
         names = [cut_middle(visible_name(str(name)), _LONGEST_NAME) for name in arguments]
@@ -33,7 +33,7 @@ def argument_lines(arguments: Mapping[str, Any]) -> list[str] | None:
 
 
 def _fair_share(lengths: list[int], room: int) -> int | None:
-    """How long each may be if what the short ones leave is for the long ones; None if too short."""
+    """The longest length for a value, with the room that short ones leave; None if too short."""
     left = room
     for place, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - place)
@@ -44,7 +44,7 @@ def _fair_share(lengths: list[int], room: int) -> int | None:
 
 
 def _cut_value(value: Any, whole: str, limit: int) -> str:
-    """A long value: of a text its two ends in quotes, of a structure first the texts in it."""
+    """A long value cut short: a text keeps its two ends, and in a structure texts are cut first."""
     if isinstance(value, str):
         return cut_middle(whole, limit, '"')
     return cut_middle(visible_value(_with_short_texts(value)), limit)

@@ -1,4 +1,4 @@
-"""The end of a call as the answer to its request."""
+"""Convert the outcome of a call to the answer to its request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,10 +18,10 @@ Answer = dict[str, Any]
 
 
 def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) -> Answer:
-    """The result of a call. A tool that is not there is the protocol's own error.
+    """The result of a call. A missing tool is an error of the protocol.
 
-    Clients raise on a result that is not what its tool promised, unless it is an error. So
-    such a result is one, and the model still reads what there is.
+    Clients raise if a result does not fit its tool's output schema, unless it is an error. Such
+    a result is therefore marked as an error, and the model can still read its content.
     """
     if type(outcome.error) is ToolNotFound:
         raise MCPError(INVALID_PARAMS, str(outcome.error))
@@ -34,7 +34,7 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
     if outcome.metadata.get("dry_run") and not outcome.metadata.get("simulated"):
         made.pop("structuredContent", None)
     if "structuredContent" not in made:
-        # Such as a result that was cut, or what would have run.
+        # Examples are a result that was cut, and the description of a dry run.
         made["isError"] = True
         return made
     found = promise.problem(made["structuredContent"]) if check_output else None
@@ -42,7 +42,7 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
-    """Say that a call waits, under which id, and who can end that."""
+    """An answer that says that a call waits, under which id, and who can decide on it."""
     call_id = outcome.call.id
     if "input" in outcome.metadata:
         return failure_answer(
@@ -81,7 +81,7 @@ def waiting_run_answer(outcome: Outcome, below: Sequence[Parked], why: str | Non
 
 
 def decide_elsewhere(call_id: str) -> str:
-    """Where a person sees and decides what can't be decided here."""
+    """A sentence that says where a person can see and decide the call."""
     return (
         "A person can see it all with `wieldy pending` and let it run with "
         f"`wieldy approve {call_id}` where the server's store is, or with `box.approve` in the "
@@ -90,10 +90,10 @@ def decide_elsewhere(call_id: str) -> str:
 
 
 def _unfit(made: Answer, error: InvalidResult) -> Answer:
-    """A result without the structured content that is not what was promised."""
+    """The result without its structured content, which does not fit the output schema."""
     said = {"type": "text", "text": str(error)}
     kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}
-    # Nothing is left that could be unwrapped.
+    # Clients must not try to unwrap structured content that is no longer there.
     meta = {key: value for key, value in made.get("_meta", {}).items() if key != "fastmcp"}
     if meta:
         kept["_meta"] = meta
@@ -101,11 +101,11 @@ def _unfit(made: Answer, error: InvalidResult) -> Answer:
 
 
 def failure_answer(message: str) -> Answer:
-    """A result that says what went wrong, for the model to read."""
+    """An error result with a message for the model."""
     return complete_result({"content": [{"type": "text", "text": message}], "isError": True})
 
 
 def complete_result(facts: Answer) -> Answer:
-    """A result that is all there is; older protocols know no other and leave the mark out."""
+    """A complete result. Older protocols have only complete results, so they omit the mark."""
     facts["resultType"] = "complete"
     return facts

@@ -1,4 +1,4 @@
-"""Who calls: the identity that belongs to a bearer token."""
+"""Find out who calls, by the identity that belongs to a bearer token."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ _MOST_REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who has come in.
+    """The identity of an accepted client.
 
     Attributes:
         name: The name, which is the caller of the calls.
@@ -40,10 +40,10 @@ class Identity:
 
 
 class Identifier(Protocol):
-    """What knows some of the tokens."""
+    """Knows the owners of some tokens."""
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is, or None if it is none of these."""
+        """The owner of a token, or None if the token is not known here."""
 
 
 class IdentifiedUser(AuthenticatedUser):
@@ -59,24 +59,24 @@ def current_identity() -> Identity | None:
     user = auth_context_var.get()
     if user is None or isinstance(user, IdentifiedUser):
         return None if user is None else user.who
-    # An application around ours has let them in.
+    # An application around ours has authenticated the client.
     return Identity(user.access_token.client_id)
 
 
 def caller_name() -> str | None:
-    """The name of whoever sent the current request, if tokens are used."""
+    """The name of the current request's sender, if tokens are used."""
     identity = current_identity()
     return None if identity is None else identity.name
 
 
 def may_do(role: Role) -> bool:
-    """Whether whoever sent the current request has a role; without tokens everybody has."""
+    """Whether the current request's sender has a role; without tokens everybody has it."""
     identity = current_identity()
     return identity is None or role in identity.roles
 
 
 class GivenTokens:
-    """Bearer tokens and whom they belong to. The tokens themselves are not kept."""
+    """The owners of bearer tokens. The tokens themselves are not kept."""
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         for name, token in tokens.items():
@@ -87,7 +87,7 @@ class GivenTokens:
             raise ValueError("Tokens: at least one is needed, and each name needs its own.")
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is. Every token is compared, each in the same time."""
+        """The owner of a token. Every known token is compared, each in the same time."""
         given, found = _digest_token(token), None
         for name, digest in self._digests.items():
             if hmac.compare_digest(digest, given):
@@ -103,7 +103,7 @@ class KeptTokens:
         self._known: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is, or None if it is unknown, expired or revoked."""
+        """The owner of a token, or None if the token is unknown, expired or revoked."""
         digest = _digest_token(token)
         at, known = self._known.get(digest, (0.0, None))
         if known is not None and time.monotonic() - at < _FRESH_SECONDS:
@@ -111,7 +111,7 @@ class KeptTokens:
         self._known.pop(digest, None)
         found = await self._stored.find(token)
         if found is None:
-            # Wrong tokens are not remembered: there may be any number of them.
+            # Wrong tokens are not cached, because there may be any number of them.
             return None
         identity = Identity(found.name, found.roles, found.view)
         self._known[digest] = (time.monotonic(), identity)

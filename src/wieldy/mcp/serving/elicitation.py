@@ -1,4 +1,4 @@
-"""Ask the client's user about a waiting call, in the way this client understands."""
+"""Ask the client's user about a waiting call, in a way that the client supports."""
 
 import asyncio
 from collections.abc import Mapping
@@ -52,8 +52,8 @@ _SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
 class Elicitation:
     """Turns waiting calls into questions, and their answers into decisions.
 
-    Nothing runs twice: the call is stored, its decision is a compare-and-set, and
-    an answer that comes again gets the outcome that is recorded.
+    Nothing runs twice: the call is stored, its decision is a compare-and-set, and an answer that
+    is sent again gets the recorded outcome.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class Elicitation:
         tool: Tool | None,
         given: Mapping[str, Any] | None = None,
     ) -> Answer | InputRequiredResult:
-        """What the client is told: the end of its call, or what it needs before it can end.
+        """The answer to the client: the outcome of its call, or what is needed before that.
 
-        Answers that were `given` with the call count for what its tool asks first.
-        Nobody approves a call before it has been asked about.
+        Answers that were `given` with the call are used for the first question of its tool.
+        They can't approve a call before the question has been asked.
         """
         while outcome.status is Status.PENDING:
             question = await self._question(outcome, tool)
@@ -116,7 +116,7 @@ class Elicitation:
     async def resume(
         self, ctx: Request, by: str | None, state: str, answers: Mapping[str, Any]
     ) -> Answer | InputRequiredResult:
-        """Go on with a call after its question came back, answered or not."""
+        """Continue a call after its question has come back, answered or not."""
         question = Question.from_state(state)
         later = await self._later(question)
         if later is not None or not question.answered(answers):
@@ -128,7 +128,7 @@ class Elicitation:
         return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
     async def _later(self, question: Question) -> Question | None:
-        """What the tool asks by now, if that is not what these answers are for.
+        """The current question of the tool, if these answers belong to an earlier one.
 
         An answer that is sent again must not become the answer to the next question.
         """
@@ -142,7 +142,7 @@ class Elicitation:
         return None
 
     async def _follow(self, ctx: Request, question: Question, decided: Outcome) -> Outcome:
-        """How the client's own call stands after a question about it was decided."""
+        """The state of the client's own call after a question about it was decided."""
         if question.around is None:
             return decided
         sink = TellingSink(Teller(ctx.session).tell)
@@ -151,9 +151,9 @@ class Elicitation:
         return outcome
 
     async def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
-        """What to ask, or None where this client's user can't help."""
+        """The question to ask, or None if this client's user can't help."""
         if not hasattr(self._box, "approve"):
-            # A view takes no decisions.
+            # A view can't take decisions.
             return None
         if "waits_for" not in outcome.metadata:
             return self._ask_about(outcome, tool)
@@ -170,7 +170,7 @@ class Elicitation:
         asked = input_question(outcome, asker)
         if asked is not None:
             return asked
-        # What is approved already waits for somebody who has the tool.
+        # A call that is already approved waits for a process that has the tool.
         allowed = self._self_approval and may_do("approve")
         if not allowed or outcome.call.decision is not None:
             return None
@@ -179,8 +179,8 @@ class Elicitation:
     async def _decide(
         self, question: Question, answers: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
-        """Act on the answers; what can't be done is said in words."""
-        # The client's own call goes on afterwards, with the client as its listener.
+        """Apply the answers; returns a message if that is not possible."""
+        # The client's own call continues afterwards, with the client as its listener.
         token = attended_call.set(question.around)
         try:
             if question.kind == "input":
@@ -212,7 +212,7 @@ class Elicitation:
     async def _asked_or_decided(
         self, ctx: Request, question: Question
     ) -> dict[str, Any] | Outcome | None:
-        """The client's answers, or the end of the call if somebody else decides meanwhile."""
+        """The client's answers, or the outcome of the call if somebody else decides meanwhile."""
         if question.kind != "approve":
             return await self._asked_now(ctx, question)
         asked = asyncio.create_task(self._asked_now(ctx, question))
@@ -226,7 +226,7 @@ class Elicitation:
             await asyncio.wait((asked, decided))
 
     async def _asked_now(self, ctx: Request, question: Question) -> dict[str, Any] | None:
-        """The client's answers to requests sent while its own waits; None if none came."""
+        """The client's answers to requests sent while its own request waits; None without any."""
         if not ctx.session.can_send_request:
             return None
         answers: dict[str, Any] = {}
@@ -240,7 +240,7 @@ class Elicitation:
                     metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
                 )
             except (MCPError, ValidationError):
-                # The client refused, went away, or answered something else.
+                # The client refused, disconnected, or answered something else.
                 return None
         return answers
 
@@ -251,9 +251,9 @@ def _asking_agent(parked: Parked) -> str | None:
 
 
 def _can_ask(ctx: Request, question: Question) -> bool:
-    """Whether this client can take the whole question.
+    """Whether this client supports the whole question.
 
-    What its tool asks and a newer client can't take is the protocol's own error.
+    If a newer client does not support a question of the tool, an error of the protocol is raised.
     """
     missing = missing_capabilities(question.requests, ctx.session.client_capabilities)
     if missing and question.kind == "input" and question.around is None and _is_modern(ctx):
@@ -267,7 +267,7 @@ def _can_ask(ctx: Request, question: Question) -> bool:
 
 
 def _is_modern(ctx: Request) -> bool:
-    """Whether the client is asked by a result; an older one is asked by a request."""
+    """Whether the client is asked with a result; an older client is asked with a request."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can do its work."""
+"""Report whether the server is alive, and whether it is ready for calls."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _FRESH = 1.0
 
 
 class Health:
-    """Live as long as it answers; ready while calls may come and the store is reachable."""
+    """Alive while it answers; ready while it accepts calls and the store is reachable."""
 
     def __init__(self, server: BoxServer, open_to_all: bool) -> None:
         self._server = server
@@ -30,7 +30,7 @@ class Health:
 
     @property
     def routes(self) -> list[Route]:
-        """`/health` for readiness, `/health/live` for life."""
+        """The routes `/health` for readiness and `/health/live` for liveness."""
         return [Route("/health", self._ready), Route("/health/live", self._live)]
 
     async def _live(self, request: Request) -> JSONResponse:
@@ -41,7 +41,7 @@ class Health:
         upstreams = _upstreams(self._server.box)
         closing = self._server.traffic.closing
         ready = store and not closing
-        # One upstream server that is gone takes its own tools along, and not the others'.
+        # If one upstream server is gone, its tools are missing, but all others still work.
         served = "ok" if all(upstreams.values()) else "degraded"
         facts: dict[str, Any] = {"status": served if ready else "unavailable"}
         if self._open or "user" in request.scope:
@@ -54,7 +54,7 @@ class Health:
         return JSONResponse(facts, 200 if ready else 503)
 
     async def _store_ok(self) -> bool:
-        """Whether the store answers, asked at most once a second."""
+        """Whether the store answers; it is checked at most once a second."""
         at, ok = self._store
         if time.monotonic() - at < _FRESH:
             return ok

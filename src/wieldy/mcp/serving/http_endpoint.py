@@ -1,4 +1,4 @@
-"""The MCP endpoint for a web application: its routes, its door, and its life."""
+"""The MCP endpoint for a web application: its routes, its guard and its lifespan."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,15 +27,15 @@ _RETRY_AFTER = (b"retry-after", b"30")
 
 
 class WebOptions(ServerOptions, total=False):
-    """What a served application takes beside the box and the tokens.
+    """The options of a served application besides the box and the tokens.
 
-    `hosts` and `origins` are allowed beside this machine's own names. `anonymous`
-    lets other machines in without a token. With an `events` store of the SDK, clients
-    of the older protocol can read on where a connection broke.
+    `hosts` and `origins` are allowed in addition to this machine's own names. `anonymous`
+    accepts requests of other machines without a token. With an `events` store of the SDK,
+    clients of the older protocol can continue reading after a broken connection.
 
-    `max_sessions` is how many sessions of the older protocol may be open at once, 1,000 if
-    not said; whoever wants one more is told to come back. A session without a request for
-    `session_idle` seconds ends, after half an hour if not said. None is no limit.
+    `max_sessions` is how many sessions of the older protocol may be open at once, by default
+    1,000; a client that wants one more is told to try again later. A session without a request
+    for `session_idle` seconds ends, by default after half an hour. None means no limit.
 
     With `stored_tokens` the tokens of the box's store count too, which `wieldy token` makes.
     `identifiers` are objects that know other tokens.
@@ -53,7 +53,7 @@ class WebOptions(ServerOptions, total=False):
 
 
 class HttpEndpoint:
-    """One box, served over HTTP: `/mcp` and `/health`, behind one door."""
+    """One box, served over HTTP at `/mcp` and `/health`, behind one guard."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class HttpEndpoint:
         identifiers = _find_identifiers(self.server.box, tokens, stored)
         identifiers += options.get("identifiers", ())
         if len(identifiers) == (tokens is not None):
-            # Only the callers of given tokens are known by name before they come.
+            # Only the owners of given tokens are known by name before their first request.
             self.server.check_callers(tokens or ())
         self.access = Access(
             identifiers,
@@ -95,7 +95,7 @@ class HttpEndpoint:
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Serve while this is entered."""
+        """Serve while the `async with` block runs."""
         sessions = StreamableHTTPSessionManager(
             self.server,
             event_store=self._events,
@@ -112,7 +112,7 @@ class HttpEndpoint:
                 self._sessions = None
 
     async def drain(self, seconds: float) -> bool:
-        """Refuse new calls and let those that run end; whether they did in time."""
+        """Refuse new calls and wait for running ones; returns whether they ended in time."""
         done = await self.server.traffic.drain(seconds)
         self.server.changes.listening.close()
         return done
@@ -137,7 +137,7 @@ def _above_zero(option: str, given: N) -> N:
 
 
 def _with_retry(send: Send) -> Send:
-    """Say when to come back to whoever is told that there are too many sessions."""
+    """Add a Retry-After header to the answer that says that there are too many sessions."""
 
     async def told(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 503:
@@ -148,6 +148,6 @@ def _with_retry(send: Send) -> Send:
 
 
 def of_server(options: WebOptions) -> ServerOptions:
-    """The options that any server takes, over whatever it speaks."""
+    """The options that apply to a server over any transport."""
     known = ServerOptions.__annotations__
     return cast(ServerOptions, {name: each for name, each in options.items() if name in known})

@@ -1,4 +1,4 @@
-"""The one door of the web application: who comes in, and how much they may carry."""
+"""Check every request to the web application: its sender, and the size of its body."""
 
 import asyncio
 import json
@@ -16,9 +16,9 @@ _UPLOAD_SECONDS = 30.0
 
 
 class Guard:
-    """Lets a request in if its host, origin and token are right and its body is not too much.
+    """Accepts a request if its host, origin and token are right and its body is small enough.
 
-    Health is for everybody: whoever has no token is told less there.
+    Everybody may ask about the health of the server; without a token they are told less.
     """
 
     def __init__(self, app: ASGIApp, access: Access, max_body: int = MAX_BODY) -> None:
@@ -27,7 +27,7 @@ class Guard:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or say why not."""
+        """Pass a request on, or answer with the reason why it is refused."""
         refused = None if scope["type"] == "lifespan" else await self._admit(scope)
         if refused is None and scope["type"] == "http":
             refused, receive = await self._carried(scope, receive)
@@ -49,7 +49,7 @@ class Guard:
         return None if _is_health(scope) else self._access.refusal(headers, _peer(scope))
 
     async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
-        """Read the body, in time and within its limit, for whoever comes next."""
+        """Read the body, within its limits of time and size, for the next application."""
         too_large = Refusal(413, f"The body is larger than {self._max_body} bytes.")
         for name, value in scope["headers"]:
             if name == b"content-length" and (

@@ -25,7 +25,7 @@ _PAUSE = 1.0
 
 
 class ListChanges:
-    """Who listens for changes: streams of the new protocol, sessions of the old one."""
+    """The clients that listen for changes: streams of the new protocol, sessions of the old."""
 
     def __init__(self, box: WatchedTools) -> None:
         self.bus = ListBus()
@@ -35,19 +35,19 @@ class ListChanges:
         self._sessions: dict[Connection, tuple[ServerSession, str]] = {}
         self._servings = 0
         self._unwatch: Callable[[], None] | None = None
-        # What is to be told: None is a change for everybody, anything else the key of a list.
+        # The changes to report: None concerns every client, any other value is the key of a list.
         self._changed: set[str | None] = set()
         self._telling: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Tell of changes while the server runs, over however many transports."""
+        """Notify clients of changes while the server runs, over any number of transports."""
         self._servings += 1
         if self._unwatch is None:
             self._unwatch = self._watch()
         if self._looking is None and self._box.recorded:
-            # Whatever changes from now on is told.
+            # Clients are notified of every change after this point.
             known = await self._in_force()
             self._looking = asyncio.get_running_loop().create_task(self._look(known))
         try:
@@ -73,8 +73,8 @@ class ListChanges:
             stream_key.reset(before)
 
     async def join(self, ctx: ServerRequestContext[Any, Any], params: NotificationParams) -> None:
-        """Tell this session too, as long as its connection lasts."""
-        # The SDK has no public way from a session to its connection, which knows its own end.
+        """Notify this session too, as long as its connection lasts."""
+        # The SDK has no public access to a session's connection, which knows when it ends.
         connection = ctx.session._connection
         self._sessions[connection] = (ctx.session, self.clients.key_of(ctx))
         connection.exit_stack.callback(self._sessions.pop, connection, None)
@@ -83,7 +83,7 @@ class ListChanges:
         loop = asyncio.get_running_loop()
 
         def tell_soon(key: str | None) -> None:
-            # Tools may be added on any thread, also after the loop has ended.
+            # Tools may be added on any thread, even after the loop has ended.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._soon, key)
 
@@ -96,7 +96,7 @@ class ListChanges:
         return unwatch
 
     async def _look(self, known: Hashable) -> None:
-        """Look for rules that others made in the store, and for those that have expired."""
+        """Look for rules that other processes made in the store, and for expired ones."""
         while True:
             await asyncio.sleep(_PAUSE)
             now = await self._in_force()
@@ -105,7 +105,7 @@ class ListChanges:
                 self._soon(None)
 
     async def _in_force(self) -> Hashable:
-        # While the store can't be read, the rules that are known hold.
+        # While the store can't be read, the known rules stay in force.
         with suppress(WieldyError):
             return await self._box.rules_in_force()
         return None
@@ -116,7 +116,7 @@ class ListChanges:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
-        """Tell once of all that changes at the same time."""
+        """Send one notification for all changes that happen at the same time."""
         while self._changed:
             keys, self._changed = self._changed, set()
             if None in keys:
@@ -130,7 +130,7 @@ class ListChanges:
 
 
 async def _told(session: ServerSession) -> None:
-    # A client that does not read must not hold up the others.
+    # A client that does not read must not delay the others.
     with suppress(TimeoutError):
         async with asyncio.timeout(_SLOWEST):
             await session.send_tool_list_changed()

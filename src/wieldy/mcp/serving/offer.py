@@ -1,4 +1,4 @@
-"""What is served: the parts of a toolbox, and of a view, that a server uses."""
+"""The parts of a toolbox, or of a view, that a server uses."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from typing import Any, Protocol
@@ -11,10 +11,10 @@ from wieldy.core.tool import Tool
 
 
 class Offer(Protocol):
-    """What one client may see and call: a toolbox, or a view of it."""
+    """The tools that one client may see and call: a toolbox, or a view of it."""
 
     async def callable_tools(self, scope: Scope, *, listing: str | None = None) -> list[Tool]:
-        """The visible tools that whoever has this scope could call, in order.
+        """The visible tools that a caller with this scope could call, in order.
 
         Where there are search tools, they are those that the listing has loaded.
         """
@@ -29,24 +29,24 @@ class Offer(Protocol):
         *,
         check_output: bool = False,
     ) -> tuple[Outcome, Tool | None]:
-        """Run one call, tell a listener what it shows on the way, and give the tool that ran."""
+        """Run one call, pass the items that it shows to a listener, and return the tool too."""
 
 
 class WatchedTools(Protocol):
-    """What tells of each change of its tools."""
+    """Tools that report their changes."""
 
     def watch(self, told: Callable[[str | None], None]) -> Callable[[], None]:
-        """Tell somebody of each change, until what this gives is called."""
+        """Report each change to a function; call the returned function to stop that."""
 
     def watch_lists(self, told: Callable[[str], None]) -> Callable[[], None]:
-        """Tell somebody of each list that changes, until what this gives is called."""
+        """Report each list that changes; call the returned function to stop that."""
 
     async def rules_in_force(self) -> Hashable:
-        """What differs as soon as other rules are in force; stored ones are read again."""
+        """A value that changes whenever other rules are in force; stored rules are read again."""
 
     @property
     def recorded(self) -> bool:
-        """Whether there is a store, in which others may change rules."""
+        """Whether there is a store, in which other processes may change rules."""
 
 
 class ServedBox(Offer, WatchedTools, Protocol):
@@ -54,12 +54,12 @@ class ServedBox(Offer, WatchedTools, Protocol):
 
 
 class Decider(Protocol):
-    """What takes the decisions and answers of people."""
+    """Accepts the decisions and answers of people."""
 
     async def approve(
         self, call_id: str, by: str | None = None, *, check_output: bool = False
     ) -> Outcome:
-        """Let a parked call run and give its outcome."""
+        """Let a parked call run, and return its outcome."""
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call."""
@@ -78,10 +78,10 @@ class Decider(Protocol):
         """Wait for the end of a parked call, wherever it is decided."""
 
     async def outcome(self, call_id: str) -> Outcome:
-        """How a call stands."""
+        """The current outcome of a call."""
 
     async def pending(self, *, below: str | None = None) -> list[Parked]:
         """The calls that wait, or those that one call waits for."""
 
     async def go_on(self, call_id: str, *, sink: Sink | None = None) -> Outcome:
-        """Let a call go on whose calls have ended; its outcome or its receipt."""
+        """Continue a call whose own calls have ended; returns its outcome or receipt."""

@@ -1,4 +1,4 @@
-"""Long lists a page at a time."""
+"""Give long lists page by page."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -17,8 +17,8 @@ def page_after(
 ) -> tuple[list[T], dict[str, str]]:
     """The items after a cursor, and the cursor of the next page if there is one.
 
-    A cursor names the last item that was given, so that a list which grows
-    meanwhile is neither skipped nor repeated.
+    A cursor names the last item of the page before, so that no item is skipped or repeated if
+    the list grows meanwhile.
     """
     rest = iter(items)
     if cursor is not None:

@@ -1,4 +1,4 @@
-"""What a running call shows, as progress notifications."""
+"""Send what a running call shows as progress notifications."""
 
 from math import inf, nextafter
 
@@ -8,10 +8,10 @@ from wieldy.core.block import Block, Notice, Progress, Text
 
 
 class Teller:
-    """Tells one client how far its call has come, if it asked for that.
+    """Reports the progress of a call to its client, if the client asked for that.
 
-    The protocol wants each value above the one before. Streamed text travels as
-    the message of a notification, one more for each piece.
+    The protocol requires each value to be larger than the one before. Each piece of streamed
+    text is the message of a notification whose value is one more.
     """
 
     def __init__(self, session: ServerSession) -> None:
@@ -20,14 +20,14 @@ class Teller:
         self._counted = False
 
     async def tell(self, item: Block | Progress) -> None:
-        """Pass on progress and text; other blocks come with the result."""
+        """Pass on progress and text; other blocks are sent with the result."""
         if isinstance(item, Progress) and not isinstance(item, Notice):
             self._counted = True
             await self._report(float(item.done), item.total, item.message)
             return
         text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
         if isinstance(item, Text | Notice) and text:
-            # Beside a tool's own count, pieces of text must not look like progress.
+            # If the tool reports progress itself, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
             await self._report(step, None, text)
 

@@ -1,4 +1,4 @@
-"""What a waiting call needs from the client's user, as requests to the client."""
+"""Questions about a waiting call to the client's user, as requests to the client."""
 
 import json
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ from .argument_lines import argument_lines
 Requests = Mapping[str, dict[str, Any]]
 APPROVE = "approve"
 _LONGEST = 500
-# Where a form has its words for people.
+# The keys of a form whose texts are meant for people.
 _WORDS = ("message", "title", "description", "enumNames")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One round: the call, what is asked about it, and which requests ask it, if any can.
+    """One round of questions: the call, the kind of question, and the requests that ask it, if any.
 
-    `around` is the client's own call where the question is about a call that it waits for.
+    `around` is the client's own call if the question is about a call that it waits for.
     """
 
     kind: Literal["approve", "input"]
@@ -36,13 +36,13 @@ class Question:
     around: str | None = None
 
     def to_state(self) -> str:
-        """The question as text that travels with the client, sealed, and comes back."""
+        """The question as text, which is sealed, sent to the client and returned by it."""
         asked = dict(self.requests)
         return json.dumps([self.kind, self.call_id, self.tool, asked, self.around])
 
     @classmethod
     def from_state(cls, state: str) -> "Question":
-        """The question that a state was made of. It is ours: its seal was checked before."""
+        """The question of a state. The state can be trusted, because its seal was checked."""
         return cls(*json.loads(state))
 
     def answered(self, answers: Mapping[str, Any]) -> bool:
@@ -53,8 +53,8 @@ class Question:
 def approval_question(outcome: Outcome, tool: Tool | None, asker: str | None = None) -> Question:
     """Ask whether a parked call may run: who wants it, with which arguments, and why.
 
-    Arguments that are too many to be shown are not asked about: nobody decides on
-    what they don't see.
+    If there are too many arguments to show, nothing is asked, because nobody should decide on
+    arguments that they can't see.
     """
     call = outcome.call
     arguments = argument_lines(_shown(call, tool))
@@ -79,7 +79,7 @@ def approval_question(outcome: Outcome, tool: Tool | None, asker: str | None = N
 
 
 def input_question(outcome: Outcome, asker: str | None = None) -> Question | None:
-    """Ask for what the tool itself asked for, if that is why the call waits.
+    """The tool's own question, if the call waits for its answer.
 
     Of an agent's call it is also said which agent and which tool want to know it.
     """
@@ -94,7 +94,7 @@ def input_question(outcome: Outcome, asker: str | None = None) -> Question | Non
 
 
 def missing_capabilities(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:
-    """The capabilities that a client would need beside those it has declared."""
+    """The capabilities that a client lacks for a question."""
     refused = (request for request in requests.values() if not _can_take(request, client))
     methods = (str(request.get("method")) for request in refused)
     return {_NEEDS.get(method, method): {} for method in methods}
@@ -113,7 +113,7 @@ def _can_take(request: Mapping[str, Any], client: ClientCapabilities | None) -> 
         return False
     if request["method"] != "elicitation/create":
         return True
-    # Declaring neither mode means forms, as it did before there were two.
+    # A client that declares neither mode supports forms, once the only mode.
     mode = (request.get("params") or {}).get("mode", "form")
     modes = {name for name in ("form", "url") if getattr(declared, name, None) is not None}
     return mode in (modes or {"form"})
@@ -135,7 +135,7 @@ def _said_by(asker: str | None) -> str:
 
 
 def _introduced(request: dict[str, Any], who: str) -> dict[str, Any]:
-    """A question of a tool with a first line that says whose it is."""
+    """A tool's question with a first line that says who asks."""
     params = request.get("params")
     if not isinstance(params, Mapping) or not isinstance(params.get("message"), str):
         return request
@@ -147,7 +147,7 @@ def _short(text: str) -> str:
 
 
 def _readable(asked: Any, words: bool = False) -> Any:
-    """What a tool asks, with everything hidden in its words written out; names stay as they are."""
+    """A tool's question with invisible characters escaped in its texts; names are unchanged."""
     if isinstance(asked, str):
         return visible_lines(asked) if words else asked
     if isinstance(asked, list):

@@ -1,4 +1,4 @@
-"""Artifacts as MCP resources, each client its own."""
+"""Serve artifacts as MCP resources, to each client its own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ Request = ServerRequestContext[Any, Any]
 
 
 def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
-    """Let clients list and read artifacts: with tokens each its own, else those of nobody."""
+    """Let clients list and read artifacts: their own with tokens, those of nobody without."""
 
     async def listed(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         with _store_errors():
@@ -46,7 +46,7 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
             with _store_errors():
                 found = await artifacts.open(uri, session=caller_name())
         except (LookupError, ValueError):
-            # That another client has one of this name is nobody's business.
+            # A client must not learn that another client has an artifact of this name.
             raise _missing(uri) from None
         contents = {"uri": uri, "mimeType": _mime(found.content_type), "text": found.content}
         return complete_result({"contents": [make_encodable(contents)]})
@@ -71,14 +71,14 @@ def _described(artifact: "Head") -> dict[str, Any]:
 
 
 def _mime(content_type: str) -> str:
-    """The media type of a kind of text such as `markdown`."""
+    """The media type of a kind of text, such as `markdown`."""
     kind = "plain" if content_type == "text" else content_type
     return kind if "/" in kind else f"text/{kind}"
 
 
 @contextmanager
 def _store_errors() -> Iterator[None]:
-    """A store that can't be read is not the client's fault, and its words are not for clients."""
+    """Turn errors of the store into an internal error, which hides their messages from clients."""
     try:
         yield
     except StoreError as error:
@@ -90,7 +90,7 @@ def _missing(uri: str) -> MCPError:
 
 
 def artifacts_of(box: object) -> "Artifacts | None":
-    """The artifacts of a box that keeps some."""
+    """The artifacts of a box, if it has a store for them."""
     if not getattr(box, "recorded", False):
         return None
     return cast("Artifacts | None", getattr(box, "artifacts", None))

@@ -95,14 +95,14 @@ async def serve_stdio(made: BoxServer, grace: float = GRACE) -> None:
         async def leave() -> None:
             try:
                 await made.traffic.drain(grace)
-                # What has ended is still to be written.
+                # The answers of calls that have ended still have to be written.
                 await asyncio.sleep(_WRITING)
             finally:
                 lines.close()
 
         stdin = cast("anyio.AsyncFile[str]", lines)
         async with stdio_server(stdin=stdin) as (incoming, outgoing):
-            # What a tool prints must not look like a message.
+            # The output of a tool must not be read as a message.
             with redirect_stdout(sys.stderr), _on_signal(leave):
                 await made.run(incoming, outgoing, made.create_initialization_options())
 
@@ -151,14 +151,14 @@ async def _until_told(web: "_Web", bound: socket.socket) -> None:
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
-        # Whoever cancels serving wants what a signal wants.
+        # Cancelling the server has the same effect as a signal.
         web.leave()
         await serving
         raise
 
 
 class _Web(uvicorn.Server):
-    """Uvicorn, which on a signal first lets the running calls end, and then exits with 0."""
+    """Uvicorn, which on a signal waits for the running calls and then exits with 0."""
 
     def __init__(
         self,
@@ -180,11 +180,11 @@ class _Web(uvicorn.Server):
             self._ready(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}{PATH}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # Not the parent's: it ends open streams at once, and sends itself the signal again.
+        # The method of the parent class would end open streams and raise the signal again.
         self._loop.call_soon_threadsafe(self.leave)
 
     def leave(self) -> None:
-        """End after the running calls; asked again, at once."""
+        """End after the running calls; a second request ends at once."""
         if self._leaving is None:
             self._leaving = self._loop.create_task(self._leave())
         else:
@@ -199,7 +199,7 @@ class _Web(uvicorn.Server):
 
 @asynccontextmanager
 async def opened(box: Any) -> AsyncIterator[None]:
-    """A box while it is served: what a crash left open is run before, and it is closed after."""
+    """Serve a box: recover the calls that a crash interrupted, and close the box at the end."""
     try:
         if getattr(box, "recorded", False) and hasattr(box, "recover"):
             await box.recover()
@@ -211,7 +211,7 @@ async def opened(box: Any) -> AsyncIterator[None]:
 
 @contextmanager
 def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]:
-    """Run a coroutine when the process is told to stop; told again, stop it."""
+    """Run a coroutine on the first signal to stop, and cancel it on the second."""
     loop = asyncio.get_running_loop()
     leaving: list[asyncio.Task[Any]] = []
 
@@ -222,7 +222,7 @@ def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]
             leaving.append(loop.create_task(leave()))
 
     signals = (signal.SIGTERM, signal.SIGINT)
-    # A thread that is not the first gets no signals, and one system has none of these.
+    # Only the main thread gets signals, and Windows does not have these.
     with suppress(NotImplementedError, RuntimeError, ValueError):
         for each in signals:
             loop.add_signal_handler(each, told)
@@ -236,7 +236,7 @@ def _on_signal(leave: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[None]
 
 @contextmanager
 def _own_stdin() -> Iterator[int]:
-    """Standard input for us alone: tools, and the programs they start, find it empty."""
+    """Standard input for the server only: tools and the programs they start find it empty."""
     own = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""Connections that hold a place and ask for nothing."""
+"""Close connections that stay open and send no request."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ _SECONDS = 30.0
 class Patient(H11Protocol):
     """Uvicorn's connection, closed when no request has begun on it for a while.
 
-    Uvicorn itself waits for ever for the rest of a request's head.
+    Uvicorn itself waits forever for the rest of a request's headers.
     """
 
     _last: RequestResponseCycle | None = None

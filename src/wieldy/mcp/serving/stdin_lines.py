@@ -1,4 +1,4 @@
-"""Standard input as lines, read so that the program can end while nothing comes."""
+"""Read standard input line by line, without keeping the program from ending."""
 
 import asyncio
 import os
@@ -8,16 +8,16 @@ from contextlib import suppress
 
 _CHUNK = 65536
 _LONGEST = 4 * 1024 * 1024
-# Whoever writes more than is read waits, once it is ahead by either.
+# The reading stops when this many lines or bytes wait, so that a fast writer has to wait.
 _MOST_WAITING = 64
 _MOST_WAITING_BYTES = 2 * _LONGEST
 
 
 class Lines:
-    """The lines of a file descriptor, as they come.
+    """The lines of a file descriptor, as they arrive.
 
-    A thread of its own reads, and nobody waits for that thread: a pool's would keep
-    the process alive until the next line. A line that is too long is given up.
+    A separate daemon thread reads, because a thread of a pool would keep the process alive
+    until the next line. A line that is too long is dropped.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -37,7 +37,7 @@ class Lines:
             yield line
 
     def close(self) -> None:
-        """End here, whatever may still come."""
+        """Stop here, even if more lines arrive."""
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
@@ -48,7 +48,7 @@ class Lines:
                 for line in lines:
                     self._give(line)
                 if len(rest) > _LONGEST:
-                    # The rest of the line can't become a message of its own behind this sign.
+                    # With this sign in front, the rest of the line can't be read as a message.
                     rest = b"!"
             if rest.strip():
                 self._give(rest)

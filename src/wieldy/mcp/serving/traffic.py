@@ -1,4 +1,4 @@
-"""The calls that run now, and whether more may come."""
+"""Count the calls that run, and refuse new ones when the server ends."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Traffic:
                 self._idle.set()
 
     async def drain(self, seconds: float) -> bool:
-        """Refuse new calls and wait for those that run; whether they all ended in time."""
+        """Refuse new calls and wait for running ones; returns whether they all ended in time."""
         self.closing = True
         self._idle = asyncio.Event()
         if self.running:
