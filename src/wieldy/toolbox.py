@@ -334,6 +334,7 @@ class Toolbox(CallControl):
         patience: "Patience | None" = None,
         on_conflict: ServerConflictPolicy | None = None,
         check_output: bool = True,
+        prefix: str = "",
     ) -> list[Tool]:
         """Connect to MCP servers and register their tools.
 
@@ -357,6 +358,7 @@ class Toolbox(CallControl):
             on_conflict: What to do about a name that is taken: "override", "skip" or "rename"; by
                 default the server's name is put before it.
             check_output: Whether a result that does not fit the tool's output schema is an error.
+            prefix: What the names of the server's tools and prompts begin with here.
 
         Returns:
             The tools that were added.
@@ -374,7 +376,7 @@ class Toolbox(CallControl):
 
         settings = ServerSettings(
             terms=make_terms(
-                tags, allow, deny, limits, trusted, permission, on_conflict, check_output
+                tags, allow, deny, limits, trusted, permission, on_conflict, check_output, prefix
             ),
             headers=headers,
             auth=auth,

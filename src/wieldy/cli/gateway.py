@@ -115,6 +115,7 @@ async def add_server(found: LoadedSources, name: str, server: ServerTable, folde
             limits=None if server.timeout is None else Limits(timeout=server.timeout),
             trusted=server.trusted,
             permission=server.permission,
+            prefix=server.prefix,
         )
     except (ImportError, WieldyError) as error:
         failure = Failure(f"servers.{name}", str(error), name)

@@ -9,6 +9,10 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.terminal import Terminal, wieldy
 from tests.mcp.clients import connected, text_of
+from tests.mcp.conftest import SHOP
+from wieldy.cli.gateway import load_gateway
+from wieldy.server.config.gateway_file import GatewayFile
+from wieldy.server.config.mistakes import check_text
 
 
 @pytest.fixture
@@ -80,6 +84,16 @@ async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
     waiting = json.loads(wieldy("pending", "--store", store, "--json", cwd=place).stdout)
     assert [(each["tool"], each["caller"]) for each in waiting] == [("send_mail", "ann")]
+
+
+async def test_the_servers_of_a_gateway_have_their_prefix(tmp_path: Path) -> None:
+    entry = f'command = "{SHOP[0]}"\nargs = {json.dumps(list(SHOP[1:]))}\nallow = ["add"]\n'
+    text = f'[servers.one]\nprefix = "one_"\n{entry}[servers.two]\n{entry}'
+    read = check_text(text)
+    assert isinstance(read, GatewayFile)
+    found = await load_gateway(read, tmp_path)
+    async with found.toolbox as box:
+        assert box.names == ["one_add", "add"]
 
 
 def test_an_open_address_needs_tokens(command: Command, place: Path) -> None:

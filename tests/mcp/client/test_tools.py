@@ -9,6 +9,7 @@ import pytest
 from tests.mcp.conftest import SHOP, raw
 from wieldy import Audio, Image, Limits, RemoteFailure, Resource, Status, Text, Toolbox, ToolFailed
 from wieldy.core.choices import ServerConflictPolicy
+from wieldy.core.errors import InvalidSource
 from wieldy.mcp import server
 
 # What FastMCP says of a function that gives a number.
@@ -33,6 +34,31 @@ async def test_a_name_on_the_allow_list_that_is_not_there_is_logged(
 
     assert box.names == ["add"]
     assert "'sub'" in caplog.text
+
+
+async def test_a_prefix_is_put_before_each_name_and_rules_against_the_server_s_own_names_hold(
+    box: Toolbox,
+) -> None:
+    box.add(lambda a: "mine", name="one_add")
+    await box.add_mcp(SHOP, name="shop", allow=["add", "price"], prefix="one_")
+    await box.add_mcp(SHOP, name="second", allow=["add"], prefix="two-")
+
+    assert box.names == ["one_add", "shop__one_add", "one_price", "two-add"]
+    assert (await box.call("two-add", {"a": 1, "b": 2})).text == "3"
+    box.rules.deny("add")
+    assert (await box.call("two-add", {"a": 1, "b": 2})).status is Status.DENIED
+
+
+@pytest.mark.parametrize("prefix", ["a b", "ä_", "x" * 41, "a.b", "a/", "\n", "a_\n"])
+async def test_a_prefix_that_providers_would_refuse_is_refused(box: Toolbox, prefix: str) -> None:
+    with pytest.raises(ValueError, match="prefix is up to 40 letters"):
+        await box.add_mcp(SHOP, prefix=prefix)
+
+
+async def test_a_prefix_is_for_one_server(box: Toolbox) -> None:
+    entry = {"command": SHOP[0], "args": SHOP[1:]}
+    with pytest.raises(InvalidSource, match="prefix= is for one server"):
+        await box.add_mcp({"mcpServers": {"a": entry, "b": entry}}, prefix="x_")
 
 
 async def test_a_rule_against_a_name_holds_for_a_renamed_tool_and_one_for_it_does_not(

@@ -72,6 +72,7 @@ def test_a_good_file_is_read() -> None:
         ('command = "uvx"', 'commnd = "x"', 10, "servers.time.commnd", "Did you mean command?"),
         ('command = "uvx"', "", 9, "servers.time", "needs a command or a url"),
         ('command = "uvx"', 'command = "x"\nurl = "http://x"', 9, "servers.time", "only one"),
+        ('["mcp-server-time"]', '["x"]\nprefix = "a b"', 12, "servers.time.prefix", "'a b'"),
         ('["mcp-server-time"]', "[\n1]", 12, "servers.time.args[0]", "valid string, not 1"),
         ('path = "tools.py"', "", 12, "sources[0].path", "is missing"),
         ("read_only = true", "read_only = 1", 15, "views.readers.read_only", "valid boolean"),

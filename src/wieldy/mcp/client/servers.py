@@ -28,7 +28,7 @@ from .patience import Patience
 from .server_link import Server
 from .server_requests import OnRequest, RequestAnswers
 from .server_source import Address, Command, Headers, Inside, Source, read_source
-from .tool_sync import DEFAULT_LIMITS, Tags, Terms
+from .tool_sync import DEFAULT_LIMITS, PREFIX, Tags, Terms
 
 __all__ = ["Server", "Servers"]
 # How long closing waits for connections, and for callbacks, which are the user's code.
@@ -110,8 +110,8 @@ class Servers(Mapping[str, Server]):
             if only is None:
                 return []
             return await self._add_one(settings.applied(only), name or listed or None, settings)
-        if name is not None or settings.reaches:
-            given = "name=" if name is not None else "headers=, auth=, env= and cwd="
+        if name is not None or settings.reaches or settings.terms.prefix:
+            given = "name=" if name is not None else "headers=, auth=, env=, cwd= or prefix="
             raise InvalidSource(where, f"{given} is for one server, and there are {len(entries)}")
         return await self._add_all(entries, settings)
 
@@ -294,8 +294,13 @@ def make_terms(
     permission: Permission | str | None,
     on_conflict: str | None,
     check_output: bool,
+    prefix: str,
 ) -> Terms:
     """The terms from the options of `add_mcp`."""
+    if prefix and not PREFIX.fullmatch(prefix):
+        raise ValueError(
+            f"prefix is up to 40 letters, digits, _ and -, such as 'github_', not {prefix!r}"
+        )
     if on_conflict not in (None, "override", "skip", "rename"):
         raise ValueError(f"on_conflict is 'override', 'skip' or 'rename', not {on_conflict!r}")
     return Terms(
@@ -307,4 +312,5 @@ def make_terms(
         permission=Permission.AUTO if permission is None else Permission(permission),
         on_conflict=on_conflict,
         check_output=check_output,
+        prefix=prefix,
     )

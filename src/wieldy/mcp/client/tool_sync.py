@@ -1,6 +1,7 @@
 """Keep the tools of one server in a toolbox in step with the server's list."""
 
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ from .tool_proxy import Asks, Proxy
 Tags = tuple[str, ...] | Callable[[Mapping[str, Any]], Iterable[str]]
 # A server that hangs must not block its caller for ever.
 DEFAULT_LIMITS = Limits(timeout=300)
+# What providers accept in names, and short enough to leave them room.
+PREFIX = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _log = logging.getLogger("wieldy.mcp")
 
 
@@ -41,6 +44,8 @@ class Terms:
     on_conflict: str | None = None
     # Whether results are checked against the output schemas.
     check_output: bool = True
+    # What the server's names begin with here.
+    prefix: str = ""
 
     def admits(self, name: str) -> bool:
         """Whether a tool with this name may be added."""
@@ -173,7 +178,7 @@ class Shelf:
         limits = self._terms.limits
         made = Tool(
             proxy.function(),
-            name=definition.name,
+            name=f"{self._terms.prefix}{definition.name}",
             original_names=(definition.name,),
             description=definition.description or definition.title or said.title or "",
             tags=self._terms.tags_of(definition),

@@ -79,6 +79,11 @@ class ServerTable(FileTable):
     type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
     headers: dict[str, str] = Field(default={}, description="HTTP headers; ${NAME} is ours.")
     disabled: bool = Field(default=False, description="Leave this server out.")
+    prefix: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_-]{0,40}$",
+        description="What the names of its tools and prompts begin with.",
+    )
     allow: list[Text] | None = Field(
         default=None, description="Names or patterns of tools to take."
     )
