@@ -16,6 +16,7 @@ from .databases.tables import (
     loaded_tools,
     messages,
     metadata,
+    rollups,
     rules,
     run_steps,
     runs,
@@ -64,6 +65,7 @@ class Pruning:
             found.append(("runs", lambda c: _old_runs(c, seconds)))
             found.append(("loaded_tools", lambda c: _old_lists(c, seconds)))
             found.append(("untrusted_sessions", lambda c: _left_sessions(c, seconds)))
+            found.append(("rollups", lambda c: _old_rollups(c, seconds)))
         if kept.calls is not None:
             found.append(("calls", _surplus_calls(kept.calls)))
         if kept.messages is not None:
@@ -215,6 +217,13 @@ def _old_lists(connection: Connection, seconds: float) -> int:
     old = loaded_tools.c.changed_at < shared_clock(connection) - seconds
     some = select(loaded_tools.c.session).where(old).limit(_MOST_ROWS)
     return _removed(connection, loaded_tools, loaded_tools.c.session.in_(some))
+
+
+def _old_rollups(connection: Connection, seconds: float) -> int:
+    before = shared_clock(connection) - seconds
+    oldest = select(rollups.c.minute).where(rollups.c.minute < before)
+    some = oldest.distinct().order_by(rollups.c.minute).limit(_MOST_ROWS)
+    return _removed(connection, rollups, rollups.c.minute.in_(some))
 
 
 def _left_sessions(connection: Connection, seconds: float) -> int:

@@ -18,6 +18,7 @@ from .loaded_tools import LoadedTools
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .retention import Retention
+from .rollups import Rollups
 from .runs import Runs
 from .sessions import Sessions
 from .store_access import StoreAccess
@@ -44,6 +45,7 @@ class Store(StoreAccess):
         self.runs = Runs(self)
         self.loaded_tools = LoadedTools(self)
         self.tokens = StoredTokens(self)
+        self.rollups = Rollups(self)
         self.untrusted = StoredSessions(self)
         self.standing = Standing(self, registry)
 

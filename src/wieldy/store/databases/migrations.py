@@ -85,6 +85,10 @@ def _untrusted(connection: Connection) -> None:
     _add_column(connection, artifact_tables.artifacts, "untrusted INTEGER")
 
 
+def _rollups(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.rollups])
+
+
 def _index_calls(connection: Connection) -> None:
     """Give the table of calls all indexes of today, whichever it had."""
     for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
@@ -111,6 +115,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _loaded_tools,
     _access_tokens,
     _untrusted,
+    _rollups,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -374,3 +374,26 @@ access_tokens = Table(
     Column("expires_at", Double),
     Column("revoked_at", Double),
 )
+
+# The upper ends, in seconds, of the ranges in which the lengths of calls are counted; the last
+# range has no end.
+LATENCY_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
+
+# What the calls of one minute add up to. `key` is a digest of the tool, caller and status, because
+# an index can't hold texts of any length. `took_N` counts the calls in the Nth range of lengths.
+rollups = Table(
+    "wieldy_rollups",
+    metadata,
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("key", String(64), primary_key=True),
+    Column("tool", Free, nullable=False),
+    Column("caller", Free),
+    Column("status", String(12), nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("cost", Double, nullable=False),
+    *(
+        Column(f"took_{number}", BigInteger, nullable=False)
+        for number in range(len(LATENCY_BOUNDS) + 1)
+    ),
+)
