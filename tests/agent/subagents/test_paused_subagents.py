@@ -1,6 +1,7 @@
 """Calls of subagents that wait for a person: told at the top, decided there, gone on with below."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,6 +227,51 @@ async def test_answers_that_a_tool_of_a_subagent_asks_for_find_their_way_down(
 
     assert await office.boss.async_resume(error.state, decision) == "Shipped."
     assert "shipped to Oslo" in requests(office.ann)[1].last
+
+
+@STORES
+@pytest.mark.parametrize("decided", ["by who resumes", "before"])
+@pytest.mark.parametrize("change", ["changed", "removed"])
+@pytest.mark.parametrize("name", ["ann", "junior"])
+async def test_a_subagent_that_has_changed_meanwhile_refuses_the_call_that_waits_in_it(
+    make: Make, tmp_path: Path, kept: bool, name: str, change: str, decided: str
+) -> None:
+    office = Office(
+        make,
+        f"sqlite:///{tmp_path}/office.db" if kept else None,
+        boss=(ask("ann"), "I see."),
+        ann=(ask("junior"), "Junior has changed."),
+        junior=(pay("desk"), "never"),
+    )
+    error = await interrupted(office.boss.input("Go.").async_start())
+    box = office.boss.toolbox
+    before = box.get(name)
+    assert before is not None
+    box.remove(name)
+    if change == "changed":
+        box.add(before.replace(description="Another one."))
+    [desk] = error.pending
+    if decided == "before":
+        await box.deny(desk.id)
+
+    decisions = None if decided == "before" else {desk.id: {"approved": True}}
+    assert await office.boss.async_resume(error.state, decisions) == "I see."
+
+    caller = office.boss if name == "ann" else office.ann
+    assert "not as it was when the call was parked" in requests(caller)[1].last
+    assert office.ran == {} and await box.pending() == []
+
+
+async def test_a_subagent_that_has_changed_still_waits_while_nobody_decides(
+    make: Make, url: str
+) -> None:
+    office = Office(make, url, boss=(ask("ann"), "never"), ann=(pay("desk"), "never"))
+    error = await interrupted(office.boss.input("Go.").async_start())
+    office.boss.toolbox.remove("ann")
+
+    again = await interrupted(office.boss.async_resume(error.state))
+
+    assert bills(again) == ["desk"]
 
 
 async def test_edited_arguments_find_their_way_down_and_bad_ones_change_nothing(

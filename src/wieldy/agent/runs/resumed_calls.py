@@ -107,6 +107,9 @@ class ResumedCalls:
         self, parked: Parked, receipt: Outcome, extras: Extras, hear: Hearing
     ) -> Outcome:
         """Settle the calls that a call waits for, and continue it if none of them is open."""
+        if await self._is_stranded(parked):
+            await hear(parked.call, False, _CHANGED)
+            return await self._desk.deny(parked.id, self._by, _CHANGED)
         below = [await self._find(each) for each in parked.waits_for]
         settling = [
             self._settle_parked(each.call, each, Extras(extras.deps), hear)
@@ -115,6 +118,13 @@ class ResumedCalls:
         ]
         await asyncio.gather(*settling)
         return await self._desk.go_on(parked.id, extras) or receipt
+
+    async def _is_stranded(self, parked: Parked) -> bool:
+        """Whether a call would go on now, and can't because its tool has changed."""
+        if self._desk.find_unchanged(parked.tool, parked.fingerprint) is not None:
+            return False
+        still_open = await self._desk.find_open(parked.id)
+        return not still_open or any(each.id in self._decisions for each in still_open)
 
     async def _apply(
         self, decision: GivenDecision, call: Call, parked: Parked, extras: Extras, hear: Hearing
