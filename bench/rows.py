@@ -11,6 +11,7 @@ from .mcp_calls import mcp_calls
 from .openapi import openapi
 from .passage import passage
 from .processes import processes
+from .programs import programs
 from .row import Subject
 from .schema import schema
 from .search import search
@@ -30,6 +31,7 @@ ROWS: dict[str, Subject] = {
     "dialects": dialects,
     "concurrency": concurrency,
     "ledger": ledger,
+    "program": programs,
     "schema": schema,
     "catalog": catalog,
     "search": search,

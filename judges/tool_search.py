@@ -2,8 +2,8 @@
 
 The questions were written before the ranking was looked at. Those of the part "development" may
 be looked at when the ranking is changed; the figure is that of the part "reported". The tokens
-that a model reads, with all operations shown and with search, go into docs/performance.md with
-`--write`.
+that a model reads, with all operations shown, with search and in code mode, go into
+docs/performance.md with `--write`.
 """
 
 import asyncio
@@ -17,14 +17,17 @@ from bench.page import write
 from bench.table import markdown
 from wieldy import Toolbox
 from wieldy.core.choices import ProviderFormat
+from wieldy.tools.code_mode import add_code_mode
 from wieldy.tools.tool_search import add_search_tools
 from wieldy.wire.cost import definition_tokens, estimate_text_tokens
+from wieldy.wire.python_names import python_names
 
 QUESTIONS = Path(__file__).with_name("tool_search_questions.json")
 FORMATS: tuple[ProviderFormat, ...] = ("openai", "anthropic", "gemini", "mcp")
 # A ranking that finds fewer of the reported ones among the first five has become worse.
 LEAST = 0.70
 Questions = list[dict[str, Any]]
+STAGES = ("at first", "one tool")
 
 
 def rank_of(box: Toolbox, question: dict[str, Any]) -> int:
@@ -53,15 +56,33 @@ async def search_tokens(box: Toolbox, question: dict[str, Any], form: ProviderFo
     return first + estimate_text_tokens(outcome.text) + definition_tokens(needed, form)
 
 
+async def found_tokens(box: Toolbox, question: dict[str, Any]) -> int:
+    """What a program prints for a model: functions that fit, and the signature of one."""
+    (name,) = python_names(question["tools"][:1]).values()
+    lines = [
+        f"print('\\n'.join(await find_functions({question['question']!r})))",
+        f"print(await describe_function({name!r}))",
+    ]
+    outcome = await box.call("run_code", {"code": "\n".join(lines)})
+    assert outcome.ok, outcome.text
+    return estimate_text_tokens(outcome.text)
+
+
 async def token_rows(box: Toolbox, questions: Questions) -> list[list[str]]:
-    """A line for each format: shown whole, by search, and room for code mode."""
+    """A line for each format: shown whole, by search, and by code mode."""
     whole = {form: box.cost(form).total for form in FORMATS}
+    program = add_code_mode(box.view())
+    functions = mean([await found_tokens(box, each) for each in questions])
+    one = {form: definition_tokens(program, form) for form in FORMATS}
+    box.remove(program.name)
     add_search_tools(box)
-    rows = [["format", "shown whole", "by search, at first", "by search, one tool", "by code mode"]]
+    ways = ("by search", "by code mode")
+    rows = [["format", "shown whole", *(f"{way}, {at}" for way in ways for at in STAGES)]]
     for form in FORMATS:
         first = box.view(session="new").cost(form).total
         used = mean([await search_tokens(box, each, form) for each in questions])
-        rows.append([form, f"{whole[form]:,}", f"{first:,}", f"{used:,.0f}", ""])
+        counts = (whole[form], first, used, one[form], one[form] + functions)
+        rows.append([form, *(f"{count:,.0f}" for count in counts)])
     return rows
 
 

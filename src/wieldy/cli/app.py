@@ -42,6 +42,7 @@ from .command_options import (
     Traceback,
     UnknownCall,
     UnknownCalls,
+    WithCodeMode,
     WithCost,
     WithSearch,
 )
@@ -59,7 +60,7 @@ from .commands.manual import run_docs
 from .commands.pending import PersonVerdict, run_approve, run_deny, run_pending
 from .commands.recover import SettledEnd, run_recover, run_settle
 from .commands.run_agent import ApprovalChoice, AskedRun, run_agent
-from .commands.serve import ListenAddress, ToolSearch, run_serve
+from .commands.serve import ListenAddress, OfferChoice, run_serve
 from .commands.show_runs import run_runs
 from .sources import Own
 from .store_choice import StoreChoice
@@ -332,6 +333,7 @@ def serve(
         ),
     ] = None,
     search: WithSearch = False,
+    code_mode: WithCodeMode = False,
     budget: TokenBudget = 10_000,
     always: AlwaysShown = None,
     store: Store = None,
@@ -342,8 +344,8 @@ def serve(
     listening = ListenAddress(host, port, tuple(token or ()), max_sessions, stored_tokens)
     place = None if stdio else listening
     own = Own(store, lock, on_change)
-    found = ToolSearch(budget, tuple(always or ())) if search else None
-    raise typer.Exit(run_serve(sources, own, place, isolation is not None, found))
+    wanted = OfferChoice(search, code_mode, budget, tuple(always or ()))
+    raise typer.Exit(run_serve(sources, own, place, isolation is not None, wanted))
 
 
 @app.command()

@@ -182,15 +182,27 @@ WithSearch = Annotated[
         "--search", help="Show clients a few tools, with which they find and load the others."
     ),
 ]
+WithCodeMode = Annotated[
+    bool,
+    typer.Option(
+        "--code-mode",
+        help="Show clients one tool, run_code, whose programs call the others as functions.",
+    ),
+]
 TokenBudget = Annotated[
     int,
-    typer.Option(help="With --search: how many tokens the tools shown may take.", min=1),
+    typer.Option(
+        help="With --search or --code-mode: how many tokens the tools shown, or the functions "
+        "described, may take.",
+        min=1,
+    ),
 ]
 AlwaysShown = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help='With --search: a tool, or a pattern such as "files_*", that is always shown.',
+        help='With --search or --code-mode: a tool, or a pattern such as "files_*", that is '
+        "always shown.",
         show_default=False,
     ),
 ]

@@ -72,14 +72,21 @@ class LoadedSources:
         self.agents: list[ServedAgent] = []
         # Whether the toolbox itself is a source, so that all of its tools are meant.
         self.whole = True
+        self._offer: View | None = None
 
     @property
     def offer(self) -> View:
         """What clients of a server see: the tools, without those that are an agent's own."""
+        if self._offer is not None:
+            return self._offer
         if self.whole or not self.agents:
             return self.box
         agents = list(self.agents)
         return self.box.view(where=lambda tool, scope: not any(each.hides(tool) for each in agents))
+
+    @offer.setter
+    def offer(self, view: View) -> None:
+        self._offer = view
 
     @property
     def toolbox(self) -> Toolbox:

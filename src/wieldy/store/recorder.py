@@ -64,8 +64,10 @@ class LedgerRecorder:
 
     async def _once(self, run: Run, proceed: Handler) -> Outcome:
         try:
-            if run.call.idempotency_key is not None and not self._resumes(run):
-                await self._look_for_first(run, run.call.idempotency_key)
+            key = run.call.idempotency_key
+            # A key that is the call's own id is found when the row is written.
+            if key is not None and key != run.call.id and not self._resumes(run):
+                await self._look_for_first(run, key)
             return await proceed(run)
         except Repeated as repeated:
             run.record.repeated = True

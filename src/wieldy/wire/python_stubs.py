@@ -9,7 +9,7 @@ from wieldy.core.tool import Tool
 
 from .python_names import KEYWORDS, python_names
 
-__all__ = ["parameter_names", "tool_stub"]
+__all__ = ["parameter_names", "tool_outline", "tool_stub"]
 
 _SCALARS = {
     "string": "str",
@@ -22,6 +22,9 @@ _MOST_CHOICES = 20
 _MOST_MEMBERS = 8
 _DEEPEST = 4
 _LONGEST_DEFAULT = 60
+_LONGEST_LINE = 200
+# Results are described less deeply than arguments, which a program has to get right.
+_RESULT_DEPTH = 1
 _INDENT = "    "
 
 
@@ -40,6 +43,27 @@ def tool_stub(tool: Tool, name: str) -> str:
     """
     text: str = tool.once(("python stub", name), lambda tool: _Stub(tool, name).text())
     return text
+
+
+def tool_outline(tool: Tool, name: str) -> str:
+    """The tool as one line: the function, its parameters, and the first line of its description.
+
+    Args:
+        tool: The tool.
+        name: The name of the function; see `python_names`.
+
+    Returns:
+        The line.
+
+    Example:
+        `tool_outline(tool, "forecast")` gives `forecast(city, days=…): Forecast the weather.`
+    """
+    needed = tool.input_schema.get("required", ())
+    shown = [
+        given if own in needed else f"{given}=…" for own, given in parameter_names(tool).items()
+    ]
+    first = tool.stated_description.strip().partition("\n")[0]
+    return f"{name}({', '.join(shown)}): {first[:_LONGEST_LINE]}"
 
 
 def parameter_names(tool: Tool) -> dict[str, str]:
@@ -71,7 +95,11 @@ class _Stub:
             self._parameter(names[own], own, part, own in needed)
             for own, part in schema["properties"].items()
         ]
-        result = "Any" if returned is None else _Types(self, returned).write(returned, "Result", 0)
+        result = (
+            "Any"
+            if returned is None
+            else _Types(self, returned).write(returned, "Result", _RESULT_DEPTH)
+        )
         signature = f"async def {self._name}({', '.join(['*', *parameters] if parameters else [])})"
         return "\n".join([*self._classes.values(), f"{signature} -> {result}:", *self._docstring()])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.cli.conftest import Command
@@ -332,3 +332,38 @@ def test_a_budget_that_is_too_small_is_refused_before_serving(command: Command) 
 
     assert done.exit_code == 2
     assert "the budget is 20" in done.output.replace("\n", " ")
+
+
+async def test_in_code_mode_a_client_sees_one_tool_whose_programs_call_the_others(
+    folder: Path,
+) -> None:
+    words = ["serve", "tools.py", "--stdio", "--code-mode", "--always", "ech*"]
+    process = StdioServerParameters(command=str(WIELDY), args=words, cwd=folder)
+    async with Client(stdio_client(process)) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == ["echo", "run_code"]
+        assert "async def add(" in (tools["run_code"].description or "")
+        assert "async def echo(" not in (tools["run_code"].description or "")
+
+        result = await client.call_tool("run_code", {"code": "await add(a=1) + await add(a=2)"})
+
+        assert "7" in str(result.content)
+        with pytest.raises(MCPError, match="no tool named 'add'"):
+            await client.call_tool("add", {"a": 1})
+
+
+def test_code_mode_is_passed_on_to_clients_that_start_the_server(folder: Path) -> None:
+    server = Serving(folder, "--code-mode", "--budget", "900")
+    try:
+        words = printed_command(server)["args"]
+    finally:
+        server.stop()
+
+    assert words[-4:] == ["--code-mode", "--budget", "900", "--stdio"]
+
+
+def test_search_and_code_mode_are_not_used_together(command: Command) -> None:
+    done = command("serve", "--search", "--code-mode")
+
+    assert done.exit_code == 2
+    assert "Choose --search or --code-mode" in done.output

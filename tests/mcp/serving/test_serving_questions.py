@@ -21,6 +21,7 @@ from pydantic import FileUrl
 import wieldy.mcp
 from tests.mcp.clients import MODES, Mode, Person, soon, text_of
 from wieldy import CallsNeeded, Context, InputNeeded, Outcome, Secret, Status, Toolbox
+from wieldy.tools.code_mode import add_code_mode
 
 
 class Shop:
@@ -618,3 +619,20 @@ async def test_a_client_that_can_t_ask_is_told_which_calls_are_waited_for(shop: 
 
     assert result.is_error
     assert f"wieldy approve ID`: {parked.id}" in text_of(result)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_user_is_asked_about_the_calls_of_a_program(mode: Mode, shop: Shop) -> None:
+    tool = add_code_mode(shop.box.view(names="wipe"))
+    server = wieldy.mcp.server(shop.box, view=shop.box.view(names=tool.name))
+    person = Person()
+    code = "[await wipe(path=path) for path in ('/tmp/a', '/tmp/b')]"
+    async with shop.box, Client(server, mode=mode, elicitation_callback=person) as client:
+        shown = [each.name for each in (await client.list_tools()).tools]
+        result = await client.call_tool("run_code", {"code": code})
+        with pytest.raises(MCPError, match="no tool named 'wipe'"):
+            await client.call_tool("wipe", {"path": "/tmp/c"})
+
+    assert (text_of(result), result.is_error) == ('["wiped /tmp/a","wiped /tmp/b"]', False)
+    assert ["/tmp/a" in person.asked[0], "/tmp/b" in person.asked[1]] == [True, True]
+    assert (shown, shop.wiped) == (["run_code"], ["/tmp/a", "/tmp/b"])

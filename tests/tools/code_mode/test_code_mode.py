@@ -339,9 +339,10 @@ async def test_very_many_tools_are_found_from_within_the_program() -> None:
         assert "invoice_299" not in found.description
         code = "[(await find_functions('invoice 7', 1))[0], await describe_function('invoice_8')]"
         outcome = await box.call("by_words", {"code": code})
-        assert [each.split("(")[0] for each in outcome.value] == [
-            "async def invoice_7",
-            "async def invoice_8",
+        assert outcome.value == [
+            "invoice_7(n=…): Read the invoice number 7 of a customer.",
+            "async def invoice_8(*, n: Any = 8) -> Any:\n"
+            '    """Read the invoice number 8 of a customer."""',
         ]
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,6 +17,7 @@ from typing import Any, TypeGuard
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.sources import LoadedSources, Own, loaded_tools
 from wieldy.core.errors import WieldyError
+from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 from wieldy.tools.tool_search import add_search_tools
 
@@ -63,12 +65,64 @@ def is_gateway(sources: list[str] | None) -> TypeGuard[list[str]]:
     return sources is not None and len(sources) == 1 and sources[0].lower().endswith(".toml")
 
 
+@dataclass(frozen=True, slots=True)
+class CodeMode:
+    """That clients see one tool, which runs programs, and tools that are no functions of them."""
+
+    budget: int
+    always: tuple[str, ...] = ()
+
+    def add_to(self, found: LoadedSources) -> None:
+        """Add the tool, and offer nothing but it and what is always shown."""
+        if not isinstance(found.box, Toolbox):
+            raise ServeError("--code-mode needs a toolbox, and this source is a view.")
+        offer = found.offer
+        add_code_mode = import_extra("wieldy.tools.code_mode", "add_code_mode", "code-mode")
+        functions = offer.view(where=lambda tool, scope: not self._shows(tool))
+        try:
+            name = add_code_mode(functions, budget=self.budget).name
+        except ImportError as error:
+            raise ServeError(str(error)) from error
+        found.offer = offer.view(where=lambda tool, scope: tool.name == name or self._shows(tool))
+
+    def _shows(self, tool: Tool) -> bool:
+        return any(fnmatchcase(tool.name, pattern) for pattern in self.always)
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments with which another process does the same."""
+        always = [word for name in self.always for word in ("--always", name)]
+        return ["--code-mode", "--budget", str(self.budget), *always]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferChoice:
+    """How clients get at the tools, as it was asked for."""
+
+    search: bool = False
+    code_mode: bool = False
+    budget: int = 10_000
+    always: tuple[str, ...] = ()
+
+    def apply(self, found: LoadedSources) -> list[str]:
+        """Offer the tools that way; returns the arguments with which another process does so."""
+        if self.search and self.code_mode:
+            raise ServeError(
+                "Choose --search or --code-mode: in code mode, programs find functions."
+            )
+        if not self.search and not self.code_mode:
+            return []
+        way = (CodeMode if self.code_mode else ToolSearch)(self.budget, self.always)
+        way.add_to(found)
+        return way.words
+
+
 def run_serve(
     sources: list[str] | None,
     own: Own,
     place: ListenAddress | None,
     isolated: bool = False,
-    search: ToolSearch | None = None,
+    choice: OfferChoice | None = None,
 ) -> int:
     """Serve the tools at an address, or over stdin and stdout if it is None."""
     if is_gateway(sources):
@@ -79,15 +133,13 @@ def run_serve(
         with loaded_tools(runner, sources, own) as found:
             if isolated:
                 _isolate(found)
-            if search is not None:
-                search.add_to(found)
+            more = [] if choice is None else choice.apply(found)
             if place is None:
                 serve = import_extra("wieldy.mcp", "serve", "mcp")
                 runner.run(keep_runs(found, serve(found.box, view=found.offer)))
             else:
                 words = _words(found, own) + ["--isolation", "process"] * isolated
-                words += [] if search is None else search.words
-                _listen(runner, found, place, words)
+                _listen(runner, found, place, words + more)
             return found.exit_code(exits.OK)
 
     return exits.guarded(work)

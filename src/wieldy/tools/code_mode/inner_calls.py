@@ -59,28 +59,37 @@ class RecordedCalls:
     async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
         """The outcome of the call at this index, which is made unless it was made before."""
         call_id = inner_id(self.context.call_id, index)
-        call = Call(tool, arguments, id=call_id, idempotency_key=call_id)
         if call_id not in self.known:
+            call = Call(tool, arguments, id=call_id, idempotency_key=call_id)
             return await self.view.call(call, deps=self.context.deps)
         # A call that was made before has been counted, and is not refused now.
         token = current_spending.set(None)
         try:
-            return await self._find_again(call, index)
+            return await self._find_again(call_id, index, tool, arguments)
         finally:
             current_spending.reset(token)
 
-    async def _find_again(self, call: Call, index: int) -> Outcome:
+    async def _find_again(
+        self, call_id: str, index: int, tool: str, arguments: Mapping[str, Any]
+    ) -> Outcome:
+        entry = await self.box.ledger.get(call_id)
+        if entry is not None and entry.call.idempotency_key is None:
+            # It was refused before it began, and has no key.
+            if entry.call.tool != tool:
+                raise differs(index, tool)
+            return entry.outcome()
+        call = Call(tool, arguments, idempotency_key=call_id)
         outcome = await self.view.call(call, deps=self.context.deps)
         if isinstance(outcome.error, KeyTaken):
-            raise differs(index, call.tool)
+            raise differs(index, tool)
         if outcome.status is Status.UNKNOWN:
             # A crash cut it off. It runs again if that does no harm.
-            outcome = await self.box.rerun_call(call.id, Extras(self.context.deps))
+            outcome = await self.box.rerun_call(call_id, Extras(self.context.deps))
         if outcome.status is Status.UNKNOWN:
             raise CallUnknown(
-                call.tool,
+                tool,
                 f"the program called it when its process went down. Find out what became of the "
-                f"call {call.id} and settle it, or recover it by its id; then recover this call",
+                f"call {call_id} and settle it, or recover it by its id; then recover this call",
             )
         return outcome
 

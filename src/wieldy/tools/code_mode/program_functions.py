@@ -11,7 +11,7 @@ from wieldy.core.visible_text import visible_line
 from wieldy.view import View
 from wieldy.wire.cost import estimate_text_tokens
 from wieldy.wire.python_names import RESERVED, python_names
-from wieldy.wire.python_stubs import parameter_names, tool_stub
+from wieldy.wire.python_stubs import parameter_names, tool_outline, tool_stub
 
 from .program_values import clean_text, plain_value
 
@@ -65,8 +65,8 @@ class ProgramFunctions:
 
     def _describe_briefly(self) -> str:
         found = (
-            f'There are {len(self._tools):,} functions. `await {FIND}("words")` gives the '
-            f'signatures of those that fit best, `await {DESCRIBE}("name")` gives one.'
+            f'There are {len(self._tools):,} functions. `await {FIND}("words")` outlines those '
+            f'that fit best, `await {DESCRIBE}("name")` gives the signature of one.'
         )
         names = ", ".join(self._tools)
         if estimate_text_tokens(names) > self._budget:
@@ -95,7 +95,7 @@ class ProgramFunctions:
             raise TypeError(f"{FIND}(words, limit=5) takes text, and a limit up to {_MOST_FOUND}")
         found = (self._names.get(tool.name) for tool in self._view.search_all(words))
         names = [name for name in found if name is not None][:limit]
-        return KnownAnswer([clean_text(tool_stub(self._tools[name], name)) for name in names])
+        return KnownAnswer([clean_text(tool_outline(self._tools[name], name)) for name in names])
 
     def _describe_function(self, name: Any) -> KnownAnswer:
         tool = self._tools.get(name) if isinstance(name, str) else None

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,16 +113,17 @@ class Program:
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Do something on the program's thread; a cancellation ends the worker first."""
-        doing = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        doing = self._thread.submit(work)
         try:
-            return await asyncio.shield(doing)
+            return await asyncio.wrap_future(doing)
         except asyncio.CancelledError:
             self._stopped.set()
             if self._worker is not None:
                 with suppress(ProcessLookupError):
                     os.kill(self._worker, _KILL)
-            with suppress(MontyError, ProgramFailed):
-                await doing
+            # The thread is busy, so this did not end what it does.
+            with suppress(MontyError, ProgramFailed, CancelledError):
+                await asyncio.wrap_future(doing)
             raise
 
     def _begin(self, pool: Callable[[], Monty]) -> FutureSnapshot | MontyComplete:
