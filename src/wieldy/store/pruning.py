@@ -26,7 +26,10 @@ from .databases.tables import (
 from .process_owner import shared_clock
 from .retention import Retention
 
-_ENDED = calls.c.state.not_in(OPEN)
+_around = calls.alias("around")
+# A call whose tool made other calls may run again, and then needs to know what became of them.
+_AROUND_OPEN = exists().where(_around.c.id == calls.c.parent, _around.c.state.in_(OPEN))
+_ENDED = and_(calls.c.state.not_in(OPEN), ~_AROUND_OPEN.correlate(calls))
 # A run that waits, or that a crash left, may still go on.
 _RUN_ENDED = runs.c.state.in_(("done", "failed", "cancelled"))
 _MOST_ROWS = 500

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from tests.store.conftest import children, in_time, server, url
-from wieldy import Outcome, Status, Toolbox
+from wieldy import Outcome, Retention, Status, Toolbox
 from wieldy.tools.code_mode import add_code_mode
 
 __all__ = ["children", "in_time", "server", "url"]
@@ -13,9 +13,11 @@ __all__ = ["children", "in_time", "server", "url"]
 class Office:
     """A tool that runs by itself, one that needs approval, and programs that call them."""
 
-    def __init__(self, store: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, store: str | None = None, retention: Retention | None = None, **options: Any
+    ) -> None:
         self.ran: Counter[str] = Counter()
-        self.box = Toolbox(store=store)
+        self.box = Toolbox(store=store, retention=retention)
         self.box.add(self.look, read_only=True)
         self.box.add(self.pay, permission="confirm")
         self.box.add(self.fail)

@@ -362,3 +362,13 @@ async def test_a_rule_denies_the_tool_itself_too() -> None:
         outcome = await office.run("await look(n=1)")
     assert isinstance(outcome.error, CallDenied)
     assert not office.ran
+
+
+async def test_in_a_dry_run_the_program_runs_and_its_calls_are_rehearsed() -> None:
+    office = Office()
+    async with office.box as box:
+        box.set_mode("dry-run")
+        outcome = await office.run("x = await look(n=1)\ny = await pay(bill='a')\n[x, y]")
+    assert outcome.ok, outcome.text
+    assert outcome.value[0] == 2
+    assert office.ran == {"look 1": 1}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.tools.code_mode.conftest import Office
-from wieldy import Call, Status, Toolbox, WaitsForCalls
+from wieldy import Call, Retention, Status, Toolbox, WaitsForCalls
 from wieldy.agent import Agent, Budget, RunInterrupted
 from wieldy.testing import ScriptedModel
 from wieldy.tools.code_mode import add_code_mode
@@ -194,6 +194,29 @@ x
         outcome = await office.decide(receipt.call.id, True)
     assert outcome.value == "denied"
     assert office.ran == {"pay denied": 1}
+
+
+async def test_what_a_paused_program_has_done_is_not_pruned(url: str) -> None:
+    office = Office(url, Retention(days=None, calls=1))
+    async with office.box as box:
+        receipt = await office.run("[await look(n=1), await pay(bill='a')]")
+        assert (await box.call("look", {"n": 2})).ok
+        await box.store.prune()
+        outcome = await office.decide(receipt.call.id, True)
+        assert outcome.value == [2, {"paid": "a"}]
+        await box.store.prune()
+        assert len(await box.ledger.list()) == 1
+    assert office.ran["look 1"] == 1
+
+
+async def test_an_id_that_is_as_long_as_ids_can_be_is_that_of_a_program_too(url: str) -> None:
+    office = Office(url)
+    async with office.box as box:
+        call = Call("run_code", {"code": "[await look(n=1), await pay(bill='a')]"}, id="x" * 500)
+        receipt = await box.call(call)
+        outcome = await office.decide(receipt.call.id, True)
+    assert outcome.value == [2, {"paid": "a"}]
+    assert office.ran["look 1"] == 1
 
 
 async def test_a_decision_in_another_process_lets_the_program_go_on_there(url: str) -> None:

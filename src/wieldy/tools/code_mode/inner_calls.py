@@ -18,6 +18,7 @@ from wieldy.view import View
 from .program_errors import ProgramFailed
 
 _REMEMBERED = 1_000
+_LONGEST_OUTER = 400
 
 
 class InnerCalls(Protocol):
@@ -29,9 +30,10 @@ class InnerCalls(Protocol):
         """The outcome of the call at this index, which is made unless it was made before."""
 
 
-def inner_id(outer: str, index: int) -> str:
+def inner_id(outer: str, index: int | str) -> str:
     """The id of a program's call, which depends on nothing but its place."""
-    return f"{outer}.{index}"
+    # An id that somebody chose may be as long as ids can be.
+    return f"{outer if len(outer) <= _LONGEST_OUTER else digest_of(outer)}.{index}"
 
 
 @dataclass(slots=True)
@@ -52,7 +54,7 @@ class RecordedCalls:
         """What the program whose call this is has done so far."""
         outer = context.call_id
         entry = await box.ledger.get(outer)
-        known = await box.ledger.ids(inner_id(outer, 0)[:-1], limit=None)
+        known = await box.ledger.ids(inner_id(outer, ""), limit=None)
         started_at = time.time() if entry is None else entry.proposed_at
         return cls(view, box, context, started_at, frozenset(known))
 
