@@ -8,7 +8,7 @@ from typing import Any
 from wieldy.cli import exits, screen
 from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
-from wieldy.server.config.gateway_file import GatewayFile
+from wieldy.server.config.gateway_file import GatewayFile, OAuthTable
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 
 from .serve import ServeError, explain_serving, import_extra, is_local_host, keep_runs
@@ -58,7 +58,7 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
 
 
 def _check_reach(file: GatewayFile) -> None:
-    guarded = file.access.tokens or file.access.anonymous
+    guarded = file.access.tokens or file.access.anonymous or file.access.oauth
     if not guarded and not is_local_host(file.listen.host):
         raise ServeError(
             f"Other machines can reach {file.listen.host}, so every caller needs a token. Write "
@@ -74,6 +74,8 @@ def _listen(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
         named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
         identifiers.append(named(callers(found.toolbox.store.tokens), gateway.callers))
+    if file.access.oauth is not None:
+        identifiers.append(_make_issuer(file.access.oauth))
     listen, tls = file.listen, file.listen.tls
     serving = run(
         found.box,
@@ -101,6 +103,15 @@ def _listen(runner: asyncio.Runner, gateway: LiveGateway) -> None:
             f"Can't listen on {listen.host} port {listen.port}: {error}. "
             "Choose another port below [listen]."
         ) from error
+
+
+def _make_issuer(table: OAuthTable) -> Any:
+    issuer = import_extra("wieldy.server.oauth.issuer", "OAuthIssuer", "server")
+    grant = import_extra("wieldy.server.oauth.issuer", "ClaimGrant", "server")
+    grants = [
+        grant(each.claim, each.has, frozenset(each.roles), each.view) for each in table.grants
+    ]
+    return issuer(table.issuer, table.audience, grants, table.name_claim, table.jwks_uri)
 
 
 async def _watch_file(gateway: LiveGateway, serving: Coroutine[Any, Any, None]) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from wieldy.core.errors import StoreError
+from wieldy.core.errors import WieldyError
 
-from .callers import Identifier, Identity, read_bearer
+from .callers import Identifier, Identity, OAuthIdentifier, read_bearer
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -36,6 +36,11 @@ class Access:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise TypeError("hosts and origins are lists of names, not one text")
         self._identifiers = tuple(identifiers)
+        self.metadata = [
+            each.metadata for each in self._identifiers if isinstance(each, OAuthIdentifier)
+        ]
+        # What tells clients where to get a token is for those who have none.
+        self.open_paths = frozenset(("/health", "/health/live", *(m.path for m in self.metadata)))
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
@@ -73,10 +78,15 @@ class Access:
                 identity = await each.identify(token)
                 if identity is not None:
                     return identity
-        except StoreError:
-            # Nobody comes in whose token can't be checked.
+        except WieldyError:
+            # The store or an issuer does not answer. Nobody comes in whose token can't be checked.
             return Refusal(503, "The token can't be checked now. Try again.")
         return Refusal(401, "A bearer token is needed, and this one is not valid.")
+
+    @property
+    def challenge(self) -> str:
+        """What a caller without a valid token is told about the ways to get one."""
+        return ", ".join(each.challenge for each in self.metadata) or "Bearer"
 
     def _expects(self, host: str) -> bool:
         return host in self._hosts or "*" in self._hosts

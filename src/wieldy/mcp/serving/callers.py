@@ -6,7 +6,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # A token that was revoked in another process is refused after this time.
 _FRESH_SECONDS = 1.0
 _MOST_REMEMBERED = 10_000
+_WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,49 @@ class Identifier(Protocol):
 
     async def identify(self, token: str) -> Identity | None:
         """The owner of a token, or None if the token is not known here."""
+
+
+@runtime_checkable
+class OAuthIdentifier(Protocol):
+    """What knows the tokens of an OAuth issuer, and tells clients where to get one."""
+
+    metadata: "ResourceMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMetadata:
+    """What tells OAuth clients where to get a token for this server (RFC 9728).
+
+    Attributes:
+        resource: The address of the MCP endpoint, as clients write it.
+        issuer: The issuer, exactly as its tokens spell it.
+    """
+
+    resource: str
+    issuer: str
+
+    @property
+    def path(self) -> str:
+        """Where the document is served."""
+        return _WELL_KNOWN + urlsplit(self.resource).path.rstrip("/")
+
+    @property
+    def challenge(self) -> str:
+        """What a caller without a valid token is told."""
+        parts = urlsplit(self.resource)
+        return f'Bearer resource_metadata="{parts.scheme}://{parts.netloc}{self.path}"'
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert it for clients.
+
+        Returns:
+            The document.
+        """
+        return {
+            "resource": self.resource,
+            "authorization_servers": [self.issuer],
+            "bearer_methods_supported": ["header"],
+        }
 
 
 class IdentifiedUser(AuthenticatedUser):

@@ -7,12 +7,13 @@ from typing import TypeVar, cast
 from mcp.server.streamable_http import EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from .access import Access
-from .callers import GivenTokens, Identifier, KeptTokens, may_do
+from .callers import GivenTokens, Identifier, KeptTokens, ResourceMetadata, may_do
 from .health import Health
 from .http_guard import MAX_BODY, Guard
 from .offer import ServedBox
@@ -80,7 +81,8 @@ class HttpEndpoint:
         self._idle = _above_zero("session_idle", options.get("session_idle", IDLE_SECONDS))
         self._sessions: StreamableHTTPSessionManager | None = None
         health = Health(self.server, not identifiers)
-        self.routes = [Route(PATH, self), *health.routes]
+        described = [_serve_metadata(each) for each in self.access.metadata]
+        self.routes = [Route(PATH, self), *health.routes, *described]
         self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,6 +118,15 @@ class HttpEndpoint:
         done = await self.server.traffic.drain(seconds)
         self.server.changes.listening.close()
         return done
+
+
+def _serve_metadata(metadata: ResourceMetadata) -> Route:
+    """The route that tells OAuth clients where to get a token; pages may read it too."""
+
+    async def tell(request: Request) -> JSONResponse:
+        return JSONResponse(metadata.to_dict(), headers={"access-control-allow-origin": "*"})
+
+    return Route(metadata.path, tell)
 
 
 def _find_identifiers(

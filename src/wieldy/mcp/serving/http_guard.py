@@ -34,7 +34,7 @@ class Guard:
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await _refuse(refused)(scope, receive, send)
+            await _refuse(refused, self._access.challenge)(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
@@ -42,11 +42,13 @@ class Guard:
         headers = scope["headers"]
         found = await self._access.identify(headers)
         if isinstance(found, Refusal):
-            if not _is_health(scope):
+            if scope["path"] not in self._access.open_paths:
                 return self._access.refusal(headers, _peer(scope)) or found
         elif found is not None:
             scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
-        return None if _is_health(scope) else self._access.refusal(headers, _peer(scope))
+        if scope["path"] in self._access.open_paths:
+            return None
+        return self._access.refusal(headers, _peer(scope))
 
     async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
         """Read the body, within its limits of time and size, for the next application."""
@@ -82,17 +84,13 @@ def _replay(first: Message, receive: Receive) -> Receive:
     return again
 
 
-def _refuse(refusal: Refusal) -> Response:
-    headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
+def _refuse(refusal: Refusal, challenge: str) -> Response:
+    headers = {"www-authenticate": challenge} if refusal.status == 401 else {}
     if refusal.status in (408, 413):
         # The rest of the body is not read.
         headers["connection"] = "close"
     body = json.dumps({"error": refusal.message})
     return Response(body, refusal.status, headers, "application/json")
-
-
-def _is_health(scope: Scope) -> bool:
-    return str(scope["path"]) in ("/health", "/health/live")
 
 
 def _peer(scope: Scope) -> str | None:

@@ -135,11 +135,35 @@ class RuleTable(FileTable):
     caller: Text | None = None
 
 
+class GrantTable(FileTable):
+    """What somebody of an issuer may do and see, if a claim of their token fits."""
+
+    claim: Text = Field(description="The name of the claim, such as groups or scope.")
+    has: Text = Field(description="What the claim is, or has among its values.")
+    roles: list[Role] = Field(min_length=1)
+    view: Text | None = None
+
+
+class OAuthTable(FileTable):
+    """An OAuth issuer whose tokens are accepted."""
+
+    issuer: Text = Field(description="The issuer, exactly as its tokens spell it.")
+    audience: Text = Field(description="The address of this gateway's /mcp, as clients write it.")
+    name_claim: Text = Field(default="sub", description="The claim with somebody's name.")
+    jwks_uri: Text | None = Field(default=None, description="Where its keys are.")
+    grants: list[GrantTable] = Field(
+        default=[], description="What its people may do; the first that fits counts."
+    )
+
+
 class AccessTable(FileTable):
     """Who may come in."""
 
     tokens: bool = Field(default=False, description="Let in who has a token of `wieldy token`.")
     anonymous: bool = Field(default=False, description="Let other machines in without a token.")
+    oauth: OAuthTable | None = Field(
+        default=None, description="Let in who has a token of this issuer."
+    )
     self_approval: bool = Field(
         default=True, description="Whether the user of a client may approve the client's own calls."
     )

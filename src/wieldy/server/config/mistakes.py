@@ -177,12 +177,30 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
         message = _check_rule(rule)
         if message is not None:
             found.append((("rules", number), message))
-    for name, caller in read.callers.items():
-        if caller.view is not None and caller.view not in read.views:
-            near = find_near_names(caller.view, list(read.views))
-            hint = f"Did you mean {near[0]}?" if near else "Define it as [views.NAME]."
-            found.append((("callers", name, "view"), f"there is no view {caller.view!r}. {hint}"))
+    found += _find_lost_views(read)
+    oauth = read.access.oauth
+    for key in ("issuer", "audience", "jwks_uri"):
+        given = None if oauth is None else getattr(oauth, key)
+        if given is not None and not given.startswith(("https://", "http://")):
+            found.append((("access", "oauth", key), "is an address that begins with https://."))
     return [Mistake(_find_line(path, lines), _write_path(path), said) for path, said in found]
+
+
+def _find_lost_views(read: GatewayFile) -> list[tuple[KeyPath, str]]:
+    """The views that somebody should see and that are not defined."""
+    named: list[tuple[KeyPath, str | None]] = [
+        (("callers", name, "view"), caller.view) for name, caller in read.callers.items()
+    ]
+    grants = [] if read.access.oauth is None else read.access.oauth.grants
+    place = ("access", "oauth", "grants")
+    named += [((*place, number, "view"), grant.view) for number, grant in enumerate(grants)]
+    found: list[tuple[KeyPath, str]] = []
+    for path, view in named:
+        if view is not None and view not in read.views:
+            near = find_near_names(view, list(read.views))
+            hint = f"Did you mean {near[0]}?" if near else "Define it as [views.NAME]."
+            found.append((path, f"there is no view {view!r}. {hint}"))
+    return found
 
 
 def _check_rule(rule: RuleTable) -> str | None:

@@ -1,0 +1,1 @@
+"""Callers who come with a token of an OAuth issuer."""
