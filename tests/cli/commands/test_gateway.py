@@ -1,6 +1,7 @@
 """A gateway from one file: begun, checked and served on the command line."""
 
 import json
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -87,7 +88,7 @@ async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
 
 
 async def test_the_servers_of_a_gateway_have_their_prefix(tmp_path: Path) -> None:
-    entry = f'command = "{SHOP[0]}"\nargs = {json.dumps(list(SHOP[1:]))}\nallow = ["add"]\n'
+    entry = f'command = "{sys.executable}"\nargs = {json.dumps([SHOP])}\nallow = ["add"]\n'
     text = f'[servers.one]\nprefix = "one_"\n{entry}[servers.two]\n{entry}'
     read = check_text(text)
     assert isinstance(read, GatewayFile)
