@@ -18,6 +18,14 @@ from wieldy import Context, Outcome, Status, Toolbox
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
+# The first thread ends, and the process goes on in another.
+HEADLESS = [
+    sys.executable,
+    "-c",
+    "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+    "ctypes.CDLL(None).pthread_exit(None)",
+]
+
 
 def family(folder: str) -> None:
     """Start a child, one in a session of its own, and one whose parent is gone; then hang."""
@@ -30,6 +38,7 @@ def family(folder: str) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.pause()
         os._exit(0)
+    note_pid(f"{folder}/headless", subprocess.Popen(HEADLESS, start_new_session=True).pid)
     note_pid(f"{folder}/worker")
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -37,7 +46,7 @@ def family(folder: str) -> None:
         signal.pause()
 
 
-NAMES = ("child", "session", "orphan", "worker")
+NAMES = ("child", "session", "orphan", "headless", "worker")
 
 
 async def started(folder: Path) -> list[int]:

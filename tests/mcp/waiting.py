@@ -16,10 +16,11 @@ async def until(true: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet reaped does not."""
+    """Whether a process runs, if only in its last thread; one that waits to be reaped does not."""
     try:
         with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+            words = stat.read().rpartition(")")[2].split()
+            return words[0] != "Z" or int(words[17]) > 1
     except OSError:
         return False
 

@@ -29,14 +29,42 @@ class ProcessFacts(NamedTuple):
 
 def read_process(pid: int) -> ProcessFacts | None:
     """The facts of a process; None if there is none, or no /proc."""
+    words = _read_words(pid)
+    if words is None:
+        return None
+    shown = words
+    if words[0] in b"ZX" and int(words[17]) > 1:
+        # Its first thread has ended, and the others go on with all that the process holds.
+        shown = _read_words(find_thread(pid)) or words
+    spent, reaped = ((int(words[n]) + int(words[n + 1])) * 1000 / _TICK for n in (11, 13))
+    return ProcessFacts(int(words[1]), shown[0].decode(), spent, int(shown[21]) * _PAGE, reaped)
+
+
+def find_thread(pid: int) -> int:
+    """A living thread of a process: `/proc/` shows by its number what the process holds.
+
+    It is the first thread, which has the number of the process, unless that has ended before
+    the others.
+    """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
+        threads = sorted(map(int, os.listdir(f"/proc/{pid}/task")))
+    except OSError:
+        return pid
+    for thread in threads if len(threads) > 1 else ():
+        words = _read_words(thread)
+        if words is not None and words[0] not in b"ZX":
+            return thread
+    return pid
+
+
+def _read_words(number: int) -> list[bytes] | None:
+    """What /proc says of a process or a thread, from its state on."""
+    try:
+        with open(f"/proc/{number}/stat", "rb") as stat:
             # The name is in parentheses, and may itself contain spaces and parentheses.
-            words = stat.read().rpartition(b")")[2].split()
+            return stat.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    spent, reaped = ((int(words[n]) + int(words[n + 1])) * 1000 / _TICK for n in (11, 13))
-    return ProcessFacts(int(words[1]), words[0].decode(), spent, int(words[21]) * _PAGE, reaped)
 
 
 def find_descendants(roots: Iterable[int]) -> dict[int, ProcessFacts]:

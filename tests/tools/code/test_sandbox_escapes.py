@@ -60,6 +60,8 @@ FORBIDDEN = {
     "the keys of the session": "check(libc.syscall(250, 0, -3, 0))",
     "memory without a name": "os.memfd_create('m')",
     "shared memory of System V": "check(libc.shmget(0, 1 << 20, 0o1600))",
+    "semaphores of System V": "check(libc.semget(0, 32_000, 0o600))",
+    "a thread with open files of its own": "check(libc.syscall(56, 0x10900, 0, 0, 0, 0))",
     "programs in the kernel": "check(libc.syscall(321, 0, 0, 0))",
     "rings in the kernel": "check(libc.syscall(425, 8, 0))",
     "input for a terminal": "fcntl.ioctl(0, 0x5412, b'x')",
@@ -186,6 +188,37 @@ EXHAUSTING = {
         """,
         "memory",
     ),
+    "memory of a process whose first thread has ended": (
+        """
+        import ctypes, mmap, threading
+        def hold():
+            held = mmap.mmap(-1, 1_000_000_000)
+            while held.write(b"x" * 1_000_000): pass
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).syscall(60, 0)
+        """,
+        "memory",
+    ),
+    "tables for memory that nothing is in": (
+        """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype, whole = ctypes.c_void_p, ctypes.c_size_t(1 << 40)
+        start = libc.mmap(None, whole, 1, 0x4022, -1, 0)
+        libc.madvise(ctypes.c_void_p(start), whole, 15)
+        for at in range(0, 1 << 40, 1 << 21): ctypes.string_at(start + at, 1)
+        """,
+        "memory",
+    ),
+    "sockets that keep what nobody reads": (
+        """
+        import os, socket, time
+        os.fork()
+        held = [socket.socketpair() for n in range(120)]
+        time.sleep(1000)
+        """,
+        "memory",
+    ),
     "files in /tmp": ("FOLDER = '/tmp'\nfill()", "No space left|disk"),
     "files in /dev/shm": ("FOLDER = '/dev/shm'\nfill()", "No space left|disk"),
     "many files": ("FOLDER = '.'\nfill()", "disk"),
@@ -198,6 +231,31 @@ EXHAUSTING = {
             held.append(open("x", "wb"))
             os.unlink("x")
             held[-1].write(BLOCK)
+        """,
+        "disk",
+    ),
+    "files without a name that are mapped": (
+        """
+        import ctypes, os
+        libc = ctypes.CDLL(None)
+        while True:
+            file = os.open("x", os.O_RDWR | os.O_CREAT)
+            os.write(file, BLOCK)
+            libc.mmap(None, 4096, 1, 1, file, 0)
+            os.close(file); os.unlink("x")
+        """,
+        "disk",
+    ),
+    "files without a name on their way between processes": (
+        """
+        import os, socket, time
+        one, other = socket.socketpair()
+        for n in range(20):
+            file = os.open("x", os.O_RDWR | os.O_CREAT)
+            os.write(file, BLOCK)
+            socket.send_fds(one, [b"x"], [file])
+            os.close(file); os.unlink("x")
+        time.sleep(1000)
         """,
         "disk",
     ),

@@ -16,6 +16,15 @@ from wieldy.tools.code.sandbox_root import interpreter_mounts
 SOURCE = Path(__file__).parents[3] / "src"
 USER = 23_456
 
+# Nobody but root can measure a file that has no name and is only mapped.
+MAPPING = """
+import ctypes, os
+while True:
+    file = os.open("x", os.O_RDWR | os.O_CREAT)
+    os.write(file, b"x" * 1_000_000)
+    ctypes.CDLL(None).mmap(None, 4096, 1, 1, file, 0)
+    os.close(file); os.unlink("x")
+"""
 # Become somebody who can read the interpreter and nothing else of root, then run the attempts.
 PROGRAM = """
 import ctypes, json, os, sys
@@ -57,6 +66,7 @@ async def main():
                   "  if not os.fork(): time.sleep(1000)"),
         await run("sh", "-c", "mkdir d; head -c 15000000 /dev/zero > d/x; chmod 0 d; "
                   "head -c 15000000 /dev/zero > y; sleep 1000"),
+        await run("python", "-c", {mapping!r}),
         await run("sh", "-c", "unshare -U true; kill -0 {own}"),
     ]
 
@@ -68,20 +78,23 @@ def test_somebody_who_is_not_root_has_the_same_walls(tmp_path: Path) -> None:
     paths = [mount.source for mount in interpreter_mounts()]
     # The packages may lie elsewhere than the interpreter, such as in an environment.
     paths += [path for path in (str(SOURCE),) if not path.startswith(tuple(paths))]
-    text = PROGRAM.format(source=str(SOURCE), paths=paths, user=USER, own=os.getpid())
+    text = PROGRAM.format(
+        source=str(SOURCE), paths=paths, user=USER, own=os.getpid(), mapping=MAPPING
+    )
 
     done = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE
     )
 
     assert done.stderr == ""
-    user, [plain, memory, processes, disk, escapes] = json.loads(done.stdout)
+    user, [plain, memory, processes, disk, mapped, escapes] = json.loads(done.stdout)
     assert user != 0
     assert plain[:2] == [0, None]
     assert plain[2].split()[:2] == ["1000", "here"]
     assert memory[1] == "memory"
     assert "BlockingIOError" in processes[3]
     assert disk[1] == "disk"
+    assert mapped[1] == "disk"
     assert "Operation not permitted" in escapes[3]
     assert "No such process" in escapes[3]
 

@@ -14,6 +14,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _NEW_NAMESPACES = 0x7E020000
+_SHARES_FILES, _IS_THREAD = 0x400, 0x10000
 _SET_ID_BITS = 0o6000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 # Unix, IPv4, IPv6 and netlink; all four are bound to a namespace, and others are not.
@@ -53,6 +54,7 @@ _MACHINES = {
             "shmget": 29,
             "socket": 41,
             "clone": 56,
+            "semget": 64,
             "msgget": 68,
             "creat": 85,
             "chmod": 90,
@@ -95,6 +97,7 @@ _MACHINES = {
             "unshare": 97,
             "ptrace": 117,
             "msgget": 186,
+            "semget": 190,
             "shmget": 194,
             "socket": 198,
             "add_key": 217,
@@ -139,6 +142,7 @@ _FORBIDDEN = (
     "process_vm_writev",
     "ptrace",
     "request_key",
+    "semget",
     "setns",
     "shmget",
     "umount2",
@@ -147,7 +151,6 @@ _FORBIDDEN = (
 )
 # A call, the place of the argument, and the bits that it may not have.
 _BITS = (
-    ("clone", 0, _NEW_NAMESPACES),
     ("chmod", 1, _SET_ID_BITS),
     ("fchmod", 1, _SET_ID_BITS),
     ("fchmodat", 2, _SET_ID_BITS),
@@ -180,6 +183,7 @@ def make_filter(machine: str | None = None) -> bytes | None:
     for name, place, bits in _BITS:
         if name in numbers:
             steps += _refuse_bits(numbers[name], place, bits)
+    steps += _limit_clone(numbers["clone"])
     steps += _refuse_values(numbers["ioctl"], 1, (_TIOCSTI, _TIOCLINUX))
     steps += _allow_values(numbers["socket"], 0, _FAMILIES)
     return b"".join([*steps, _step(_ANSWER, _ALLOW)])
@@ -203,6 +207,19 @@ def _refuse_bits(number: int, place: int, bits: int) -> list[bytes]:
         _step(_EQUAL, number, 0, 4),
         _step(_LOAD, _argument(place)),
         _step(_ANY_BIT, bits, 0, 1),
+        _step(_ANSWER, _ERROR | errno.EPERM),
+        _step(_ANSWER, _ALLOW),
+    ]
+
+
+def _limit_clone(number: int) -> list[bytes]:
+    """Refuse new namespaces, and threads whose open files would be seen by nobody."""
+    return [
+        _step(_EQUAL, number, 0, 6),
+        _step(_LOAD, _argument(0)),
+        _step(_ANY_BIT, _NEW_NAMESPACES, 2, 0),
+        _step(_ANY_BIT, _IS_THREAD, 0, 2),
+        _step(_ANY_BIT, _SHARES_FILES, 1, 0),
         _step(_ANSWER, _ERROR | errno.EPERM),
         _step(_ANSWER, _ALLOW),
     ]

@@ -5,19 +5,26 @@ this.
 """
 
 import os
-import stat
 import time
 from collections.abc import Iterable
 from typing import Any
 
-from wieldy.execution.process_tree import ProcessFacts, find_descendants, read_process
+from wieldy.execution.process_tree import (
+    ProcessFacts,
+    find_descendants,
+    find_thread,
+    read_process,
+)
 
 from .folder_usage import TooDeep, measure_folder
+from .hidden_usage import HiddenUsage, HiddenWatch
 
-# Looking at the disk may take this share of the time.
-_DISK_SHARE = 0.1
-_DISK_SECONDS = 0.1
+# Looking at the disk and at open files may take this share of the time.
+_LOOK_SHARE = 0.1
+_LOOK_SECONDS = 0.1
 _INODE_BYTES = 1024
+# What the system keeps for a process besides the memory that it has in sight.
+_UNSEEN = (b"VmPTE:", b"VmSwap:")
 # The places in a sandbox where files are kept in memory.
 _MEMORY_PLACES = ("tmp", "dev/shm")
 
@@ -40,13 +47,16 @@ class UsageWatch:
         self._started = time.monotonic()
         self._next_look = 0.0
         self._most_disk = limits["disk"]
+        self._disk = 0
+        self._hidden = HiddenUsage()
         self.peak = 0
         self.cpu_ms = 0.0
         # The first process in the sandbox, through which its files in memory are seen.
         self.inside: int | None = None
         if folder is not None:
             # A folder that is full already may be emptied, and not filled further.
-            self._most_disk = max(self._most_disk, self._measure_disk([], 1 << 62))
+            self._most_disk = max(self._most_disk, self._measure_disk(1 << 62))
+        self._watch = HiddenWatch(folder, self._most_disk)
 
     def find_excess(self) -> str | None:
         """The limit that is exceeded, by its name, or None."""
@@ -58,9 +68,11 @@ class UsageWatch:
         if self._spent(found.values()) > self._limits["cpu"] * 1000:
             return "cpu"
         files = self._files_in_memory()
+        self._look_again(found)
         if self._held(found, files) > self._limits["memory"]:
             return "memory"
-        return "disk" if self._is_disk_full(found, files) else None
+        full = self._disk + self._hidden.files + files > self._most_disk
+        return "disk" if full and self._folder is not None else None
 
     def _spent(self, found: Iterable[ProcessFacts]) -> float:
         spent = sum(each.cpu_ms + each.reaped_ms for each in found)
@@ -69,9 +81,10 @@ class UsageWatch:
 
     def _held(self, found: dict[int, ProcessFacts], files: int) -> int:
         """The memory that is held, without counting shared pages twice where that matters."""
-        held = sum(each.resident for each in found.values()) + files
+        others = files + self._hidden.sockets + sum(map(_unseen_size, found))
+        held = sum(each.resident for each in found.values()) + others
         if held > self._limits["memory"]:
-            held = sum(map(_proportional_size, found)) + files
+            held = sum(map(_proportional_size, found)) + others
         self.peak = max(self.peak, held)
         return held
 
@@ -90,53 +103,46 @@ class UsageWatch:
                 size += (found.f_blocks - found.f_bfree) * found.f_frsize + inodes * _INODE_BYTES
         return size
 
-    def _is_disk_full(self, found: Iterable[int], files: int) -> bool:
+    def _look_again(self, found: Iterable[int]) -> None:
+        """Measure what takes long to measure, unless that was done a moment ago."""
         began = time.monotonic()
-        if self._folder is None or began < self._next_look:
-            return False
-        full = bool(self._measure_disk(found, self._most_disk) + files > self._most_disk)
+        if began < self._next_look:
+            return
+        self._disk = self._measure_disk(self._most_disk)
+        self._hidden = self._watch.look(found)
         took = time.monotonic() - began
-        self._next_look = began + max(_DISK_SECONDS, took / _DISK_SHARE)
-        return full
+        self._next_look = began + max(_LOOK_SECONDS, took / _LOOK_SHARE)
 
-    def _measure_disk(self, found: Iterable[int], most: int) -> int:
+    def _measure_disk(self, most: int) -> int:
         if self._folder is None:
             return 0
         try:
-            size = measure_folder(self._folder, most)
-            device = os.stat(self._folder).st_dev
+            return measure_folder(self._folder, most)
         except TooDeep:
             return most + 1
         except OSError:
             return 0
-        return size + sum(_nameless_files(found, device).values())
+
+
+def _unseen_size(pid: int) -> int:
+    """The tables for the memory of a process, and what of it was moved to the disk.
+
+    A program can make the tables larger than all that is in its memory.
+    """
+    try:
+        with open(f"/proc/{find_thread(pid)}/status", "rb") as status:
+            return sum(int(line.split()[1]) for line in status if line.startswith(_UNSEEN)) * 1024
+    except OSError:
+        return 0
 
 
 def _proportional_size(pid: int) -> int:
     """The memory of a process, in which a page shared with others counts in part."""
     try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
-            lines = [line for line in rollup if line.startswith((b"Pss:", b"Swap:"))]
+        with open(f"/proc/{find_thread(pid)}/smaps_rollup", "rb") as rollup:
+            lines = [line for line in rollup if line.startswith(b"Pss:")]
         return sum(int(line.split()[1]) for line in lines) * 1024
     except OSError:
         # It has just ended and holds nothing any more, or it can't be seen in such detail.
         facts = read_process(pid)
         return 0 if facts is None else facts.resident
-
-
-def _nameless_files(found: Iterable[int], device: int) -> dict[int, int]:
-    """Files that are open and in no folder any more, by inode, with what they take."""
-    sizes: dict[int, int] = {}
-    for pid in found:
-        try:
-            handles = os.listdir(f"/proc/{pid}/fd")
-        except OSError:
-            continue
-        for handle in handles:
-            try:
-                file = os.stat(f"/proc/{pid}/fd/{handle}")
-            except OSError:
-                continue
-            if stat.S_ISREG(file.st_mode) and not file.st_nlink and file.st_dev == device:
-                sizes[file.st_ino] = file.st_blocks * 512
-    return sizes
