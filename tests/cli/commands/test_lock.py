@@ -275,3 +275,29 @@ def test_a_partial_lock_of_nothing_is_none(source: Path) -> None:
     _refused("lock", "none.py", "--partial")
 
     assert not Path("tools.lock").exists()
+
+
+def test_a_changed_skill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    skill = tmp_path / "skills" / "tea"
+    skill.mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: tea\ndescription: Make tea.\n---\nBoil water.")
+    (skill / "boil.py").write_text("print('boiled')")
+    (tmp_path / "box.py").write_text(
+        "from wieldy import Toolbox\nfrom wieldy.tools.skills import add_skills\n\n"
+        "box = Toolbox()\nadd_skills(box, 'skills')\n"
+    )
+    run("lock", "box.py")
+    (skill / "__pycache__").mkdir()
+    (skill / "__pycache__" / "boil.pyc").write_bytes(b"left by an interpreter")
+    assert run("verify", "box.py") == (0, "2 tools, as locked in tools.lock\n")
+
+    (skill / "boil.py").write_text("print('burnt')")
+    code, verified = run("verify", "box.py")
+    _, lines = run("diff", "box.py")
+
+    assert code == 1
+    assert "read_skill" in verified
+    assert "run_skill_script" in verified
+    assert re.search(r'^- +"\$comment": "tea ', lines, re.MULTILINE)
+    assert re.search(r'^\+ +"\$comment": "tea ', lines, re.MULTILINE)

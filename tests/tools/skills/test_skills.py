@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wieldy import NameTaken, Outcome, Toolbox
 from wieldy.lock.lockfile import Lock
 from wieldy.tools.skills import SkillError, add_skills, find_skills
+from wieldy.tools.skills.skill_document import read_document
 from wieldy.wire.cost import rendering
 
 FRONT = "---\nname: {name}\ndescription: {description}\n---\n"
@@ -37,11 +40,11 @@ def read(box: Toolbox, **arguments: Any) -> Outcome:
 
 def test_skills_are_listed_in_a_few_tokens_and_read_on_demand(folder: Path) -> None:
     box = Toolbox(permission_mode="read-only")
-    (tool,) = add_skills(box, folder)
+    tool, _ = add_skills(box, folder)
 
     assert "- docx: Work with docx files. Use it for forms.\n- pdf:" in tool.description
     assert "fill.py" not in rendering(box, "openai")
-    assert box.cost().total < 250
+    assert box.cost().total < 500
     body = read(box, skill="pdf").unwrap()
     assert body.startswith("# How\n\nSee scripts/fill.py.\n")
     assert "- scripts/fill.py (16 bytes)" in body
@@ -86,6 +89,64 @@ def test_a_published_front_matter_loads_unchanged(tmp_path: Path) -> None:
     assert found.document.body == "# Brand\n"
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("description: Sync. Trigger: '/sync', \"go\".", "Sync. Trigger: '/sync', \"go\"."),
+        ("description: Sync.\n  USE: always\n  and: often", "Sync. USE: always and: often"),
+        ("description: | Use it.\nversion: 1", "| Use it."),
+        ("argument-hint: [a] | (b)\ndescription: It works.", "It works."),
+        ("description: @here\nallowed-tools:\n  - Read\n  - Bash(git: *)", "@here"),
+        ("description: |-\n  One: two.\n\n  SKIP: three.\nlicense: x: y", "One: two. SKIP: three."),
+        ("description: '技能: 表'\nmetadata: {a: b}", "技能: 表"),
+    ],
+)
+def test_front_matter_that_is_not_quite_yaml_is_read_as_others_read_it(
+    tmp_path: Path, lines: str, said: str
+) -> None:
+    (tmp_path / "SKILL.md").write_text(f"---\nname: one\n{lines}\n---\nBody")
+
+    (skill,) = find_skills(tmp_path)
+
+    assert skill.description == said
+
+
+@given(st.text(max_size=300))
+def test_any_front_matter_is_read_or_refused(text: str) -> None:
+    try:
+        document = read_document("one", f"---\nname: one\n{text}\n---\nBody")
+    except SkillError as error:
+        assert len(str(error)) < 600
+    else:
+        assert document.name
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "./scripts/fill.py",
+        "scripts//fill.py",
+        "Scripts/FILL.py",
+        "references/../scripts/fill.py",
+        "/skills/pdf/scripts/fill.py",
+        "${CLAUDE_SKILL_DIR}/scripts/fill.py",
+        "{baseDir}/scripts/fill.py",
+    ],
+)
+def test_paths_as_instructions_write_them_find_the_file(folder: Path, path: str) -> None:
+    assert read(_box(folder), skill="pdf", path=path).unwrap() == "print('filled')\n"
+
+
+def test_letter_cases_are_kept_apart_where_files_differ_only_in_them(folder: Path) -> None:
+    (folder / "pdf" / "A.md").write_text("large")
+    (folder / "pdf" / "a.md").write_text("small")
+    box = _box(folder)
+
+    assert read(box, skill="pdf", path="A.md").unwrap() == "large"
+    assert read(box, skill="pdf", path="a.md").unwrap() == "small"
+    assert "no such file" in read(box, skill="pdf", path="./B.md").text
+
+
 def test_a_lock_sees_every_changed_file(folder: Path) -> None:
     def lock() -> Lock:
         box = Toolbox()
@@ -96,10 +157,10 @@ def test_a_lock_sees_every_changed_file(folder: Path) -> None:
     assert not before.compare(_box(folder))
     (folder / "pdf" / "scripts" / "fill.py").write_text("import os\n")
 
-    (change,) = before.compare(_box(folder)).changed
+    changes = before.compare(_box(folder)).changed
 
-    assert change.fields == ["output_schema"]
-    assert any("pdf" in line for line in change.diff())
+    assert [change.fields for change in changes] == [["output_schema"]] * 2
+    assert any("pdf" in line for line in changes[0].diff())
 
 
 def _box(folder: Path) -> Toolbox:
@@ -174,7 +235,8 @@ def test_a_hostile_name_is_refused(tmp_path: Path, name: str) -> None:
         (b"---\nname: a\n", "has no end within"),
         (b"---\n" + b"a: b\n" * 2_000_000 + b"---\n", "has no end within"),
         (b"---\n" + b"[" * 10_000 + b"\n---\n", "can't be read"),
-        (b"---\na: &a [x]\nb: *c\n---\n", "can't be read"),
+        (b"---\n- a: &a [x]\n- b: *c\n---\n", "can't be read"),
+        (b"---\nname: a\n\tb: {\n---\n", "must be small letters"),
         (b"---\n- a\n---\n", "must have a name"),
         (b"---\n---\n", "must have a name"),
         (b"---\nname: a\n---\n", "needs a description"),

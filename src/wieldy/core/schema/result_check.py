@@ -16,6 +16,8 @@ from .result_wrapping import is_wrapped, wrapped_schema
 from .schema_check import SchemaCheck
 
 _LONGEST = 300
+# A schema that has nothing else says nothing about the value.
+_REMARKS = frozenset(("$comment", "$schema", "title", "description"))
 _UNTOLD = Misfit((), "wrong", "it does not fit")
 
 
@@ -111,7 +113,7 @@ def _find_problem(tool: Tool, value: Any) -> str | None:
 
 def _read_promise(tool: Tool) -> Promise | None:
     schema = tool.declared_output
-    if schema is None or _is_postprocessed(tool):
+    if schema is None or not schema.keys() - _REMARKS or _is_postprocessed(tool):
         return None
     promise = _make_promise(schema)
     try:

@@ -12,16 +12,15 @@ from wieldy.core.context import Context
 from wieldy.core.limits.limits import parse_size
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox
-from wieldy.tools.files.disk_files import DiskFiles
 from wieldy.tools.files.file_service import FileService
 
 from .code_result import CodeResult
-from .picture_files import list_pictures, read_new_pictures
 from .sandbox import Sandbox, SandboxKind
-from .sandbox_errors import CodeStopped
-from .sandbox_limits import ProgramEnd, SandboxLimits
-from .workspaces import OpenFolder, Workspace, make_workspace
+from .sandbox_limits import SandboxLimits
+from .workspace_run import run_in_workspace
+from .workspaces import Workspace, find_service, make_workspace
 
+_RUN_PYTHON = "run_python"
 _LONGEST = 1_000_000
 _DRIVER = Path(__file__).with_name("python_driver.py")
 
@@ -66,13 +65,11 @@ def add_code_tools(
     """
     limits = SandboxLimits(parse_size(memory), timeout, processes, parse_size(disk), output)
     place = Sandbox(limits, readonly, sandbox)
-    if files is not None and not isinstance(files, FileService):
-        files = FileService(DiskFiles(files))
-    tools = CodeTools(place, make_workspace(files))
+    tools = CodeTools(place, make_workspace(find_service(files)))
     box.close_with(tools)
     options: dict[str, Any] = {"permission": Permission.CONFIRM, "destructive": True}
     return [
-        box.add(tools.run_python, "run_python", **options),
+        box.add(tools.run_python, _RUN_PYTHON, **options),
         box.add(tools.run_shell, "run_shell", **options),
     ]
 
@@ -84,14 +81,14 @@ class CodeTools:
 
     def __init__(self, sandbox: Sandbox, workspace: Workspace) -> None:
         self._sandbox = sandbox
-        self._workspace = workspace
+        self.workspace = workspace
         self._shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
         self.held = False
 
     async def close(self) -> None:
         """Remove the working folders."""
         self.held = False
-        await asyncio.to_thread(self._workspace.close)
+        await asyncio.to_thread(self.workspace.close)
 
     async def run_python(self, code: str, context: Context) -> CodeResult:
         """Run Python code in a sandbox without network, and give what it prints.
@@ -122,35 +119,14 @@ class CodeTools:
         self, words: list[str], scripts: dict[str, bytes], context: Context
     ) -> CodeResult:
         self.held = True
-        context.report(sandbox=self._sandbox.kind)
-        folder = await asyncio.to_thread(self._workspace.open_folder, context.scope)
-        before = await asyncio.to_thread(list_pictures, folder.path)
+        return await run_in_workspace(self._sandbox, self.workspace, words, context, scripts)
 
-        async def show(text: str) -> None:
-            await context.emit(text)
 
-        try:
-            end = await self._sandbox.run(
-                words, folder.path, writable=folder.writable, scripts=scripts, on_output=show
-            )
-        except BaseException:
-            await asyncio.to_thread(self._workspace.keep_changes, folder)
-            raise
-        return await asyncio.to_thread(self._conclude, end, folder, before, context)
-
-    def _conclude(
-        self, end: ProgramEnd, folder: OpenFolder, before: Any, context: Context
-    ) -> CodeResult:
-        """The result of a program, or the error of one that was ended."""
-        unkept = self._workspace.keep_changes(folder)
-        context.report(exit_code=end.exit_code, cpu_ms=end.cpu_ms, peak_bytes=end.peak_bytes)
-        if end.stopped is not None:
-            context.report(stopped=end.stopped)
-            limit = self._sandbox.limits.describe(end.stopped)
-            raise CodeStopped(end.stopped, limit, end.stdout + end.stderr)
-        pictures = read_new_pictures(folder.path, before)
-        notes = (*pictures.notes, *unkept)
-        return CodeResult(end.exit_code, end.stdout, end.stderr, pictures.images, notes)
+def find_workspace(box: Toolbox) -> Workspace | None:
+    """Where the code tools of a toolbox work; None if it has no such tools."""
+    tool = box.find_tool(_RUN_PYTHON)
+    owner = None if tool is None else getattr(tool.function, "__self__", None)
+    return owner.workspace if isinstance(owner, CodeTools) else None
 
 
 def _encode(what: str, text: str) -> bytes:

@@ -34,6 +34,8 @@ for name in {packages!r}:
 from wieldy.tools.code.sandbox_keeper import main
 main({control}, {parent})
 """
+# Stands for the handle on which bubblewrap reports, which only the keeper knows.
+STATUS_WORD = "{status}"
 _CHUNK = 1 << 16
 # Output is shown at most so often.
 _PAUSE_SECONDS = 0.03
@@ -66,7 +68,7 @@ class ProgramFiles:
         rules = make_filter()
         if rules is not None:
             words += ["--seccomp", str(self._hold("rules", rules))]
-        return [*words, "--json-status-fd", "{status}"]
+        return [*words, "--json-status-fd", STATUS_WORD]
 
     def _hold(self, name: str, data: bytes) -> int:
         handle = os.memfd_create(name[:100])

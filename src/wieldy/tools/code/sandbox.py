@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from .folder_usage import give_folder
-from .program_run import OnOutput, ProgramFiles, ProgramRun
+from .program_run import STATUS_WORD, OnOutput, ProgramFiles, ProgramRun
 from .sandbox_host import (
     can_forbid_namespaces,
     check_system,
@@ -35,7 +35,8 @@ from .sandbox_root import (
 
 SandboxKind = Literal["bubblewrap", "unprotected"]
 
-_ENTRY = "entry.py"
+# A name that the script of nobody else has.
+_ENTRY = ".wieldy-entry.py"
 _ENTRY_TEXT = Path(__file__).with_name("program_entry.py")
 _PAGE = 4096
 _NICE = 5
@@ -108,9 +109,9 @@ class Sandbox:
         place, user = await asyncio.to_thread(self._prepare_folder, folder, writable)
         with ExitStack() as held:
             files = ProgramFiles(held, self._program is not None)
-            given = {_ENTRY: _ENTRY_TEXT.read_bytes(), **(scripts or {})}
-            places = {name: files.add(name, data) for name, data in given.items()}
-            inner = [sys.executable, "-I", "-S", places[_ENTRY]]
+            entry = files.add(_ENTRY, _ENTRY_TEXT.read_bytes())
+            places = {name: files.add(name, data) for name, data in (scripts or {}).items()}
+            inner = [sys.executable, "-I", "-S", entry]
             inner += [json.dumps(self._system_limits(user))]
             inner += [places.get(word, word) for word in words]
             mounts = [*self._mounts, Mount(place, WORKSPACE, writable)]
@@ -122,6 +123,8 @@ class Sandbox:
                 sources.append(str(self._program))
             plan = {
                 "words": [*outer, *inner],
+                # The other words are the program's own, whatever they look like.
+                "status_word": outer.index(STATUS_WORD) if outer else None,
                 "limits": self._watched_limits(),
                 "watched": place if writable else None,
                 "wrappers": 2 if outer else 0,

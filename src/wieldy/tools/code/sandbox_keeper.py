@@ -115,7 +115,9 @@ class ProgramKeeper:
             end_with_parent()
             if os.getppid() != keeper:
                 os._exit(126)  # It was killed in this very moment.
-            words = [word.replace("{status}", str(say)) for word in plan["words"]]
+            words = list(plan["words"])
+            if plan["status_word"] is not None:
+                words[plan["status_word"]] = str(say)
             if plan["user"] is not None:
                 stage_sources(plan["sources"])
                 drop_user(plan["user"])

@@ -151,6 +151,13 @@ class CopiedWorkspace:
                 yield names
 
 
+def find_service(files: FileService | str | os.PathLike[str] | None) -> FileService | None:
+    """The file service that is given, or that of a folder."""
+    if files is None or isinstance(files, FileService):
+        return files
+    return FileService(DiskFiles(files))
+
+
 def make_workspace(service: FileService | None) -> Workspace:
     """The workspace for a service, or without one."""
     if service is None:

@@ -1,7 +1,8 @@
 """Read `SKILL.md`: front matter that says what a skill is for, then its instructions."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,9 @@ _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_FRONT = 64_000
 _FENCE = "---"
+_KEY = re.compile(r"[A-Za-z][\w-]*\Z")
+# Where a line begins with a key: what is indented belongs to the key before.
+_ENTRY_START = re.compile(r"^(?=[A-Za-z][\w-]*:)", re.MULTILINE)
 
 
 class SkillError(WieldyError):
@@ -83,9 +87,35 @@ def _read_front(path: str, front: str) -> Mapping[str, Any]:
     except ImportError as error:
         raise ImportError(f'{error}. Skills need an extra: pip install "wieldy[agent]"') from error
     try:
-        facts = read_yaml(front)
+        facts = _read_tolerantly(front, read_yaml)
     except ValueError as error:
         raise SkillError(path, f"its front matter can't be read ({error})") from None
     if not isinstance(facts, Mapping):
         raise SkillError(path, "its front matter must have a name and a description")
     return facts
+
+
+def _read_tolerantly(front: str, read: Callable[[str], Any]) -> Any:
+    """The facts, also where a text has a colon in it that YAML takes for another key.
+
+    Many skills are published with such descriptions, and other programs read them.
+    """
+    try:
+        return read(front)
+    except ValueError:
+        entries = [entry for entry in _ENTRY_START.split(front) if entry.strip()]
+        quoted = [_quote_entry(entry, read) for entry in entries]
+        if quoted == entries:
+            raise
+        return read("".join(quoted))
+
+
+def _quote_entry(entry: str, read: Callable[[str], Any]) -> str:
+    """A key with its value, or with the value as a text where YAML can't read it."""
+    key, colon, value = entry.partition(":")
+    try:
+        read(entry)
+    except ValueError:
+        if colon and _KEY.match(key):
+            return f"{key}: {json.dumps(' '.join(value.split()))}\n"
+    return entry

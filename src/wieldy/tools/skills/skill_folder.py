@@ -2,16 +2,20 @@
 
 import hashlib
 import os
+import posixpath
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from wieldy.core.canonical import digest_of
+from wieldy.core.names import find_near_names
 from wieldy.tools.files import DiskFiles, FileError, FileService
 
 from .skill_document import SkillDocument, SkillError, read_document
 
 SKILL_FILE = "SKILL.md"
+SKILLS_PLACE = "/skills"
 _MOST_SKILLS = 500
 _MOST_FILES = 2_000
 _LARGEST_FILE = 20_000_000
@@ -19,6 +23,10 @@ _LARGEST_SKILL = 100_000_000
 _DEEPEST = 12
 # How far below the given folder skills are looked for.
 _DEEPEST_SKILL = 3
+# What others leave in a folder, which is no part of a skill.
+_LEFT_OUT = frozenset((".git", "__pycache__", ".DS_Store"))
+# How instructions that were written for other programs name the folder of their skill.
+_FOLDER_WORDS = ("${CLAUDE_SKILL_DIR}/", "$CLAUDE_SKILL_DIR/", "${SKILL_DIR}/", "{baseDir}/")
 Names = tuple[str, ...]
 
 
@@ -53,6 +61,36 @@ class Skill:
         """A digest of all its files: it differs as soon as one of them does."""
         return digest_of(self.files)
 
+    @property
+    def place(self) -> str:
+        """Where its scripts find it in the sandbox."""
+        return f"{SKILLS_PLACE}/{self.name}"
+
+    def find_file(self, path: str) -> str:
+        """The file that a path means, as the instructions of a skill write paths.
+
+        Args:
+            path: A path in the skill, in the sandbox, or with other letter cases.
+
+        Returns:
+            The path of the file in the skill.
+
+        Raises:
+            SkillError: The skill has no such file.
+        """
+        if path in self.files:
+            return path
+        inner = path.removeprefix(f"{self.place}/")
+        for word in _FOLDER_WORDS:
+            inner = inner.removeprefix(word)
+        inner = posixpath.normpath(inner)
+        alike = [each for each in self.files if each.casefold() == inner.casefold()]
+        if inner in self.files or len(alike) == 1:
+            return inner if inner in self.files else alike[0]
+        near = find_near_names(inner, self.files)
+        hint = f"; the nearest are {', '.join(near)}" if near else ""
+        raise SkillError(f"{self.name}/{path}", f"it has no such file{hint}")
+
 
 class SkillShelf:
     """The skills below a folder. Links are not followed, and nothing leads out of a skill.
@@ -73,20 +111,32 @@ class SkillShelf:
             raise SkillError(os.fspath(folder), f"no folder in it has a {SKILL_FILE}")
         self.skills = _by_name(found)
         grants = {f"{skill.folder}/": ["list", "read"] for skill in found}
-        self._service = FileService(self._disk, grants, _LARGEST_FILE)
+        try:
+            self._service = FileService(self._disk, grants, _LARGEST_FILE)
+        except FileError as error:
+            raise SkillError(error.path, f"its path {error.reason}") from error
 
     def read(self, skill: Skill, path: str) -> bytes:
-        """The content of a file of a skill; `SkillError` if it is none, or is not as it was."""
-        if path not in skill.files:
-            raise SkillError(f"{skill.name}/{path}", "it has no such file")
+        """The content of a file of a skill; `SkillError` if it is not as it was."""
         try:
             content = self._service.read_bytes(f"{skill.folder}/{path}")
         except FileError as error:
-            raise SkillError(skill.name, error.reason) from error
-        if _digest(content) != skill.files[path]:
-            reason = "it has changed since it was added. Look at it, and add the skills again"
-            raise SkillError(f"{skill.name}/{path}", reason)
-        return content
+            raise SkillError(f"{skill.name}/{path}", f"its path {error.reason}") from error
+        return _checked(skill, path, content)
+
+    def copy(self, skill: Skill, folder: str) -> None:
+        """Write the files of a skill to an empty folder; `SkillError` if one is not as it was.
+
+        Whoever runs a script runs the copy, so what was checked can't be exchanged afterwards.
+        """
+        within = tuple(skill.folder[1:].split("/"))
+        for path in skill.files:
+            names = tuple(path.split("/"))
+            try:
+                content = self._disk.read((*within, *names), _LARGEST_FILE)
+            except FileError as error:
+                raise SkillError(f"{skill.name}/{path}", f"its path {error.reason}") from error
+            _write_readable(folder, names, _checked(skill, path, content))
 
     def _find(self, names: Names, depth: int) -> Iterator[Names]:
         inside = self._disk.list_folder(names)
@@ -106,6 +156,7 @@ class SkillShelf:
             for inner in self._files(names, _DEEPEST):
                 content = self._disk.read((*names, *inner), _LARGEST_FILE)
                 place = "/".join(inner)
+                _check_name(path, place)
                 files[place], sizes[place] = _digest(content), len(content)
                 if len(files) > _MOST_FILES or sum(sizes.values()) > _LARGEST_SKILL:
                     raise SkillError(path, "it has too many files, or they are too large")
@@ -119,9 +170,11 @@ class SkillShelf:
 
     def _files(self, names: Names, depth: int) -> Iterator[Names]:
         for each in self._disk.list_folder(names):
+            if each.name in _LEFT_OUT:
+                continue
             if not each.is_folder:
                 yield (each.name,)
-            elif depth > 0 and each.name != ".git":
+            elif depth > 0:
                 for inner in self._files((*names, each.name), depth - 1):
                     yield (each.name, *inner)
 
@@ -153,6 +206,31 @@ def _by_name(found: list[Skill]) -> dict[str, Skill]:
         if other is not skill:
             raise SkillError(skill.folder, f"{other.folder} has the name {skill.name!r} as well")
     return skills
+
+
+def _check_name(path: str, place: str) -> None:
+    """Refuse a file whose name does not look like what it is."""
+    if any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in place):
+        raise SkillError(path, "a file in it has characters in its name that nobody sees")
+
+
+def _checked(skill: Skill, path: str, content: bytes) -> bytes:
+    if _digest(content) != skill.files[path]:
+        reason = "it has changed since it was added. Look at it, and add the skills again"
+        raise SkillError(f"{skill.name}/{path}", reason)
+    return content
+
+
+def _write_readable(folder: str, names: Names, content: bytes) -> None:
+    """Write a file that another user may read, and run if it says with what."""
+    above = folder
+    for name in names[:-1]:
+        above = os.path.join(above, name)
+        os.makedirs(above, exist_ok=True)
+        os.chmod(above, 0o755)
+    path = os.path.join(above, names[-1])
+    Path(path).write_bytes(content)
+    os.chmod(path, 0o755 if content.startswith(b"#!") else 0o644)
 
 
 def _digest(content: bytes) -> str:
