@@ -153,5 +153,6 @@ def _new_run(run_id: str, agent: str) -> Any:
 
     now = time.time()
     facts = {"id": run_id, "agent": agent, "created_at": now, "changed_at": now}
-    empty = {"session": None, "parent": None, "answer": None, "error": None}
-    return StoredRun(SimpleNamespace(state="running", steps=0, request="{}", **facts, **empty))
+    begun = {"state": "running", "steps": 0, "request": "{}"}
+    empty = dict.fromkeys(("session", "parent", "answer", "error", "tries", "tried_step"))
+    return StoredRun(SimpleNamespace(**facts, **begun, **empty))

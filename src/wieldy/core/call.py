@@ -1,5 +1,6 @@
 """The values that travel: a call, the decision on it, and its outcome."""
 
+import hashlib
 import os
 import re
 import threading
@@ -402,6 +403,11 @@ def asked_for(outcome: Outcome) -> InputNeeded | None:
     if isinstance(error, ToolFailed) and isinstance(error.original, InputNeeded):
         return error.original
     return None
+
+
+def nested_run_id(call_id: str) -> str:
+    """The id of an agent's run inside a call: always the same, so that the call finds it again."""
+    return hashlib.sha256(f"subagent {call_id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _is_picture(block: Image) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
-from wieldy.core.call import Call, Decision, Outcome
+from wieldy.core.call import Call, Decision, Outcome, nested_run_id
 from wieldy.core.canonical import digest_of
 from wieldy.core.engine import Engine
 from wieldy.core.errors import CorruptRow
@@ -17,6 +17,7 @@ from wieldy.core.run import Extras
 
 from .databases.tables import IS_WAITING, calls, runs
 from .ledger_entry import Entry, read_entry
+from .left_runs import MOST_TRIES, count_tries
 from .recorder import LedgerRecorder
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
@@ -37,9 +38,16 @@ class CrashRecovery:
         """Run approved calls that never started and, with `unknown`, those that may run twice."""
         await self.store.sweep()
         entries = _readable(await self.store.read(_left_open if unknown else _approved))
-        chosen = [e for e in entries if _obstacle(e, self.desk, False) is None]
+        able = [e for e in entries if _obstacle(e, self.desk, False) is None]
+        chosen = [entry for entry in able if not await self._is_given_up(entry)]
         outcomes = await asyncio.gather(*map(self._run, chosen))
         return [*outcomes, *await self._wake_waiting()]
+
+    async def _is_given_up(self, entry: Entry) -> bool:
+        """Whether a call runs an agent that has crashed its process again and again."""
+        query = select(runs).where(runs.c.id == nested_run_id(entry.call.id))
+        row = await self.store.read(lambda connection: connection.execute(query).first())
+        return row is not None and count_tries(row) >= MOST_TRIES
 
     async def _wake_waiting(self) -> list[Outcome]:
         """Let the calls go on that waited for calls which have ended."""

@@ -131,8 +131,8 @@ class ProcessOwner:
         approved = update(calls).where(orphaned, IS_WAITING, calls.c.state == "approved")
         changed += connection.scalars(approved.values(owner=None).returning(calls.c.id)).all()
         left = update(runs).where(runs.c.owner.not_in(alive), IS_CARRIED_ON)
-        crashed = left.values(state="crashed", owner=None).returning(runs.c.id)
-        changed += connection.scalars(crashed).all()
+        crashed = left.values(state="crashed", owner=None, changed_at=time.time())
+        changed += connection.scalars(crashed.returning(runs.c.id)).all()
         return changed
 
     def _is_alive(self, row: Any, now: float) -> bool:

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,20 @@ from sqlalchemy import Connection, Row, insert, select, update
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
 from .databases.prepared_statements import insert_new
-from .databases.tables import RUN_STATES, calls, run_steps, runs
+from .databases.tables import RUN_STATES, run_steps, runs
+from .left_runs import LeftRuns, count_tries
 from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
-# A run in one of these states goes on by itself when that is possible.
-_LEFT = ("interrupted", "crashed")
-_AT_ONCE = 500
 
 
 class StoredRun:
     """A run, as it is stored.
 
     `state` is one of running, interrupted, crashed, failed, cancelled and done. `request` is
-    what was asked, and `answer` what came of it, both as JSON.
+    what was asked, and `answer` what came of it, both as JSON. `tries` says how often it was
+    continued, and crashed, since its last step.
     """
 
     __slots__ = (
@@ -41,6 +40,7 @@ class StoredRun:
         "session",
         "state",
         "steps",
+        "tries",
     )
 
     def __init__(self, row: Any) -> None:
@@ -55,6 +55,7 @@ class StoredRun:
         self.request: Any = json.loads(row.request)
         self.answer: Any = None if row.answer is None else json.loads(row.answer)
         self.error: str | None = row.error
+        self.tries = count_tries(row)
 
     def __repr__(self) -> str:
         return f"StoredRun({self.id!r}, {self.agent!r}, {self.state}, {self.steps} steps)"
@@ -74,6 +75,7 @@ class Runs:
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
+        self.left = LeftRuns(store)
 
     async def begin(
         self,
@@ -173,36 +175,6 @@ class Runs:
         """Find out which processes have died; the runs that they carried on have crashed."""
         await self._store.sweep()
 
-    async def find_left(self, agent: str, limit: int = 10_000) -> list[StoredRun]:
-        """Runs of an agent that nobody carries on and that are part of no other, the oldest first.
-
-        They wait for people, or have crashed.
-        """
-        left = (runs.c.agent == agent, runs.c.state.in_(_LEFT), runs.c.parent.is_(None))
-        query = select(runs).where(*left).order_by(runs.c.created_at, runs.c.id).limit(limit)
-        rows = await self._store.read(lambda connection: connection.execute(query).all())
-        return [StoredRun(row) for row in rows]
-
-    async def last_step(self, run_id: str) -> Any:
-        """What the last step of a run has added; None if there is no such run."""
-        query = select(run_steps.c.body).where(run_steps.c.run == run_id)
-        last = query.order_by(run_steps.c.number.desc()).limit(1)
-        body = await self._store.read(lambda connection: connection.scalars(last).first())
-        return None if body is None else json.loads(body)
-
-    async def find_undecided(self, call_ids: Sequence[str]) -> dict[str, bool]:
-        """Those of these calls on which nobody has decided, and whether they asked for something.
-
-        A call that asked may wait for other calls.
-        """
-        found: dict[str, bool] = {}
-        for start in range(0, len(call_ids), _AT_ONCE):
-            named = calls.c.id.in_(call_ids[start : start + _AT_ONCE])
-            query = select(calls.c.id, calls.c.requests.is_not(None)).where(named)
-            waiting = query.where(calls.c.state == "pending")
-            found |= dict(await self._store.read(_pairs(waiting)))
-        return found
-
     async def inside(self, run_id: str) -> list[StoredRun]:
         """The runs that were made in calls of a run, the oldest first."""
         query = select(runs).where(runs.c.parent == run_id).order_by(runs.c.created_at, runs.c.id)
@@ -242,10 +214,6 @@ class Runs:
                 await listener.wait()
 
 
-def _pairs(query: Any) -> Callable[[Connection], list[tuple[str, bool]]]:
-    return lambda connection: [(row[0], bool(row[1])) for row in connection.execute(query)]
-
-
 def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:
     # An earlier attempt whose answer was lost may have been committed.
     if connection.execute(insert_new(connection.dialect, runs, row)).first() is not None:
@@ -267,7 +235,9 @@ def _save(
 
 
 def _leaving(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:
-    values = {"state": state, "owner": None, "error": error, "changed_at": time.time()}
+    # A process that leaves a run on purpose has not crashed.
+    left = {"state": state, "owner": None, "error": error, "tried_step": None}
+    values = {**left, "changed_at": time.time()}
     mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.state == "running")
     statement = update(runs).where(*mine).values(values)
     return lambda connection: connection.execute(statement).rowcount
@@ -279,7 +249,9 @@ def _take(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, boo
     if row is None or row.state not in _OPEN:
         # An earlier attempt of ours may have been committed.
         return row, row is not None and row.claim == claim.token
-    taken = {"state": "running", "owner": claim.owner, "claim": claim.token}
+    taken: dict[str, Any] = {"state": "running", "owner": claim.owner, "claim": claim.token}
+    if row.state == "crashed":
+        taken |= {"tries": count_tries(row) + 1, "tried_step": row.steps}
     connection.execute(update(runs).where(runs.c.id == claim.run).values(taken))
     return row, True
 

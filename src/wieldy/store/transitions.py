@@ -22,8 +22,10 @@ from sqlalchemy import (
     update,
 )
 
+from wieldy.core.call import nested_run_id
+
 from .databases.prepared_statements import Prepared, Write, insert_if_new
-from .databases.tables import calls
+from .databases.tables import IS_LEFT, calls, runs
 from .row_values import OUTCOME
 
 END = (*OUTCOME, "ended_at")
@@ -178,7 +180,16 @@ def refuse(
     _move_state(
         connection, call_id, "pending", {"approved": 0, **values, **_COVERED}, _same_start(begun)
     )
-    return find_row(connection, call_id)
+    row = find_row(connection, call_id)
+    if begun is not None and row is not None and row.approved == 0:
+        _cancel_inside(connection, call_id)
+    return row
+
+
+def _cancel_inside(connection: Connection, call_id: str) -> None:
+    """Cancel the run of an agent that waits inside a call: nobody wants its answer any more."""
+    inside = and_(runs.c.id == nested_run_id(call_id), IS_LEFT)
+    connection.execute(update(runs).where(inside).values(state="cancelled"))
 
 
 def release(connection: Connection, call_id: str, owner: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
     from wieldy.agent.agent import BaseAgent
     from wieldy.agent.response import Response
+    from wieldy.store.left_runs import LeftRun
     from wieldy.store.runs import StoredRun
 
 # Gives the `Context.deps` of a run's tools from the stored run.
@@ -25,6 +26,8 @@ _PAUSE = 1.0
 _SWEEP_EVERY = 5.0
 _LONGEST_BACKOFF = 60.0
 _GRACE = 10.0
+# How much longer a keeper rests than its last look took.
+_REST = 10
 
 
 class RunKeeper:
@@ -96,6 +99,7 @@ class RunKeeper:
     async def _look(self) -> None:
         failed = False
         while True:
+            began = time.monotonic()
             try:
                 for run in await self._find():
                     self._take_up(run)
@@ -104,32 +108,46 @@ class RunKeeper:
                 if not failed:
                     _log.warning("Runs that can go on can't be looked for now: %s", error)
                 failed = True
-            await asyncio.sleep(_PAUSE)
+            # Where so many runs wait that a look takes long, there are fewer looks.
+            await asyncio.sleep(max(_PAUSE, _REST * (time.monotonic() - began)))
 
-    async def _find(self) -> "list[StoredRun]":
+    async def _find(self) -> "list[LeftRun]":
         """The runs that can go on now."""
-        runs, now = self._agent.toolbox.store.runs, time.monotonic()
+        left, now = self._agent.toolbox.store.runs.left, time.monotonic()
         if now - self._swept_at >= _SWEEP_EVERY:
             self._swept_at = now
-            await runs.sweep()
-            # Calls that nobody decided in time are denied when they are looked at.
-            await self._agent.toolbox.pending(agent=self._agent.name)
-        left = [run for run in await runs.find_left(self._agent.name) if self._has_deps(run)]
-        crashed = [run for run in left if run.state == "crashed"]
-        waited = [run for run in left if run.state == "interrupted"]
-        found = [*crashed, *await self._waiting.find_decided(waited)]
-        return [run for run in found if self._later.get(run.id, (0.0, 0.0))[0] <= now]
+            await self._sweep()
+        found = await left.find(self._agent.name)
+        ready = await self._waiting.find_ready(found, self._deps is None)
+        known = {run.id for run in found}
+        self._later = {each: when for each, when in self._later.items() if each in known}
+        due = [run for run in ready if self._later.get(run.id, (0.0, 0.0))[0] <= now]
+        return [run for run in due if run.state != "crashed" or await self._is_worth_a_try(run)]
 
-    def _has_deps(self, run: "StoredRun") -> bool:
-        """Whether the run can be given what its tools need; an old one has not said that."""
-        return self._deps is not None or run.request.get("deps") is False
+    async def _sweep(self) -> None:
+        """Find runs whose processes have died, and calls whose time is over."""
+        box = self._agent.toolbox
+        await box.store.runs.sweep()
+        for call_id in await box.store.runs.left.find_overdue():
+            # A call that nobody decided in time is denied when it is looked at.
+            with suppress(LookupError):
+                await box.desk.find_open(call_id)
 
-    def _take_up(self, run: "StoredRun") -> None:
+    async def _is_worth_a_try(self, run: "LeftRun") -> bool:
+        """Whether a crashed run is tried now: after a longer pause each time, and not for ever."""
+        if not run.exhausted:
+            return time.time() >= run.changed_at + (2**run.tries if run.tries else 0)
+        reason = await self._agent.toolbox.store.runs.left.give_up(run)
+        if reason is not None:
+            _log.error("Run %s of %s is given up. %s", run.id, self._agent.name, reason)
+        return False
+
+    def _take_up(self, run: "LeftRun") -> None:
         if run.id not in self._carried and len(self._carried) < self._most:
             task = asyncio.create_task(self._carry_on(run))
             self._carried[run.id] = (task, None)
 
-    async def _carry_on(self, run: "StoredRun") -> None:
+    async def _carry_on(self, run: "LeftRun") -> None:
         name, why = self._agent.name, "was decided on" if run.state == "interrupted" else "crashed"
         try:
             response = self._agent.resume_response(run.id, deps=await self._find_deps(run))
@@ -160,56 +178,56 @@ class RunKeeper:
         pause = min(self._later.get(run_id, (0.0, _PAUSE / 2))[1] * 2, _LONGEST_BACKOFF)
         self._later[run_id] = (time.monotonic() + pause, pause)
 
-    async def _find_deps(self, run: "StoredRun") -> Any:
+    async def _find_deps(self, run: "LeftRun") -> Any:
         if self._deps is None:
             return None
-        found = self._deps(run)
+        stored = await self._agent.toolbox.store.runs.get(run.id)
+        if stored is None:
+            raise RunNotFound(run.id)
+        found = self._deps(stored)
         return await found if inspect.isawaitable(found) else found
 
 
 class _WaitingCalls:
-    """The calls that runs wait for, and whether something was decided on them."""
+    """The calls that runs wait for, on every level below them, and which of them are decided."""
 
     def __init__(self, agent: "BaseAgent") -> None:
         self._agent = agent
-        # The ids that a run waits for after so many steps: these don't change.
-        self._known: dict[tuple[str, int], list[str]] = {}
+        # Of a run after so many steps: whether it was given `deps`, and the calls on which people
+        # have to decide. Until they have, both stay the same.
+        self._known: dict[tuple[str, int], tuple[bool, frozenset[str]]] = {}
 
-    async def find_decided(self, waited: "list[StoredRun]") -> "list[StoredRun]":
-        """Those of these runs that can go on."""
-        known = self._known
-        self._known = {
-            (run.id, run.steps): known.get((run.id, run.steps)) or await self._read(run)
-            for run in waited
-        }
-        ids = [call_id for pending in self._known.values() for call_id in pending]
-        undecided = await self._agent.toolbox.store.runs.find_undecided(ids)
-        return [
-            run
-            for run in waited
-            if await self._is_decided(self._known[run.id, run.steps], undecided)
-        ]
+    async def find_ready(self, found: "list[LeftRun]", without_deps: bool) -> "list[LeftRun]":
+        """The runs that have crashed, and those that somebody has decided on."""
+        await self._learn(found)
+        known = [(run, *self._known[run.id, run.steps]) for run in found]
+        able = [(run, waited) for run, has_deps, waited in known if not (has_deps and without_deps)]
+        left = self._agent.toolbox.store.runs.left
+        undecided = await left.find_undecided({each for _, waited in able for each in waited})
+        return [run for run, waited in able if run.state == "crashed" or not waited <= undecided]
 
-    async def _read(self, run: "StoredRun") -> list[str]:
-        body = await self._agent.toolbox.store.runs.last_step(run.id)
-        pending: list[str] = [] if body is None else body.get("pending", [])
-        return pending
+    async def _learn(self, found: "list[LeftRun]") -> None:
+        """Read what is not known yet of these runs, and forget other runs."""
+        left, known = self._agent.toolbox.store.runs.left, self._known
+        keys = [(run.id, run.steps) for run in found]
+        new = {run_id: (run_id, steps) for run_id, steps in keys if (run_id, steps) not in known}
+        self._known = {key: known.get(key, (False, frozenset())) for key in keys}
+        read = await left.find_waited(new)
+        below = await self._find_below({each for _, waited in read.values() for each in waited})
+        for run_id, (has_deps, waited) in read.items():
+            self._known[new[run_id]] = has_deps, frozenset(_find_leaves(waited, below))
 
-    async def _is_decided(self, pending: list[str], undecided: dict[str, bool]) -> bool:
-        for call_id in pending:
-            if call_id not in undecided:
-                return True
-            if undecided[call_id] and await self._is_decided_below(call_id):
-                return True
-        return False
+    async def _find_below(self, ids: set[str]) -> dict[str, tuple[str, ...]]:
+        """The calls that these calls wait for, and those that they wait for in turn."""
+        found: dict[str, tuple[str, ...]] = {}
+        while ids:
+            level = await self._agent.toolbox.store.runs.left.find_below(ids)
+            found |= level
+            ids = {each for below in level.values() for each in below} - found.keys()
+        return found
 
-    async def _is_decided_below(self, call_id: str) -> bool:
-        """Whether something can be done about the calls that a call waits for."""
-        box = self._agent.toolbox
-        with suppress(LookupError):
-            below = await box.desk.find_open(call_id)
-            if not below:
-                return True
-            undecided = await box.store.runs.find_undecided([each.id for each in below])
-            return any(each.id not in undecided for each in below)
-        return False
+
+def _find_leaves(ids: Iterable[str], below: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """The calls at the end of those that wait for each other."""
+    for call_id in ids:
+        yield from _find_leaves(below[call_id], below) if call_id in below else (call_id,)

@@ -1,6 +1,5 @@
 """Where a run stands among the runs around it."""
 
-import hashlib
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,11 +40,6 @@ class OuterRun(Protocol):
 def read_nesting(run_id: str, data: Mapping[str, Any] | None) -> Nesting | None:
     """The nesting that was written of a run."""
     return None if data is None else Nesting(run_id, **data)
-
-
-def nested_run_id(call_id: str) -> str:
-    """The id of the run inside a call: the same one each time, so that the call finds it again."""
-    return hashlib.sha256(f"subagent {call_id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 # The run in which the present code works.

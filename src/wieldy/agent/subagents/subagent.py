@@ -12,6 +12,7 @@ from wieldy.agent.prompt import Prompt
 from wieldy.agent.request import Decider, Request
 from wieldy.agent.response import Response
 from wieldy.agent.runs.resumption import State
+from wieldy.core.call import nested_run_id
 from wieldy.core.context import Context
 from wieldy.core.limits.budget import Budget, Spending, current_spending
 from wieldy.core.permission.decisions import RunDeps
@@ -22,7 +23,7 @@ from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
 from .agent_event import AgentEvent
-from .nesting import Nesting, OuterRun, current_outer, nested_run_id
+from .nesting import Nesting, OuterRun, current_outer
 
 SessionKind = Literal["own", "shared"]
 # The provider's own events are for programs that talk to that provider.

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wieldy.agent.subagents.nesting import nested_run_id
 from wieldy.cli import exits, screen
 from wieldy.cli.json_views import entry_data
 from wieldy.cli.store_choice import StoreChoice
+from wieldy.core.call import nested_run_id
 from wieldy.core.errors import WieldyError
 from wieldy.store.ledger_entry import Entry
 

@@ -89,9 +89,20 @@ def _rollups(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.rollups])
 
 
+def _left_runs(connection: Connection) -> None:
+    """Find runs that nobody continues, and keep how often that was tried."""
+    _add_column(connection, tables.runs, "tries INTEGER")
+    _add_column(connection, tables.runs, "tried_step INTEGER")
+    _create_indexes(connection, tables.runs)
+
+
 def _index_calls(connection: Connection) -> None:
-    """Give the table of calls all indexes of today, whichever it had."""
-    for index in sorted(tables.calls.indexes, key=lambda index: str(index.name)):
+    _create_indexes(connection, tables.calls)
+
+
+def _create_indexes(connection: Connection, table: Table) -> None:
+    """Give a table all indexes of today, whichever it had."""
+    for index in sorted(table.indexes, key=lambda index: str(index.name)):
         connection.execute(CreateIndex(index, if_not_exists=True))
 
 
@@ -116,6 +127,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _access_tokens,
     _untrusted,
     _rollups,
+    _left_runs,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

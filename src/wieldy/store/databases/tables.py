@@ -300,7 +300,8 @@ rules = Table(
 )
 
 # One row for each run of an agent. `claim` is drawn by whoever carries the run on, so that one
-# who was taken for dead finds that it is not theirs any more. `parent` is the call it is made in.
+# who was taken for dead finds that it is not theirs any more. `parent` is the run it is made in.
+# A run that has crashed was continued `tries` times since it had `tried_step` steps.
 runs = Table(
     "wieldy_runs",
     metadata,
@@ -317,6 +318,8 @@ runs = Table(
     Column("request", SqlText, nullable=False),
     Column("answer", SqlText),
     Column("error", Free),
+    Column("tries", Integer),
+    Column("tried_step", Integer),
     Index("wieldy_runs_time", "created_at"),
 )
 RUN_STATES = ("running", "interrupted", "crashed", "failed", "cancelled", "done")
@@ -324,6 +327,10 @@ RUN_STATES = ("running", "interrupted", "crashed", "failed", "cancelled", "done"
 IS_CARRIED_ON = text("state = 'running'")
 _carried_on = {"sqlite_where": IS_CARRIED_ON, "postgresql_where": IS_CARRIED_ON}
 Index("wieldy_runs_running", runs.c.owner, **_carried_on)  # type: ignore[arg-type]
+# The runs that may continue by themselves.
+IS_LEFT = text(_any_of(("interrupted", "crashed")))
+_left = {"sqlite_where": IS_LEFT, "postgresql_where": IS_LEFT}
+Index("wieldy_runs_left", runs.c.created_at, **_left)  # type: ignore[arg-type]
 
 # What each step of a run added. Together they are where the run stands.
 run_steps = Table(
