@@ -20,7 +20,7 @@ from wieldy.core.engine import Engine
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.explanation import Explanation
 from wieldy.core.registry import Predicate, Registry, Selection
-from wieldy.core.run import Extras, current_run
+from wieldy.core.run import Extras, Observer, current_run
 from wieldy.core.streaming import TellingSink
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
@@ -194,6 +194,28 @@ class View(VisibleTools, Shareable):
         outcome = await self._run(made, self._selection, extras)
         await sink
         return outcome
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell one more observer of the outcomes of all calls of the toolbox.
+
+        Args:
+            observer: A function that gets each outcome, as those in `Toolbox(observers=…)` do.
+
+        Returns:
+            A function that ends this.
+
+        Example:
+            `stop = box.observe(lambda outcome: print(outcome.call.tool, outcome.status))`
+        """
+        return self._engine.observe(observer)
+
+    def count_calls(self) -> tuple[int, int]:
+        """Count the calls of the toolbox that have begun and not ended, in this process.
+
+        Returns:
+            How many there are, and how many of them wait for a slot.
+        """
+        return self._engine.count_calls()
 
     async def call_many(
         self,

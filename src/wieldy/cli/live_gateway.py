@@ -22,6 +22,7 @@ _NEED_RESTART = (
     "on_change",
     "approval_ttl",
     "listen",
+    "metrics",
     "retention",
     "sources",
     "access",
@@ -35,6 +36,7 @@ class LiveGateway:
     alone, so that no session ends and no server is connected anew without need.
 
     Attributes:
+        path: The file itself.
         file: What is in force.
         found: The tools, in their toolbox.
         views: The views by name, changed in place.
@@ -46,7 +48,7 @@ class LiveGateway:
         self.found = found
         self.views: dict[str, View] = make_views(file, found.toolbox)
         self.callers: dict[str, CallerTable] = dict(file.callers)
-        self._path = path
+        self.path = path
         self._rules: list[Rule] = add_rules(file, found.toolbox)
         self._seen = _read_marks(path)
 
@@ -63,7 +65,7 @@ class LiveGateway:
         """Read the file again whenever it changes, until this is cancelled."""
         while True:
             await asyncio.sleep(_PAUSE)
-            marks = _read_marks(self._path)
+            marks = _read_marks(self.path)
             if marks is not None and marks != self._seen:
                 self._seen = marks
                 await self.reload()
@@ -71,10 +73,10 @@ class LiveGateway:
     async def reload(self) -> bool:
         """Read the file again; one with mistakes changes nothing. Returns whether it was taken."""
         try:
-            file = read_gateway(self._path)
+            file = read_gateway(self.path)
         except FileMistakes as error:
             screen.fail(
-                f"{self._path} has changed and is not used, because it has mistakes.\n{error}"
+                f"{self.path} has changed and is not used, because it has mistakes.\n{error}"
             )
             return False
         for line in await self.apply(file):
@@ -93,12 +95,12 @@ class LiveGateway:
         later = [name for name in _NEED_RESTART if getattr(before, name) != getattr(file, name)]
         if later:
             done.append(f"Changed, but in force only after a restart: {', '.join(later)}.")
-        return [f"{self._path} was read again.", *done]
+        return [f"{self.path} was read again.", *done]
 
     def _change_rules(self, before: GatewayFile, file: GatewayFile) -> list[str]:
         box, done = self.found.toolbox, []
         if before.mode != file.mode:
-            box.set_mode(file.mode, by=str(self._path))
+            box.set_mode(file.mode, by=str(self.path))
             done.append(f"The permission mode is {file.mode}.")
         if before.rules != file.rules:
             own = {id(rule) for rule in self._rules}
@@ -118,7 +120,7 @@ class LiveGateway:
 
     async def _change_servers(self, before: GatewayFile, file: GatewayFile) -> list[str]:
         box, done = self.found.toolbox, []
-        folder = self._path.parent.absolute()
+        folder = self.path.parent.absolute()
         for name, server in before.servers.items():
             if file.servers.get(name) != server and name in box.mcp:
                 await box.remove_mcp(name)

@@ -71,13 +71,10 @@ class Engine:
         self._registry = registry
         self._planner = planner
         self._plans = planner.plans
-        self._observers = tuple(observers)
         self._capture_content = capture_content
         self._recorder = recorder
         self._pause = pause
-        self._attended = bool(self._observers) or recorder is not None
-        # Without observers, recording the end is all that is left to do.
-        self._attend = None if recorder is None or self._observers else recorder.end
+        self._set_observers(tuple(observers))
         self._running: set[Run] = set()
         self._late = _EngineLink(self)
 
@@ -338,6 +335,26 @@ class Engine:
         if left is not None:
             raise left
         return outcome
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell one more observer of outcomes, until the returned function is called."""
+        self._set_observers((*self._observers, observer))
+
+        def stop() -> None:
+            self._set_observers(tuple(each for each in self._observers if each is not observer))
+
+        return stop
+
+    def _set_observers(self, observers: tuple[Observer, ...]) -> None:
+        self._observers = observers
+        self._attended = bool(observers) or self._recorder is not None
+        # Without observers, recording the end is all that is left to do.
+        self._attend = None if self._recorder is None or observers else self._recorder.end
+
+    def count_calls(self) -> tuple[int, int]:
+        """How many calls run now, and how many of them wait for a slot."""
+        running = tuple(self._running)
+        return len(running), sum(run.queued for run in running)
 
     @property
     def watchers(self) -> list[Watcher]:

@@ -181,6 +181,8 @@ class Run:
     # Whether the caller wants the result held to the tool's output schema.
     checks_result: bool = False
     slots: object = None
+    # Whether the call waits for a slot.
+    queued: bool = False
     # The worker that a call holds outside this process.
     lease: Any = None
     # The recorder's own data about this call, between its start and its end.
@@ -405,12 +407,16 @@ async def stand_in_queue(turn: Awaitable[None]) -> None:
 
     A call ahead in the queue may need one of these workers.
     """
-    places = held_places.get()
+    places, run = held_places.get(), current_run.get()
     for place in places:
         place.lend()
+    if run is not None:
+        run.queued = True
     try:
         await turn
     finally:
+        if run is not None:
+            run.queued = False
         for place in places:
             place.take_back()
 

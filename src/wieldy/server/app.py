@@ -1,6 +1,7 @@
 """The ASGI application of a toolbox, with the MCP endpoint and health checks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from typing_extensions import Unpack
@@ -11,13 +12,28 @@ from wieldy.mcp.serving.offer import ServedBox
 from wieldy.mcp.serving.running import GRACE, Ready, serve_application
 from wieldy.mcp.serving.server import BoxServer
 
+from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
+
+
+class AppOptions(WebOptions, total=False):
+    """What the application takes beside the box and the tokens.
+
+    `metrics` says who may read `/metrics`: with tokens those who administer and otherwise this
+    machine, if nothing is said. With None there is no such page, and nothing is counted.
+    """
+
+    metrics: MetricsAccess | None
+
+
+_OPTIONS = {**WebOptions.__annotations__, **AppOptions.__annotations__}
+
 
 def app(
     box: ServedBox | BoxServer,
     tokens: Mapping[str, str] | None = None,
-    **options: Unpack[WebOptions],
+    **options: Unpack[AppOptions],
 ) -> Starlette:
-    """Create an ASGI application with MCP at `/mcp` and health checks at `/health`.
+    """Create an ASGI application with MCP at `/mcp`, health checks at `/health`, and `/metrics`.
 
     The application does not close the box; its caller does.
 
@@ -25,7 +41,7 @@ def app(
         box: the toolbox or view to serve, or a server object from `wieldy.mcp.server`.
         tokens: bearer tokens by the name of their owner.
         **options: the settings of `wieldy.mcp.serve` for HTTP, such as `hosts`, `origins`,
-            `max_body` and `max_sessions`.
+            `max_body` and `max_sessions`, and `metrics`, which says who may read `/metrics`.
 
     Returns:
         The application, for any ASGI server that supports lifespan events.
@@ -33,8 +49,8 @@ def app(
     Example:
         `application = app(box, tokens={"ann": token})`
     """
-    check_options(app, options, WebOptions.__annotations__)
-    return _composed(HttpEndpoint(box, tokens, options))
+    check_options(app, options, _OPTIONS)
+    return _composed(*_make_parts(box, tokens, options))
 
 
 async def run(
@@ -47,7 +63,7 @@ async def run(
     ready: Ready | None = None,
     certificate: tuple[str, str] | None = None,
     trusted_proxies: Sequence[str] = (),
-    **options: Unpack[WebOptions],
+    **options: Unpack[AppOptions],
 ) -> None:
     """Serve the application until the process gets SIGTERM or SIGINT, and then close the box.
 
@@ -65,10 +81,10 @@ async def run(
     Example:
         `asyncio.run(run(box, port=8000))`
     """
-    check_options(run, options, WebOptions.__annotations__)
-    endpoint = HttpEndpoint(box, tokens, options)
+    check_options(run, options, _OPTIONS)
+    endpoint, metrics = _make_parts(box, tokens, options)
     await serve_application(
-        _composed(endpoint),
+        _composed(endpoint, metrics),
         endpoint,
         host=host,
         port=port,
@@ -79,7 +95,23 @@ async def run(
     )
 
 
-def _composed(endpoint: HttpEndpoint) -> Starlette:
-    return Starlette(
-        routes=[*endpoint.routes], middleware=endpoint.middleware, lifespan=endpoint.lifespan
-    )
+def _make_parts(
+    box: ServedBox | BoxServer, tokens: Mapping[str, str] | None, options: AppOptions
+) -> tuple[HttpEndpoint, Metrics | None]:
+    access = options.get("metrics", MetricsAccess())
+    endpoint = HttpEndpoint(box, tokens, options, open_paths=[METRICS_PATH])
+    return endpoint, None if access is None else Metrics(endpoint, access)
+
+
+def _composed(endpoint: HttpEndpoint, metrics: Metrics | None) -> Starlette:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with endpoint.lifespan(app):
+            if metrics is None:
+                yield
+            else:
+                async with metrics.running():
+                    yield
+
+    routes = [*endpoint.routes] if metrics is None else [*endpoint.routes, metrics.route]
+    return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)

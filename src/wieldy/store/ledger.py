@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.choices import CallState
@@ -13,7 +13,7 @@ from wieldy.core.errors import AlreadyDecided, CallNotFound, ToolFailed
 
 from . import transitions
 from .databases.id_ranges import ids_beginning
-from .databases.tables import NEWEST_FIRST, calls
+from .databases.tables import NEWEST_FIRST, calls, in_state
 from .ledger_entry import Entry, read_entry, read_entry_or_say, read_shown
 from .ledger_follow import Following
 from .ledger_pages import CallFilter, newest_rows
@@ -80,6 +80,17 @@ class Ledger:
             return [*connection.execute(query).all()]
 
         return [read_entry_or_say(row) for row in await self._store.read(read)]
+
+    async def count_pending(self) -> tuple[int, float | None]:
+        """Count the calls that wait for a decision.
+
+        Returns:
+            How many there are, and when the oldest of them was proposed, in seconds since the
+            epoch.
+        """
+        query = select(func.count(), func.min(calls.c.proposed_at)).where(in_state("pending"))
+        row = await self._store.read(lambda connection: connection.execute(query).one())
+        return row[0], row[1]
 
     async def walk(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from wieldy.cli import exits, screen
 from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
-from wieldy.server.config.gateway_file import GatewayFile, OAuthTable
+from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 
 from .serve import ServeError, explain_serving, import_extra, is_local_host, keep_runs
@@ -91,6 +91,7 @@ def _listen(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         anonymous=file.access.anonymous,
         self_approval=file.access.self_approval,
         identifiers=identifiers,
+        metrics=_read_metrics(file.metrics, gateway.path.parent),
         views=gateway.views,
         trusted_proxies=listen.trusted_proxies,
         certificate=None if tls is None else (tls.certificate, tls.key),
@@ -112,6 +113,19 @@ def _make_issuer(table: OAuthTable) -> Any:
         grant(each.claim, each.has, frozenset(each.roles), each.view) for each in table.grants
     ]
     return issuer(table.issuer, table.audience, grants, table.name_claim, table.jwks_uri)
+
+
+def _read_metrics(table: MetricsTable, folder: Path) -> Any:
+    """Who may read the figures, with the token from its file; None if there are to be none."""
+    if not table.enabled:
+        return None
+    access = import_extra("wieldy.server.metrics.metrics_endpoint", "MetricsAccess", "server")
+    if table.token_file is None:
+        return access(table.public)
+    try:
+        return access(table.public, (folder / table.token_file).read_text().strip())
+    except (OSError, ValueError) as error:
+        raise ServeError(f"token_file below [metrics] can't be used: {error}") from error
 
 
 async def _watch_file(gateway: LiveGateway, serving: Coroutine[Any, Any, None]) -> None:

@@ -40,7 +40,8 @@ class Access:
             each.metadata for each in self._identifiers if isinstance(each, OAuthIdentifier)
         ]
         # What tells clients where to get a token is for those who have none.
-        self.open_paths = frozenset(("/health", "/health/live", *(m.path for m in self.metadata)))
+        described = [each.path for each in self.metadata]
+        self.open_paths = frozenset(("/ready", "/health", "/health/live", *described))
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
@@ -61,7 +62,7 @@ class Access:
         for name, value in headers:
             if name == b"origin" and not self._trusts(value.decode("latin-1").lower()):
                 return Refusal(403, "This origin is not allowed. The setting is `origins`.")
-        if not self._identifiers and not self._anonymous and not _is_local_peer(peer):
+        if not self._identifiers and not self._anonymous and not is_local_peer(peer):
             return Refusal(403, "Without tokens only this machine is served.")
         return None
 
@@ -122,6 +123,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _is_local_peer(peer: str | None) -> bool:
+def is_local_peer(peer: str | None) -> bool:
     """Whether the client is on this machine; a Unix socket has no address."""
     return not peer or _is_loopback(peer.removeprefix("::ffff:"))

@@ -127,13 +127,13 @@ class GivenTokens:
         for name, token in tokens.items():
             if not name or not token or not token.isascii() or not token.isprintable():
                 raise ValueError(f"The token of {name!r} must be printable ASCII text.")
-        self._digests = {name: _digest_token(token) for name, token in tokens.items()}
+        self._digests = {name: digest_token(token) for name, token in tokens.items()}
         if not tokens or len(set(self._digests.values())) < len(tokens):
             raise ValueError("Tokens: at least one is needed, and each name needs its own.")
 
     async def identify(self, token: str) -> Identity | None:
         """The owner of a token. Every known token is compared, each in the same time."""
-        given, found = _digest_token(token), None
+        given, found = digest_token(token), None
         for name, digest in self._digests.items():
             if hmac.compare_digest(digest, given):
                 found = name
@@ -149,7 +149,7 @@ class KeptTokens:
 
     async def identify(self, token: str) -> Identity | None:
         """The owner of a token, or None if the token is unknown, expired or revoked."""
-        digest = _digest_token(token)
+        digest = digest_token(token)
         at, known = self._known.get(digest, (0.0, None))
         if known is not None and time.monotonic() - at < _FRESH_SECONDS:
             return known
@@ -171,5 +171,6 @@ def read_bearer(header: bytes) -> str | None:
     return sent.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
 
 
-def _digest_token(token: str) -> bytes:
+def digest_token(token: str) -> bytes:
+    """The digest by which a token is known, since tokens themselves are not kept."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

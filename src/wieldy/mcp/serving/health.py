@@ -30,15 +30,19 @@ class Health:
 
     @property
     def routes(self) -> list[Route]:
-        """The routes `/health` for readiness and `/health/live` for liveness."""
-        return [Route("/health", self._ready), Route("/health/live", self._live)]
+        """The routes `/ready` and `/health` for readiness, and `/health/live` for liveness."""
+        return [
+            Route("/ready", self._ready),
+            Route("/health", self._ready),
+            Route("/health/live", self._live),
+        ]
 
     async def _live(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
     async def _ready(self, request: Request) -> JSONResponse:
         store = await self._store_ok()
-        upstreams = _upstreams(self._server.box)
+        upstreams = upstream_health(self._server.box)
         closing = self._server.traffic.closing
         ready = store and not closing
         # If one upstream server is gone, its tools are missing, but all others still work.
@@ -85,7 +89,7 @@ def _is_recorded(box: object) -> bool:
     return bool(getattr(box, "recorded", False))
 
 
-def _upstreams(box: object) -> dict[str, bool]:
+def upstream_health(box: object) -> dict[str, bool]:
     """Whether each MCP server that the box's tools come from is connected."""
     servers = getattr(box, "mcp", None)
     if not isinstance(servers, Mapping):

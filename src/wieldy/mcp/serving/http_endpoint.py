@@ -61,6 +61,7 @@ class HttpEndpoint:
         box: ServedBox | BoxServer,
         tokens: Mapping[str, str] | None,
         options: WebOptions,
+        open_paths: Sequence[str] = (),
     ) -> None:
         self.server = server(box, **of_server(options))
         stored = options.get("stored_tokens", False)
@@ -83,6 +84,8 @@ class HttpEndpoint:
         health = Health(self.server, not identifiers)
         described = [_serve_metadata(each) for each in self.access.metadata]
         self.routes = [Route(PATH, self), *health.routes, *described]
+        self.uses_tokens = bool(identifiers)
+        self.access.open_paths |= {*open_paths}
         self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,6 +97,12 @@ class HttpEndpoint:
             await refused(scope, receive, send)
             return
         await self._sessions.asgi_app(scope, receive, _with_retry(send))
+
+    @property
+    def open_sessions(self) -> int:
+        """How many sessions of the older protocol are open."""
+        # The SDK has no public count.
+        return len(getattr(self._sessions, "_server_instances", ()))
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:

@@ -19,6 +19,7 @@ class Guard:
     """Accepts a request if its host, origin and token are right and its body is small enough.
 
     Everybody may ask about the health of the server; without a token they are told less.
+    The other open paths of `access` decide themselves whom they answer.
     """
 
     def __init__(self, app: ASGIApp, access: Access, max_body: int = MAX_BODY) -> None:
@@ -34,7 +35,7 @@ class Guard:
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await _refuse(refused, self._access.challenge)(scope, receive, send)
+            await answer_refusal(refused, self._access.challenge)(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
@@ -43,12 +44,12 @@ class Guard:
         found = await self._access.identify(headers)
         if isinstance(found, Refusal):
             if scope["path"] not in self._access.open_paths:
-                return self._access.refusal(headers, _peer(scope)) or found
+                return self._access.refusal(headers, peer_address(scope)) or found
         elif found is not None:
             scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
         if scope["path"] in self._access.open_paths:
             return None
-        return self._access.refusal(headers, _peer(scope))
+        return self._access.refusal(headers, peer_address(scope))
 
     async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
         """Read the body, within its limits of time and size, for the next application."""
@@ -84,7 +85,8 @@ def _replay(first: Message, receive: Receive) -> Receive:
     return again
 
 
-def _refuse(refusal: Refusal, challenge: str) -> Response:
+def answer_refusal(refusal: Refusal, challenge: str) -> Response:
+    """The response that tells why a request is refused."""
     headers = {"www-authenticate": challenge} if refusal.status == 401 else {}
     if refusal.status in (408, 413):
         # The rest of the body is not read.
@@ -93,6 +95,7 @@ def _refuse(refusal: Refusal, challenge: str) -> Response:
     return Response(body, refusal.status, headers, "application/json")
 
 
-def _peer(scope: Scope) -> str | None:
+def peer_address(scope: Scope) -> str | None:
+    """The address that a request comes from, if it has one."""
     client = scope.get("client")
     return client[0] if client else None

@@ -169,6 +169,16 @@ class AccessTable(FileTable):
     )
 
 
+class MetricsTable(FileTable):
+    """Who may read the figures at `/metrics`, beside those who administer."""
+
+    enabled: bool = Field(default=True, description="Count calls, and serve /metrics.")
+    public: bool = Field(default=False, description="Let everybody read /metrics.")
+    token_file: Text | None = Field(
+        default=None, description="A file with a bearer token that only reads /metrics."
+    )
+
+
 class CallerTable(FileTable):
     """What somebody with this name may do and see, whatever their token says."""
 
@@ -195,6 +205,7 @@ class GatewayFile(FileTable):
     views: dict[str, ViewTable] = Field(default={}, description="Parts of the tools by name.")
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
     access: AccessTable = AccessTable()
+    metrics: MetricsTable = MetricsTable()
     callers: dict[str, CallerTable] = Field(
         default={}, description="What named callers may do and see."
     )

@@ -27,9 +27,25 @@ DURABILITIES = get_args(Durability)
 MOST_IN_ONE_COMMIT = 500
 
 
+class CommitMeter:
+    """How many commits there were since the database was opened, and how long they took."""
+
+    __slots__ = ("count", "seconds")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one commit."""
+        self.count += 1
+        self.seconds += seconds
+
+
 class Database(Protocol):
     """Runs operations."""
 
+    commits: CommitMeter
     # Whether a lone caller may commit by itself, and until when in this turn of its loop.
     quiet: bool
     gives_way_at: float

@@ -17,6 +17,7 @@ from wieldy.core.sync import LoopThread
 
 from .database import (
     MOST_IN_ONE_COMMIT,
+    CommitMeter,
     JobIntake,
     Operation,
     StoreJob,
@@ -52,6 +53,7 @@ class Postgres:
         self._jobs: asyncio.Queue[StoreJob | None] = asyncio.Queue()
         self._intake = JobIntake(lambda job: self._loop.call(self._jobs.put_nowait, job))
         self.submit = self._intake.submit
+        self.commits = CommitMeter()
         self._connection: AsyncConnection | None = None
         self._ended: Future[None] = Future()
         self._loop.submit(self._serve_jobs(), self._ended)
@@ -129,7 +131,7 @@ class Postgres:
         """Run a batch in one transaction; if an operation fails, run each in its own."""
         if not batch:
             return
-        alone = len(batch) == 1
+        alone, started = len(batch) == 1, time.perf_counter()
         try:
             # Two batches may wait for each other's rows, so a conflict is retried one by one.
             await _try_patiently(
@@ -143,6 +145,7 @@ class Postgres:
                 for job in batch:
                     await self._commit_batch([job])
             return
+        self.commits.add(time.perf_counter() - started)
         deliver_results(batch)
 
     async def _attempt_batch(self, batch: list[StoreJob]) -> None:

@@ -19,6 +19,7 @@ from wieldy.core.forking import at_fork
 
 from .database import (
     MOST_IN_ONE_COMMIT,
+    CommitMeter,
     JobIntake,
     Operation,
     StoreJob,
@@ -86,6 +87,7 @@ class Sqlite:
         self._jobs: queue.SimpleQueue[StoreJob | None] = queue.SimpleQueue()
         self._intake = JobIntake(self._jobs.put)
         self.submit = self._intake.submit
+        self.commits = CommitMeter()
         self._connection: Connection | None = None
         self._cursor: sqlite3.Cursor | None = None
         # Held by the thread that uses the connection; it is reentrant, so the thread can tell.
@@ -132,7 +134,10 @@ class Sqlite:
                 self._be_patient(False)
             # A statement by itself is a transaction.
             self._cursor.execute(statement.sql, statement.bound(write.values))
-            return self._cursor.rowcount > 0
+            written = self._cursor.rowcount > 0
+            if written:
+                self.commits.add(time.perf_counter() - started)
+            return written
         except Exception:
             # Another process is writing, or something is wrong. The writer can wait, and report it.
             return False
@@ -219,8 +224,11 @@ class Sqlite:
             for job in batch:
                 job.fail(error)
             self._drop_connection()
+        seconds = time.perf_counter() - started
+        if any(job.error is None for job in batch):
+            self.commits.add(seconds)
         if len(batch) == 1:
-            self._pace += (time.perf_counter() - started - self._pace) / 4
+            self._pace += (seconds - self._pace) / 4
         self.quiet = len(batch) == 1 and self._pace < _QUICK_SECONDS
 
     def _be_patient(self, patient: bool) -> None:

@@ -1,0 +1,1 @@
+"""What a server counts and measures, at `/metrics` and in the store."""
