@@ -31,12 +31,12 @@ def load_box(source: str) -> "tuple[View, ServedAgent | None]":
     A source may have an agent in its place, under that name or as `agent`. It is then the
     toolbox of the agent, in which the agent is a tool.
     """
-    path, name, module = _load(source, "box")
+    path, name, module = _load_module(source, "box")
     found: Any = getattr(module, name, None)
     if found is None and not _is_named(source):
         found = getattr(module, "agent", None)
     if isinstance(found, View) or not _is_agent(found):
-        return _expect(path, name, module, View, "Toolbox"), None
+        return _expect_object(path, name, module, View, "Toolbox"), None
     # Agents are loaded only where a source has one.
     from wieldy.agent.served_agent import ServedAgent  # noqa: PLC0415
 
@@ -49,7 +49,7 @@ def load_box(source: str) -> "tuple[View, ServedAgent | None]":
 
 def load_named(source: str, default: str, kind: type[T], title: str) -> T:
     """The object of a kind in a source, under the name given after a colon or the default name."""
-    return _expect(*_load(source, default), kind, title)
+    return _expect_object(*_load_module(source, default), kind, title)
 
 
 def _is_agent(found: Any) -> bool:
@@ -57,13 +57,13 @@ def _is_agent(found: Any) -> bool:
     return agents is not None and isinstance(found, agents.ToolExtension)
 
 
-def _load(source: str, default: str) -> tuple[str, str, ModuleType]:
+def _load_module(source: str, default: str) -> tuple[str, str, ModuleType]:
     path, _, name = source.rpartition(":") if _is_named(source) else (source, "", default)
     module = _from_file(Path(path)) if path.endswith(".py") else _from_name(path)
     return path, name, module
 
 
-def _expect(path: str, name: str, module: ModuleType, kind: type[T], title: str) -> T:
+def _expect_object(path: str, name: str, module: ModuleType, kind: type[T], title: str) -> T:
     found = getattr(module, name, None)
     if isinstance(found, kind):
         return found

@@ -58,7 +58,9 @@ class Block(Showable):
         return hash(repr(self.to_dict()))
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{k}={_preview(v)}" for k, v in self.to_dict().items() if k != "type")
+        fields = ", ".join(
+            f"{k}={_preview_value(v)}" for k, v in self.to_dict().items() if k != "type"
+        )
         return f"{type(self).__name__}({fields})"
 
 
@@ -76,7 +78,7 @@ class Text(Block):
     type = "text"
 
     def __init__(self, text: str) -> None:
-        self.text = _checked(text, "the text of a Text")
+        self.text = _check_text(text, "the text of a Text")
 
     def to_dict(self) -> dict[str, Any]:
         return {"type": "text", "text": self.text}
@@ -185,11 +187,11 @@ class Resource(Block):
         mime_type: str | None = None,
         name: str | None = None,
     ) -> None:
-        self.uri = _checked(uri, "the uri of a Resource")
-        self.text = None if text is None else _checked(text, "the text of a Resource")
+        self.uri = _check_text(uri, "the uri of a Resource")
+        self.text = None if text is None else _check_text(text, "the text of a Resource")
         self.data = base64.b64encode(data).decode("ascii") if isinstance(data, bytes) else data
         self.mime_type = mime_type
-        self.name = None if name is None else _checked(name, "the name of a Resource")
+        self.name = None if name is None else _check_text(name, "the name of a Resource")
 
     def to_dict(self) -> dict[str, Any]:
         facts = {"uri": self.uri, "mimeType": self.mime_type}
@@ -337,7 +339,7 @@ def to_text(value: Any) -> str:
         return value
     try:
         return to_json(
-            value, fallback=_fallback, bytes_mode="base64", inf_nan_mode="strings"
+            value, fallback=_block_or_repr, bytes_mode="base64", inf_nan_mode="strings"
         ).decode()
     except KeyboardInterrupt:
         raise
@@ -353,13 +355,13 @@ def join_text(blocks: Sequence[Block]) -> str:
     )
 
 
-def _checked(text: Any, what: str) -> str:
+def _check_text(text: Any, what: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{what} must be text, not {type(text).__name__}")
     return text
 
 
-def _fallback(value: Any) -> Any:
+def _block_or_repr(value: Any) -> Any:
     return value.to_dict() if isinstance(value, Block) else _safe_repr(value)
 
 
@@ -372,6 +374,6 @@ def _safe_repr(value: Any) -> str:
         return f"<{type(value).__name__} that can't be shown>"
 
 
-def _preview(value: Any, limit: int = 60) -> str:
+def _preview_value(value: Any, limit: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -96,7 +96,7 @@ class Context(Injected):
         Example:
             `await context.emit("half of the pages are read")`
         """
-        return self._show(item)
+        return self._show_item(item)
 
     def progress(
         self, done: float, total: float | None = None, message: str | None = None
@@ -114,7 +114,7 @@ class Context(Injected):
         Example:
             `await context.progress(3, 10, "reading")`
         """
-        return self._show(Progress(done, total, message))
+        return self._show_item(Progress(done, total, message))
 
     def notice(
         self, message: str, level: str = "info", logger: str | None = None
@@ -132,7 +132,7 @@ class Context(Injected):
         Example:
             `await context.notice("the cache is cold", "warning")`
         """
-        return self._show(Notice(message, level, logger))
+        return self._show_item(Notice(message, level, logger))
 
     def report(self, cost: float = 0.0, **meta: Any) -> None:
         """Record what the call has cost, and other facts about it.
@@ -200,7 +200,7 @@ class Context(Injected):
         """
         return self._run.call_nested_blocking(call, arguments, deps)
 
-    def _show(self, item: Any) -> Awaitable[None]:
+    def _show_item(self, item: Any) -> Awaitable[None]:
         if not self._run.on_loop():
             self._run.emit_blocking(item)
             return _SHOWN

@@ -95,11 +95,11 @@ class Engine:
             plan = self._plans.get(call.tool)
             traced = OTEL_API in modules and (probe.api._TRACER_PROVIDER or VARIABLE in variables)
             if plan is None or parent or selection or traced:
-                outcome = await self._walk(run, selection)
+                outcome = await self._walk_layers(run, selection)
             elif plan.function is None or (extras is not None and extras.needs_handler):
-                outcome = await self._enter(run, plan)
+                outcome = await self._enter_plan(run, plan)
                 if outcome.error is not None:
-                    outcome = await self._paused(run, outcome)
+                    outcome = await self._pause_outcome(run, outcome)
             else:
                 # Most tools have no middleware. The call is written out here, because another
                 # frame would cost a tenth of it.
@@ -121,14 +121,14 @@ class Engine:
                     run.task = ENDED_TASK
                 except BaseException as error:
                     run.tool = plan.tool
-                    outcome = await self._paused(run, outcome_of_exception(run, error))
+                    outcome = await self._pause_outcome(run, outcome_of_exception(run, error))
         except Exception as error:
-            outcome = _refused(run, error)
+            outcome = _refused_outcome(run, error)
         except asyncio.CancelledError as error:
-            outcome = _cancelled(run, error)
+            outcome = _cancelled_outcome(run, error)
         except BaseException:
             # The process or the loop is ending, so the observers are told without waiting.
-            self._tell_now(_interrupted(run), run)
+            self._tell_now(_interrupted_outcome(run), run)
             raise
         finally:
             run.stopped = True
@@ -138,7 +138,7 @@ class Engine:
             current_run.set(parent)
         if run.eventful:
             return await self._wind_up(run, outcome)
-        return await (self._attend or self._end)(run, outcome) if self._attended else outcome
+        return await (self._attend or self._end_run)(run, outcome) if self._attended else outcome
 
     def stream(
         self,
@@ -161,16 +161,16 @@ class Engine:
     async def check(self, call: Call) -> tuple[Mapping[str, Any], list[Receipt], tuple[str, ...]]:
         """The arguments as they would be accepted, with repairs and secrets; or raise why not."""
         run = Run(call, None)
-        self._accepted(run, self._find(run, None))
+        self._accept_values(run, self._find(run, None))
         return run.arguments, run.noted("repairs", []), run.secrets
 
-    def _accepted(self, run: Run, plan: Plan) -> dict[str, Any]:
+    def _accept_values(self, run: Run, plan: Plan) -> dict[str, Any]:
         """What the function would get; `InvalidArguments` without secrets if it can't."""
         run.tool = plan.tool
         try:
             return plan.accept(run)
         except InvalidArguments as error:
-            raise _discreet(run, error) from None
+            raise _cover_error(run, error) from None
 
     @property
     def permits(self) -> Permits:
@@ -201,7 +201,7 @@ class Engine:
         except CallDenied as denied:
             # It is held back, and not offered at all.
             return Explanation("deny", denied.reason)
-        run.values = self._accepted(run, plan)
+        run.values = self._accept_values(run, plan)
         return await self.permits.explain(run)
 
     def set_mode(self, change: ModeChange) -> None:
@@ -221,7 +221,7 @@ class Engine:
 
     async def report(self, outcome: Outcome) -> None:
         """Tell the observers of an outcome that no running call reports."""
-        await self._tell(outcome)
+        await self._tell_observers(outcome)
 
     def interrupt(self, call_id: str) -> bool:
         """Stop a running call so that its caller gets an interrupted outcome.
@@ -260,37 +260,39 @@ class Engine:
                 left = await run.interruption.settle()
             elif run.interruption.taken_back():
                 left = None
-        outcome = await self._end(run, outcome)
+        outcome = await self._end_run(run, outcome)
         if left is not None:
             raise left
         return outcome
 
-    async def _walk(self, run: Run, selection: Selection | None) -> Outcome:
+    async def _walk_layers(self, run: Run, selection: Selection | None) -> Outcome:
         """Find the tool, accept the arguments, and go through its middleware."""
         if run.parent is not None:
             if run.parent.secrets:
                 run.keep_secret(run.parent.secrets)
-            run.call = _nested(run.call, run.parent.call)
+            run.call = _nest_call(run.call, run.parent.call)
         spending = current_spending.get()
         if spending is not None and (reason := spending.take_call(run.call)) is not None:
             raise CallDenied(run.call.tool, reason)
         if is_tracing():
-            return await self._traced(run, selection)
-        return await self._paused(run, await self._enter(run, self._find(run, selection)))
+            return await self._run_traced(run, selection)
+        return await self._pause_outcome(
+            run, await self._enter_plan(run, self._find(run, selection))
+        )
 
-    def _enter(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
+    def _enter_plan(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
         run.late, run.tool = self._late, plan.tool
         run.values = plan.accept(run)
         return plan.handler(run)
 
-    async def _traced(self, run: Run, selection: Selection | None) -> Outcome:
+    async def _run_traced(self, run: Run, selection: Selection | None) -> Outcome:
         outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
         with open_span(run) as span:
             try:
-                outcome = await self._enter(run, self._find(run, selection))
-                outcome = await self._paused(run, outcome)
+                outcome = await self._enter_plan(run, self._find(run, selection))
+                outcome = await self._pause_outcome(run, outcome)
             except Exception as error:
-                outcome = _refused(run, error)
+                outcome = _refused_outcome(run, error)
             finally:
                 close_span(span, run, outcome, self._capture_content)
         return outcome
@@ -314,7 +316,7 @@ class Engine:
             raise ToolNotFound(name, reason=reason)
         return self._plans.get(tool.name) or self._planner.plan(tool)
 
-    async def _paused(self, run: Run, outcome: Outcome) -> Outcome:
+    async def _pause_outcome(self, run: Run, outcome: Outcome) -> Outcome:
         """The receipt of a call whose tool asked for input; any other outcome unchanged."""
         needed = asked_for(outcome)
         # A function that stands in for a tool in a dry run has begun nothing that could go on.
@@ -322,7 +324,7 @@ class Engine:
             return outcome
         return await self._pause(run, needed)
 
-    async def _end(self, run: Run, outcome: Outcome) -> Outcome:
+    async def _end_run(self, run: Run, outcome: Outcome) -> Outcome:
         """Record how the call ended, if calls are recorded, and then tell the observers."""
         left = None
         if self._recorder is not None:
@@ -331,7 +333,7 @@ class Engine:
             except asyncio.CancelledError as error:
                 # The recorder writes what it was given even if this task is cancelled.
                 left = error
-        await self._tell(outcome)
+        await self._tell_observers(outcome)
         if left is not None:
             raise left
         return outcome
@@ -362,13 +364,13 @@ class Engine:
         found = (getattr(observer, "shown", None) for observer in self._observers)
         return [each for each in found if callable(each)]
 
-    async def _tell(self, outcome: Outcome) -> None:
+    async def _tell_observers(self, outcome: Outcome) -> None:
         left = None
         for observer in self._observers:
             try:
                 waiting = observer(outcome)
                 if waiting is not None and inspect.isawaitable(waiting):
-                    left = await _heard(waiting) or left
+                    left = await _hear_observer(waiting) or left
             except (Exception, asyncio.CancelledError):
                 # Observers are other people's code, and their errors must not change the outcome.
                 _log.exception("An observer failed on %r", outcome)
@@ -397,13 +399,13 @@ class Engine:
             Outcome(run.call, Status.OK, value) if error is None else failure_outcome(run, error)
         )
         if run.secrets:
-            outcome = _covered(run, outcome)
+            outcome = _cover_outcome(run, outcome)
         outcome.metadata.update(abandoned=True, late=True)
         if run.outside is not None:
             outcome.metadata["untrusted"] = True
         if self._recorder is not None:
             self._recorder.late(run, outcome)
-        telling = self._tell(outcome)
+        telling = self._tell_observers(outcome)
         try:
             if run.loop.is_running():
                 asyncio.run_coroutine_threadsafe(telling, run.loop)
@@ -447,7 +449,7 @@ class _EngineLink:
         return engine
 
 
-def _nested(call: Call, around: Call) -> Call:
+def _nest_call(call: Call, around: Call) -> Call:
     """The call, with what it inherits from the call that it is nested in."""
     return call.replace(scope=call.scope.within(around.scope, around.id))
 
@@ -456,7 +458,7 @@ def _is_shown(tool: Tool, run: Run, selection: Selection | None) -> bool:
     return selection is None or selection.shows(tool, run.call.scope)
 
 
-async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
+async def _hear_observer(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
     """Wait for an observer; returns a cancellation to raise after the other observers were told."""
     task = current_task()
     before = task.cancelling()
@@ -469,7 +471,7 @@ async def _heard(waiting: Awaitable[Any]) -> asyncio.CancelledError | None:
     return None
 
 
-def _cancelled(run: Run, error: asyncio.CancelledError) -> Outcome:
+def _cancelled_outcome(run: Run, error: asyncio.CancelledError) -> Outcome:
     """The outcome of a call whose task was cancelled, or whose tool raised the error itself."""
     if not run.cancel_requested():
         return failure_outcome(run, error)
@@ -503,7 +505,7 @@ def _wound_up(run: Run, outcome: Outcome) -> Outcome:
         return broken
 
 
-def _covered(run: Run, outcome: Outcome) -> Outcome:
+def _cover_outcome(run: Run, outcome: Outcome) -> Outcome:
     try:
         content = covered_content(outcome.content, run.secrets)
     except Exception as error:
@@ -511,7 +513,7 @@ def _covered(run: Run, outcome: Outcome) -> Outcome:
     return Outcome(run.call, outcome.status, outcome.value, outcome.error, content)
 
 
-def _interrupted(run: Run) -> Outcome:
+def _interrupted_outcome(run: Run) -> Outcome:
     outcome = Outcome(run.call, Status.INTERRUPTED, error=CallInterrupted(run.call.tool))
     return _with_events(run, outcome)
 
@@ -535,17 +537,17 @@ def _with_content(run: Run, outcome: Outcome, shown: list[Block]) -> Outcome:
     )
 
 
-def _refused(run: Run, error: Exception) -> Outcome:
+def _refused_outcome(run: Run, error: Exception) -> Outcome:
     """The outcome of a call that was stopped before it reached its function."""
     if not isinstance(error, CallError):
         return outcome_of_exception(run, error)
     if isinstance(error, InvalidArguments):
-        error = _discreet(run, error)
+        error = _cover_error(run, error)
     status = _STATUSES.get(type(error), Status.ERROR)
     return Outcome(run.call, status, error=error)
 
 
-def _discreet(run: Run, error: InvalidArguments) -> InvalidArguments:
+def _cover_error(run: Run, error: InvalidArguments) -> InvalidArguments:
     """The error with every secret covered, including those in arguments that were not accepted."""
     tool: Tool | None = getattr(run, "tool", None)
     sent = () if tool is None else sent_secrets(run.accepted, tool.input_schema)

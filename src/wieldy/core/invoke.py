@@ -35,7 +35,7 @@ def make_invoker(tool: Tool, work: Work, executor: Executor | None) -> Handler:
     remote = isinstance(executor, RemoteExecutor)
     if executor is None or (is_async(tool.function) and not remote):
         return _on_loop(tool, work, executor)
-    return _elsewhere(tool, work, executor)
+    return _invoke_elsewhere(tool, work, executor)
 
 
 def _on_loop(tool: Tool, work: Work, executor: Executor | None) -> Handler:
@@ -58,7 +58,7 @@ def _on_loop(tool: Tool, work: Work, executor: Executor | None) -> Handler:
     return invoke_here
 
 
-def _elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
+def _invoke_elsewhere(tool: Tool, work: Work, executor: Executor) -> Handler:
     # A call with a deadline must be able to leave its function behind, so it gets a worker
     # even where the waiting caller's own thread would do.
     may_stay_home = tool.limits.timeout is None and tool.limits.isolation in (None, "thread")

@@ -135,10 +135,10 @@ class Planner:
 
     def plan(self, tool: Tool) -> Plan:
         """How calls of this tool go; kept only while the tool can be called."""
-        basis = self._basis(tool)
+        basis = self._find_basis(tool)
         for _ in range(_MOST_TRIES):
             before = self._changes
-            plan = Plan(basis, self._stack(basis))
+            plan = Plan(basis, self._stack_layers(basis))
             current = self._registry.find(tool.name) is tool and self._registry.active(tool)
             with self._lock:
                 # A plan must not ignore a rule that was made while it was computed.
@@ -148,15 +148,17 @@ class Planner:
                     break
         return plan
 
-    def _basis(self, tool: Tool) -> Basis:
+    def _find_basis(self, tool: Tool) -> Basis:
         """The part of a plan that is kept as long as the tool is in the toolbox."""
         known = self._bases.get(tool.name)
         if known is not None and known.tool is tool:
             return known
-        executor, takes = self._executor(tool), tool.signature
+        executor, takes = self._find_executor(tool), tool.signature
         work = Work(tool.function, takes.context, takes.positional, self.permits.late_check(tool))
-        before, after = _limiters(tool, self._spill, self._gate, self.permits, self._max_result)
-        if self._checks(tool):
+        before, after = _make_limiters(
+            tool, self._spill, self._gate, self.permits, self._max_result
+        )
+        if self._checks_output(tool):
             after = [check_results, *after]
         if tool.is_untrusted:
             after = [mark_results(self.permits.sessions), *after]
@@ -174,7 +176,7 @@ class Planner:
                 self._bases[tool.name] = made
         return made
 
-    def _stack(self, basis: Basis) -> list[Layer]:
+    def _stack_layers(self, basis: Basis) -> list[Layer]:
         """The layers around a tool's function, the outermost first."""
         tool, (before, after) = basis.tool, basis.limiters
         keeper = self._keeper
@@ -183,26 +185,28 @@ class Planner:
         guard = self.permits.guard(tool, always=waits)
         stack: list[Layer] = [] if keeper is None else [_hold_fast, keeper.once]
         if self._middleware:
-            stack += map(_layer, (_expect_outcome, *self._middleware))
+            stack += map(_make_layer, (_expect_outcome, *self._middleware))
             if keeper is not None:
-                stack.append(_layer(_when_awaited))
+                stack.append(_make_layer(_when_awaited))
         if guard is not None:
             stack.append(guard)
         if self._gated:
-            stack.append(_layer(self._gate.alone if tool.limits.exclusive else self._gate.share))
-        stack += map(_layer, before)
+            stack.append(
+                _make_layer(self._gate.alone if tool.limits.exclusive else self._gate.share)
+            )
+        stack += map(_make_layer, before)
         if guard is not None and (queues or self.permits.approver is not None):
             # A rule made while a call waits, in a queue or for an approver, applies to that call.
             stack.append(guard)
         if keeper is not None:
             stack.append(lambda proceed: keeper.start(proceed, self.permits.forbids))
-        return [*stack, *map(_layer, after)]
+        return [*stack, *map(_make_layer, after)]
 
-    def _checks(self, tool: Tool) -> bool:
+    def _checks_output(self, tool: Tool) -> bool:
         asked = self._check_output if tool.check_output is None else tool.check_output
         return asked and promised_result(tool) is not None
 
-    def _executor(self, tool: Tool) -> Executor | None:
+    def _find_executor(self, tool: Tool) -> Executor | None:
         isolation = tool.limits.isolation or "thread"
         if isolation == "inline":
             return None
@@ -212,7 +216,7 @@ class Planner:
         return executor
 
 
-def _layer(middleware: Middleware) -> Layer:
+def _make_layer(middleware: Middleware) -> Layer:
     return lambda proceed: lambda run: middleware(run, proceed)
 
 
@@ -253,7 +257,7 @@ async def _when_awaited(run: Run, proceed: Handler) -> Outcome:
     return await proceed(run)
 
 
-def _limiters(
+def _make_limiters(
     tool: Tool, spill: Spill | None, gate: Gate, permits: Permits, max_result: int | None
 ) -> Limiters:
     limits = tool.limits

@@ -321,14 +321,14 @@ class Run:
         self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
     ) -> Outcome:
         """Run another call inside this one."""
-        made = _undecided(call, arguments)
+        made = _undecided_call(call, arguments)
         return await self.late.run_call(made, Extras(deps))
 
     def call_nested_blocking(
         self, call: str | Call, arguments: Mapping[str, Any] | str | None = None, deps: Any = None
     ) -> Outcome:
         """The same from blocking code."""
-        made = _undecided(call, arguments)
+        made = _undecided_call(call, arguments)
         return self.late.run_blocking(made, deps)
 
     def begin_stream(self) -> None:
@@ -346,7 +346,7 @@ class Run:
         if isinstance(item, Progress):
             if self.secrets:
                 item = item.map_text(lambda text: redact_text(text, self.secrets))
-            return self._push(item)
+            return self._push_item(item)
         waiting = None
         for block in to_blocks(item, self.blocks or ()):
             if self.blocks is None:
@@ -355,7 +355,7 @@ class Run:
             self.blocks.append(block)
             if self.sink is not None:
                 for item in self.held.take(block, self.secrets) if self.secrets else (block,):
-                    waiting = self._push(item)
+                    waiting = self._push_item(item)
         return waiting
 
     def show_result(self, block: Block) -> None:
@@ -390,14 +390,14 @@ class Run:
         else:
             asyncio.run_coroutine_threadsafe(self.emit(item), self.loop).result()
 
-    def _push(self, item: Block | Progress) -> Awaitable[None] | None:
+    def _push_item(self, item: Block | Progress) -> Awaitable[None] | None:
         if self.sink is None:
             return None
         self.sink.push(item)
         return self.sink.room()
 
 
-def _undecided(call: str | Call, arguments: Mapping[str, Any] | str | None) -> Call:
+def _undecided_call(call: str | Call, arguments: Mapping[str, Any] | str | None) -> Call:
     """The call that a tool makes; a decision is valid only where it was made."""
     return call.replace(decision=None) if isinstance(call, Call) else Call(call, arguments)
 

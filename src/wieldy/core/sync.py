@@ -72,7 +72,7 @@ class BlockingJob:
             if self.left:
                 return
             self.started = True
-        value, error = _attempt(self.context, self._work, self._values, self.run)
+        value, error = _attempt_work(self.context, self._work, self._values, self.run)
         # The context may refer to this job as a place that is held, so the reference is cut.
         del self.context
         with self._lock:
@@ -80,7 +80,7 @@ class BlockingJob:
             left = self.left
         if not left:
             try:
-                self._loop.call_soon_threadsafe(_settle, self._future, (value, error))
+                self._loop.call_soon_threadsafe(_settle_future, self._future, (value, error))
                 return
             except RuntimeError:
                 self.run.stopped = True  # The loop was closed.
@@ -141,8 +141,8 @@ class LoopThread:
     def submit(self, coroutine: Coroutine[Any, Any, T], answer: "Future[T]") -> None:
         """Run a coroutine there, with the caller's context variables."""
         context = contextvars.copy_context()
-        loop = self._started()
-        loop.call_soon_threadsafe(_start, loop, coroutine, answer, context)
+        loop = self._started_loop()
+        loop.call_soon_threadsafe(_start_task, loop, coroutine, answer, context)
 
     async def perform(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine that runs there, for a caller on another loop."""
@@ -152,7 +152,7 @@ class LoopThread:
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call a function on the loop, soon."""
-        self._started().call_soon_threadsafe(function, *arguments)
+        self._started_loop().call_soon_threadsafe(function, *arguments)
 
     def stop(self) -> None:
         """End the loop and its thread; it starts again when needed again."""
@@ -164,12 +164,12 @@ class LoopThread:
             thread.join()
             loop.close()
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=_serve, args=(loop,), name=self.name, daemon=True
+                    target=_serve_loop, args=(loop,), name=self.name, daemon=True
                 )
                 self._thread.start()
                 self._loop = loop
@@ -196,7 +196,7 @@ class Border:
         border loop. It and the calls nested in it then use another loop, because the blocked
         loop would wait for itself forever.
         """
-        here = self._here()
+        here = self._loop_here()
         if here is not None:
             here.blocked = True
         loop = self._free_loop()
@@ -223,7 +223,7 @@ class Border:
                 self._spares.append(loop)
         return answer.result()
 
-    def _here(self) -> LoopThread | None:
+    def _loop_here(self) -> LoopThread | None:
         """The border loop that runs on this thread."""
         return next((loop for loop in tuple(self._loops) if loop.is_current()), None)
 
@@ -304,7 +304,7 @@ def _in_loop() -> bool:
     return True
 
 
-def _attempt(
+def _attempt_work(
     context: contextvars.Context, work: "Work", values: dict[str, Any], run: Run
 ) -> tuple[Any, BaseException | None]:
     """Run a blocking function; returns its value or its exception."""
@@ -314,7 +314,7 @@ def _attempt(
         return None, error
 
 
-def _settle(future: "asyncio.Future[T]", answer: T) -> None:
+def _settle_future(future: "asyncio.Future[T]", answer: T) -> None:
     """Set the result of a future whose waiter may have given up."""
     if not future.done():
         future.set_result(answer)
@@ -332,7 +332,7 @@ _borders: list[Border] = []
 at_fork(_borders.clear)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _serve_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     while True:
         # A KeyboardInterrupt in a call is raised in its caller; this loop goes on for others.
@@ -341,7 +341,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
             return
 
 
-def _start(
+def _start_task(
     loop: asyncio.AbstractEventLoop,
     coroutine: Coroutine[Any, Any, T],
     answer: "Future[T]",

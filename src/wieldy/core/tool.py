@@ -167,7 +167,7 @@ class Tool:
         self.function = function
         self.group = group
         self.tags = tuple(dict.fromkeys(listed_names(tags)))
-        self.permission = _permission(self.name, permission)
+        self.permission = _read_permission(self.name, permission)
         self.presets = dict(presets or {})
         self.limits = limits or NO_LIMITS
         self.postprocess = postprocess
@@ -188,7 +188,7 @@ class Tool:
         self._given = (description, input_schema, output_schema)
         self._names = None if input_schema is not None else local_names(function)
         self._cache: dict[Hashable, Any] = {}
-        _check(self, input_schema)
+        _check_definition(self, input_schema)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(self, "_cache"):
@@ -222,7 +222,7 @@ class Tool:
     def know_like(self, other: "Tool") -> None:
         """Share the cache of another tool, if both have the same definition."""
         facts = [each for each in self.__slots__ if each not in _ASIDE and each != "_cache"]
-        if all(_same(getattr(self, each), getattr(other, each)) for each in facts):
+        if all(_same_facts(getattr(self, each), getattr(other, each)) for each in facts):
             object.__setattr__(self, "_cache", other._cache)
 
     def derive(
@@ -266,7 +266,7 @@ class Tool:
     def stated_description(self) -> str:
         """What the tool does, from its maker or its docstring."""
         given = self._given[0]
-        return self._docstring[0] if given is None else given
+        return self._read_docstring_once[0] if given is None else given
 
     @property
     def description(self) -> str:
@@ -376,7 +376,7 @@ class Tool:
     def fingerprint(self) -> str:
         """A digest of the definition: name, description, schemas and traits."""
         known: str | None = self._cache.get("fingerprint")
-        fingerprint: str = known or self.once("fingerprint", _fingerprint)
+        fingerprint: str = known or self.once("fingerprint", _compute_fingerprint)
         return fingerprint
 
     @property
@@ -386,7 +386,7 @@ class Tool:
         return secrets
 
     @property
-    def _docstring(self) -> tuple[str, dict[str, str]]:
+    def _read_docstring_once(self) -> tuple[str, dict[str, str]]:
         found: tuple[str, dict[str, str]] = self.once("docstring", _read_docstring)
         return found
 
@@ -404,14 +404,14 @@ class Tool:
         return f"Tool({self.name!r})"
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same_facts(one: Any, other: Any) -> bool:
     """Whether two facts are the same; `==` of other people's objects is not called."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_same_facts(one[key], other[key]) for key in one)
     if type(one) is tuple:
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_same_facts, one, other))
     return one == other if type(one) is str else one is other
 
 
@@ -422,7 +422,7 @@ def own_name(function: Any) -> str:
     return name if isinstance(name, str) else type(inner).__name__
 
 
-def _permission(name: str, permission: Permission | str) -> Permission:
+def _read_permission(name: str, permission: Permission | str) -> Permission:
     try:
         return Permission(permission)
     except ValueError:
@@ -432,7 +432,7 @@ def _permission(name: str, permission: Permission | str) -> Permission:
         ) from None
 
 
-def _check(tool: Tool, input_schema: Any) -> None:
+def _check_definition(tool: Tool, input_schema: Any) -> None:
     if not isinstance(tool.name, str) or not tool.name:
         raise DefinitionError(str(tool.name), "the name must be text and not empty")
     if tool.name == "<lambda>":
@@ -504,7 +504,7 @@ def _read_docstring(tool: Tool) -> tuple[str, dict[str, str]]:
 def _build_input_schema(tool: Tool) -> dict[str, Any]:
     schema = tool.own_schema
     if schema is None:
-        schema = schema_of.input_schema(tool.name, tool.signature, tool._docstring[1])
+        schema = schema_of.input_schema(tool.name, tool.signature, tool._read_docstring_once[1])
     schema = {"type": "object", "properties": {}, **schema}
     return tool.shape.schema(schema) if tool.shape else schema
 
@@ -551,7 +551,7 @@ def definition_digest(
     return digest_of([name, description, input_schema, output_schema, traits])
 
 
-def _fingerprint(tool: Tool) -> str:
+def _compute_fingerprint(tool: Tool) -> str:
     facts = (tool.input_schema, tool.declared_output, tool.locked_traits)
     return definition_digest(tool.name, tool.stated_description, *facts)
 

@@ -70,7 +70,7 @@ def _read_words(number: int) -> list[bytes] | None:
 def find_descendants(roots: Iterable[int]) -> dict[int, ProcessFacts]:
     """Every living descendant of these processes, at any depth, with its facts."""
     children: dict[int, list[tuple[int, ProcessFacts]]] = {}
-    for entry in _processes():
+    for entry in _list_processes():
         facts = read_process(entry)
         if facts is not None:
             children.setdefault(facts.parent, []).append((entry, facts))
@@ -103,7 +103,7 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
     kept = frozenset(spared)
     stopped: set[int] = set()
     for _ in range(_MOST_LOOKS):
-        below = _below(root, kept)
+        below = _find_below(root, kept)
         new = below - stopped
         if not new:
             break
@@ -118,14 +118,14 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
 def kill_marked(mark: bytes) -> None:
     """Kill every process with this mark in its environment, to clean up a tree without a root."""
     for _ in range(_MOST_LOOKS):
-        marked = [pid for pid in _processes() if mark in _environment(pid)]
+        marked = [pid for pid in _list_processes() if mark in _read_environment(pid)]
         if not marked:
             return
         for pid in marked:
             send_signal(pid, signal.SIGKILL)
 
 
-def _environment(pid: int) -> list[bytes]:
+def _read_environment(pid: int) -> list[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as environment:
             return environment.read().split(b"\0")
@@ -141,14 +141,14 @@ def send_signal(pid: int, number: int) -> None:
         pass
 
 
-def _below(root: int, kept: frozenset[int]) -> set[int]:
+def _find_below(root: int, kept: frozenset[int]) -> set[int]:
     if not kept:
         return set(find_descendants([root]))
     spared = kept | set(find_descendants(kept))
     return set(find_descendants([root])) - spared
 
 
-def _processes() -> list[int]:
+def _list_processes() -> list[int]:
     try:
         return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     except OSError:

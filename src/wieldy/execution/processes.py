@@ -142,7 +142,7 @@ class Processes:
             chosen = next((link for link in reversed(idle) if key in link.works), None)
             chosen = chosen or (idle[-1] if idle else None)
             self._idle = [link for link in idle if link is not chosen]
-            return chosen or self._start()
+            return chosen or self._start_worker()
 
     def give_back(self, link: WorkerLink) -> None:
         """Keep a worker for the next call."""
@@ -164,9 +164,9 @@ class Processes:
         link.edition = edition
         return self._state.facts
 
-    def _start(self) -> WorkerLink:
+    def _start_worker(self) -> WorkerLink:
         if self._supervisor is None:
-            ended, lost = _weakly(self)
+            ended, lost = _weak_callbacks(self)
             self._supervisor = SupervisorLink(ended, lost)
         ours, theirs = socket.socketpair()
         name = next(self._names)
@@ -177,7 +177,7 @@ class Processes:
             supervisor.start_worker(name, theirs.fileno())
         return link
 
-    def _ended(self, name: int, ending: WorkerEnd) -> None:
+    def _handle_end(self, name: int, ending: WorkerEnd) -> None:
         """Handle the end of a worker. Called on the supervisor's thread."""
         with self._lock:
             link = self._links.pop(name, None)
@@ -188,7 +188,7 @@ class Processes:
             if idle:
                 link.close()
 
-    def _lost(self, supervisor: SupervisorLink) -> None:
+    def _handle_loss(self, supervisor: SupervisorLink) -> None:
         """Handle the end of the supervisor, which has ended every worker too."""
         with self._lock:
             if self._supervisor is not supervisor:
@@ -196,7 +196,7 @@ class Processes:
             self._supervisor = None
             names = list(self._links)
         for name in names:
-            self._ended(name, WorkerEnd(None, "its supervisor was killed"))
+            self._handle_end(name, WorkerEnd(None, "its supervisor was killed"))
         supervisor.close()
 
 
@@ -244,13 +244,13 @@ class Lease:
             # function has only been loaded and not called.
             link = self._link = self._pool.find_link(shipment.key)
             try:
-                await self._load(link, shipment, run)
+                await self._load_function(link, shipment, run)
                 return
             except WorkerLost:
                 if link.works:
                     continue
-                raise await self._death(link, run) from None
-        raise await self._death(link, run)
+                raise await self._explain_death(link, run) from None
+        raise await self._explain_death(link, run)
 
     def end(self) -> None:
         """Give the worker back, or have it killed if the call left it while it was busy."""
@@ -277,7 +277,7 @@ class Lease:
         if memory is not None:
             self._pool.tell(link, "watch", parse_size(memory))
         link.serial += 1
-        facts = _facts(run) if work.context is not None else {}
+        facts = _call_facts(run) if work.context is not None else {}
         state = self._pool.state_for(link)
         content = (link.serial, work.shipped.key, values, facts, carried_variables(), state)
         before = held_places.set((*self._outer, self))
@@ -285,9 +285,9 @@ class Lease:
         try:
             kind, answer = await link.ask(Frame.CALL, content, run)
         except WorkerLost:
-            raise await self._death(link, run) from None
+            raise await self._explain_death(link, run) from None
         except asyncio.CancelledError:
-            await self._kill(link, run)
+            await self._kill_worker(link, run)
             raise
         except Exception as error:
             self._clean = link.at_rest
@@ -308,7 +308,7 @@ class Lease:
             return Stopped(raised)
         raise raised
 
-    async def _load(self, link: WorkerLink, shipment: Shipment, run: Run) -> None:
+    async def _load_function(self, link: WorkerLink, shipment: Shipment, run: Run) -> None:
         if shipment.key in link.works:
             return
         self._clean = False
@@ -320,17 +320,17 @@ class Lease:
             raise unpack_error(*failed)
         link.works.add(shipment.key)
 
-    async def _kill(self, link: WorkerLink, run: Run) -> None:
+    async def _kill_worker(self, link: WorkerLink, run: Run) -> None:
         """Kill the worker and all processes that it has started, and wait until they are gone."""
         self._pool.tell(link, "kill")
         with contextlib.suppress(TimeoutError, asyncio.CancelledError):
-            ending = await _gone(link)
+            ending = await _wait_gone(link)
             _note_usage(run, ending)
 
-    async def _death(self, link: WorkerLink, run: Run) -> WorkerDied:
+    async def _explain_death(self, link: WorkerLink, run: Run) -> WorkerDied:
         """The error for a worker that ended before it answered."""
         try:
-            ending = await _gone(link)
+            ending = await _wait_gone(link)
         except TimeoutError:
             ending = WorkerEnd(None, "it does not end")
         _note_usage(run, ending)
@@ -340,7 +340,7 @@ class Lease:
         return WorkerDied(run.tool.name, ending.status, ending.reason)
 
 
-async def _gone(link: WorkerLink) -> WorkerEnd:
+async def _wait_gone(link: WorkerLink) -> WorkerEnd:
     async with asyncio.timeout(_KILL_SECONDS):
         return await asyncio.shield(asyncio.wrap_future(link.gone))
 
@@ -352,7 +352,7 @@ def _note_usage(run: Run, ending: WorkerEnd) -> None:
         run.note("peak_bytes", ending.peak)
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _call_facts(run: Run) -> dict[str, Any]:
     """The facts about a call for a function that asks for its context."""
     deps: tuple[bytes | None, str | None] = (None, None)
     if run.deps is not None:
@@ -368,19 +368,19 @@ def _give_turn(turn: "asyncio.Future[None]") -> None:
         turn.set_result(None)
 
 
-def _weakly(pool: Processes) -> Any:
+def _weak_callbacks(pool: Processes) -> Any:
     """Callbacks for a supervisor's thread, which don't keep the pool alive."""
     found = weakref.ref(pool)
 
     def ended(name: int, ending: WorkerEnd) -> None:
         there = found()
         if there is not None:
-            there._ended(name, ending)
+            there._handle_end(name, ending)
 
     def lost(supervisor: SupervisorLink) -> None:
         there = found()
         if there is not None:
-            there._lost(supervisor)
+            there._handle_loss(supervisor)
 
     return ended, lost
 

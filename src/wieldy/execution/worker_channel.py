@@ -32,7 +32,7 @@ class WorkerConnection:
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
-        self._identity = self._look()
+        self._identity = self._socket_identity()
         self._inbox = Inbox()
         self._sending = threading.Lock()
         self._turn = threading.Condition()
@@ -51,14 +51,14 @@ class WorkerConnection:
             except TooLarge:
                 pieces = encode_large(kind, content, make_pickler)
             # A function may have closed this descriptor and opened a file that has its number now.
-            if self._look() != self._identity:
+            if self._socket_identity() != self._identity:
                 os._exit(CLOSED_CONNECTION)
             for piece in pieces:
                 self._socket.sendall(piece)
 
     def next_call(self) -> tuple[Frame, Any]:
         """Wait for the next function to load or call to run."""
-        self._wait(lambda: bool(self._calls))
+        self._wait_until(lambda: bool(self._calls))
         return self._calls.pop(0)
 
     def request(self, *content: Any, part: Callable[[Any], None] | None = None) -> "Future[Any]":
@@ -75,7 +75,7 @@ class WorkerConnection:
 
     def wait_for(self, answer: "Future[Any]") -> Any:
         """Block until an answer is there."""
-        self._wait(answer.done)
+        self._wait_until(answer.done)
         return answer.result()
 
     async def await_for(self, answer: "Future[Any]") -> Any:
@@ -83,7 +83,7 @@ class WorkerConnection:
         with self._turn:
             starts, self._pumping = not self._pumping, True
         if starts:
-            threading.Thread(target=self._pump, name="wieldy-answers", daemon=True).start()
+            threading.Thread(target=self._pump_answers, name="wieldy-answers", daemon=True).start()
         return await asyncio.wrap_future(answer)
 
     def close_in_child(self) -> None:
@@ -91,16 +91,16 @@ class WorkerConnection:
         with contextlib.suppress(OSError):
             self._socket.close()
 
-    def _pump(self) -> None:
+    def _pump_answers(self) -> None:
         """Read messages as long as coroutines wait for answers."""
         while True:
-            self._wait(lambda: not self._requests)
+            self._wait_until(lambda: not self._requests)
             with self._turn:
                 if not self._requests:
                     self._pumping = False
                     return
 
-    def _wait(self, done: Callable[[], bool]) -> None:
+    def _wait_until(self, done: Callable[[], bool]) -> None:
         while True:
             with self._turn:
                 while self._reading and not done():
@@ -109,17 +109,17 @@ class WorkerConnection:
                     return
                 self._reading = True
             try:
-                messages = self._receive()
+                messages = self._receive_messages()
             finally:
                 with self._turn:
                     self._reading = False
                     self._turn.notify_all()
             with self._turn:
                 for kind, content in messages:
-                    self._sort(kind, content)
+                    self._sort_message(kind, content)
                 self._turn.notify_all()
 
-    def _receive(self) -> list[tuple[Frame, Any]]:
+    def _receive_messages(self) -> list[tuple[Frame, Any]]:
         data = self._socket.recv(_CHUNK)
         if not data:
             # The process that uses this worker is gone.
@@ -128,14 +128,14 @@ class WorkerConnection:
         while True:
             try:
                 for kind, payload in self._inbox.feed(data):
-                    found.append((kind, _attempt(partial(loads, payload))))
+                    found.append((kind, _try_loading(partial(loads, payload))))
                 return found
             except TooLarge:
                 kind, large = self._inbox.take_large(self._socket)
-                found.append((kind, _attempt(large.load)))
+                found.append((kind, _try_loading(large.load)))
                 data = b""
 
-    def _sort(self, kind: Frame, content: Any) -> None:
+    def _sort_message(self, kind: Frame, content: Any) -> None:
         if kind in (Frame.ANSWER, Frame.PART) and isinstance(content, Unreadable):
             # Nobody knows which request the message was for, so all of them fail.
             for waiting in self._requests.values():
@@ -158,7 +158,7 @@ class WorkerConnection:
         else:
             self._calls.append((kind, content))
 
-    def _look(self) -> tuple[int, int]:
+    def _socket_identity(self) -> tuple[int, int]:
         try:
             found = os.fstat(self._socket.fileno())
         except OSError:
@@ -173,7 +173,7 @@ class Unreadable:
         self.error = error
 
 
-def _attempt(load: Callable[[], Any]) -> Any:
+def _try_loading(load: Callable[[], Any]) -> Any:
     try:
         return load()
     except EOFError:
@@ -230,11 +230,11 @@ class WorkerChannel:
     def begin_stream(self) -> None:
         """Mark the beginning of a stream: the emitted items are the content from now on."""
         self.streamed = True
-        self._send(Frame.STREAM)
+        self._send_frame(Frame.STREAM)
 
     def show(self, item: Any) -> Awaitable[None] | None:
         """Emit an item. This blocks while the reader is too far behind."""
-        self._send(Frame.ITEM, item, False)
+        self._send_frame(Frame.ITEM, item, False)
         return None
 
     async def emit(self, item: Any) -> None:
@@ -243,7 +243,7 @@ class WorkerChannel:
 
     def emit_blocking(self, item: Any) -> None:
         """Emit what a generator has yielded."""
-        self._send(Frame.ITEM, item, True)
+        self._send_frame(Frame.ITEM, item, True)
         self._yielded.append(item)
 
     def has_sent(self, value: Any) -> bool:
@@ -268,17 +268,17 @@ class WorkerChannel:
 
     def report(self, cost: float, meta: Mapping[str, Any]) -> None:
         """Report costs and metadata of this call."""
-        self._send(Frame.REPORT, cost, dict(meta))
+        self._send_frame(Frame.REPORT, cost, dict(meta))
 
     def mark_untrusted(self) -> None:
         """Note that what the call gives comes from outside."""
-        self._send(Frame.UNTRUSTED)
+        self._send_frame(Frame.UNTRUSTED)
 
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Also mask these strings in everything that the call shows."""
-        self._send(Frame.SECRET, secrets)
+        self._send_frame(Frame.SECRET, secrets)
 
-    def _send(self, kind: Frame, *content: Any) -> None:
+    def _send_frame(self, kind: Frame, *content: Any) -> None:
         if self.stopped:
             raise RunStopped
         self.connection.send(kind, self.serial, *content)

@@ -98,7 +98,7 @@ class WorkerLink:
         before, self._loop = self._loop, loop
         if before is not None:
             _call_on(before, self._stop_listening, before, False)
-        loop.add_reader(self._descriptor, self._readable, loop)
+        loop.add_reader(self._descriptor, self._on_readable, loop)
 
     def _stop_listening(self, loop: asyncio.AbstractEventLoop, closes: bool) -> None:
         loop.remove_reader(self._descriptor)
@@ -109,7 +109,7 @@ class WorkerLink:
         """Close the connection in a forked child, while the parent continues to use it."""
         self._connection.close()
 
-    def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
         exchange = self._exchange
         if self._loop is not loop:
             return  # Another loop reads now.
@@ -126,7 +126,7 @@ class WorkerLink:
         elif exchange is None:
             self._pass_over(data)
         else:
-            self._read(exchange, data)
+            self._read_frames(exchange, data)
 
     def _pass_over(self, data: bytes) -> None:
         """Pass on log records while no call runs, because a function may have left a thread."""
@@ -138,7 +138,7 @@ class WorkerLink:
             # Nobody waits for this message, and it would block all messages after it.
             self._on_lost()
 
-    def _read(self, exchange: "_Exchange", data: bytes) -> None:
+    def _read_frames(self, exchange: "_Exchange", data: bytes) -> None:
         try:
             for kind, payload in self._inbox.feed(data):
                 exchange.take(kind, partial(pickle.loads, payload))
@@ -165,7 +165,7 @@ class WorkerLink:
 
         exchange.take(kind, give)
         if self.resume(exchange):
-            self._read(exchange, b"")
+            self._read_frames(exchange, b"")
 
     def pause(self, exchange: "_Exchange") -> None:
         """Stop reading for now. The worker's function waits once the connection is full."""
@@ -177,7 +177,7 @@ class WorkerLink:
         exchange.paused -= 1
         if exchange.paused or exchange is not self._exchange or exchange.answer.done():
             return False
-        exchange.loop.add_reader(self._descriptor, self._readable, exchange.loop)
+        exchange.loop.add_reader(self._descriptor, self._on_readable, exchange.loop)
         return True
 
 
@@ -231,36 +231,36 @@ class _Exchange:
         if kind in _ENDS:
             self.link.at_rest = True
         try:
-            self._handle(kind, load())
+            self._handle_message(kind, load())
         except Exception as error:
             # The message can't be unpickled here, for example because only the worker has the
             # class.
             self._set_error(TypeError(f"what the process sent can't be read: {error}"))
 
-    def _handle(self, kind: Frame, content: Any) -> None:
+    def _handle_message(self, kind: Frame, content: Any) -> None:
         if kind in _ENDS:
-            self._finish(kind, content)
+            self._finish_answer(kind, content)
         elif kind is Frame.LOG:
             _log_again(content[0])
         elif kind is Frame.REQUEST:
-            self._serve(content)
+            self._serve_request(content)
         elif content[0] == self._serial:
-            self._relay(kind, content[1:])
+            self._relay_item(kind, content[1:])
 
-    def _finish(self, kind: Frame, content: Any) -> None:
+    def _finish_answer(self, kind: Frame, content: Any) -> None:
         if kind is Frame.RESULT and content[1] is None and content[2]:
             content = (content[0], self._items, True, content[3])
         if not self.answer.done():
             self.answer.set_result((kind, content))
 
-    def _relay(self, kind: Frame, content: tuple[Any, ...]) -> None:
+    def _relay_item(self, kind: Frame, content: tuple[Any, ...]) -> None:
         if kind is Frame.ITEM:
             item, yielded = content
             if yielded:
                 self._items.append(item)
             waiting = self.channel.show(item)
             if waiting is not None:
-                self._wait(waiting)
+                self._wait_for_room(waiting)
         elif kind is Frame.STREAM:
             self.channel.begin_stream()
         elif kind is Frame.REPORT:
@@ -270,7 +270,7 @@ class _Exchange:
         elif kind is Frame.SECRET:
             self.channel.keep_secret(content[0])
 
-    def _wait(self, waiting: Awaitable[None]) -> None:
+    def _wait_for_room(self, waiting: Awaitable[None]) -> None:
         """Handle no more messages until the reader has room."""
         self._behind = True
         self.link.pause(self)
@@ -281,19 +281,19 @@ class _Exchange:
             while self._waiting and not self._behind:
                 self.take(*self._waiting.popleft())
             if self.link.resume(self):
-                self.link._read(self, b"")
+                self.link._read_frames(self, b"")
 
-        self._start(go_on())
+        self._start_task(go_on())
 
-    def _serve(self, content: tuple[Any, ...]) -> None:
+    def _serve_request(self, content: tuple[Any, ...]) -> None:
         number, *request = content
 
         async def serve() -> None:
             await answer_request(self.channel, number, request, self.link.send)
 
-        self._start(serve())
+        self._start_task(serve())
 
-    def _start(self, coroutine: Any) -> None:
+    def _start_task(self, coroutine: Any) -> None:
         task = self.loop.create_task(coroutine, context=self._context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -327,15 +327,15 @@ class _Outbox:
                     failed(error)
                     return []
 
-            self._leave(encode)
+            self._leave_to_thread(encode)
             return
         with self._lock:
-            sent = 0 if self._writing else self._try(data)
+            sent = 0 if self._writing else self._try_sending(data)
         if sent < len(data):
             rest = memoryview(data)[sent:]
-            self._leave(lambda: [rest])
+            self._leave_to_thread(lambda: [rest])
 
-    def _try(self, data: bytes) -> int:
+    def _try_sending(self, data: bytes) -> int:
         try:
             return self._connection.send(data, _DONT_WAIT)
         except BlockingIOError:
@@ -343,15 +343,15 @@ class _Outbox:
         except OSError:
             return len(data)  # The worker is gone, which the reading side will find.
 
-    def _leave(self, pieces: Callable[[], list[Any]]) -> None:
+    def _leave_to_thread(self, pieces: Callable[[], list[Any]]) -> None:
         with self._lock:
             self._left.append(pieces)
             if self._writing:
                 return
             self._writing = True
-        threading.Thread(target=self._write, name="wieldy-large-value", daemon=True).start()
+        threading.Thread(target=self._write_rest, name="wieldy-large-value", daemon=True).start()
 
-    def _write(self) -> None:
+    def _write_rest(self) -> None:
         while True:
             with self._lock:
                 if not self._left:

@@ -131,7 +131,7 @@ def outcome_columns(outcome: Outcome, secrets: tuple[str, ...]) -> dict[str, Any
 def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
     """The same as values, in the order of `OUTCOME`."""
     value, error, content = outcome.value, outcome.error, None
-    write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _written
+    write: Callable[[Any], str] = partial(to_column, secrets=secrets) if secrets else _write_json
     if outcome._content is not None or (type(value) not in _PLAIN and _has_blocks(value)):
         content = write(list(outcome.content))
     rehearsed = outcome._metadata and outcome._metadata.get("dry_run") and error is None
@@ -147,7 +147,7 @@ def written_outcome(outcome: Outcome, secrets: tuple[str, ...]) -> Written:
 
 def to_column(value: Any, secrets: tuple[str, ...] = ()) -> str:
     """A value as JSON in ASCII; what JSON can't hold becomes text."""
-    text = _written(value)
+    text = _write_json(value)
     if not secrets:
         return text
     try:
@@ -253,28 +253,32 @@ def _has_blocks(value: Any) -> bool:
         return False
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Convert a value that JSON does not know to one that it does."""
     if isinstance(value, Block):
         return value.to_dict()
     if is_secret(value):
         return str(value)
     return to_jsonable_python(
-        value, fallback=_shown, bytes_mode="base64", inf_nan_mode="strings", serialize_unknown=True
+        value,
+        fallback=_safe_repr,
+        bytes_mode="base64",
+        inf_nan_mode="strings",
+        serialize_unknown=True,
     )
 
 
-def _written(value: Any) -> str:
+def _write_json(value: Any) -> str:
     if type(value) is str:
         return encoder.encode_basestring_ascii(value)
     try:
         return "".join(_encode(value, 0))
     except Exception:
         # The value is other people's code, and may raise anything when it is read.
-        return json.dumps(_shown(value))
+        return json.dumps(_safe_repr(value))
 
 
-def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
+def _make_encoder(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[str]]:
     """A JSON encoder that is made once; `json.dumps` makes one each time, which doubles its cost.
 
     The number is the level of indentation, which is not used.
@@ -292,11 +296,11 @@ def _encoding(default: Callable[[Any], Any]) -> Callable[[Any, int], Iterable[st
     return parts
 
 
-_dump = _encoding(json.JSONEncoder().default)
-_encode = _encoding(_plain)
+_dump = _make_encoder(json.JSONEncoder().default)
+_encode = _make_encoder(_plain_value)
 
 
-def _shown(value: Any) -> str:
+def _safe_repr(value: Any) -> str:
     try:
         return repr(value)
     except Exception:

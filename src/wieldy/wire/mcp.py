@@ -70,30 +70,30 @@ def render_result(outcome: Outcome, promise: Promise | None = None) -> dict[str,
     if outcome.ok and content == [{"type": "text", "text": NO_OUTPUT}]:
         content = []
     answer: dict[str, Any] = {"content": content, "isError": is_failure(outcome)}
-    structured = _structured(outcome, promise)
+    structured = _structured_content(outcome, promise)
     if structured is not None:
         answer["structuredContent"] = structured
         if promise is not None and promise.wrapped:
             answer["_meta"] = {"fastmcp": {"wrap_result": True}}
     if outcome.metadata.get("untrusted"):
-        answer["_meta"] = {**answer.get("_meta", {}), **_origin(outcome)}
+        answer["_meta"] = {**answer.get("_meta", {}), **_origin_meta(outcome)}
     return answer
 
 
-def _origin(outcome: Outcome) -> dict[str, Any]:
+def _origin_meta(outcome: Outcome) -> dict[str, Any]:
     """That a result comes from outside, and what is suspicious in it."""
     found = outcome.metadata.get("suspicious")
     return {"wieldy/untrusted": True, **({"wieldy/suspicious": found} if found else {})}
 
 
-def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | None:
+def _structured_content(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | None:
     if outcome.status is not Status.OK:
         return None
     wrapped = promise is not None and promise.wrapped
     if not wrapped and (outcome.value is None or isinstance(outcome.value, str)):
         return None
     try:
-        value = make_encodable(_data(outcome, wrapped))
+        value = make_encodable(_structured_data(outcome, wrapped))
     except (ValueError, RecursionError):
         return None
     if wrapped:
@@ -101,7 +101,7 @@ def _structured(outcome: Outcome, promise: Promise | None) -> dict[str, Any] | N
     return value if isinstance(value, dict) else None
 
 
-def _data(outcome: Outcome, wrapped: bool) -> Any:
+def _structured_data(outcome: Outcome, wrapped: bool) -> Any:
     # If a secret was masked, the text is sent instead of the value, which still contains it.
     covered = outcome.metadata.get("covered")
     if covered and isinstance(outcome.value, str):

@@ -35,31 +35,31 @@ def python_names(names: Iterable[str], reserved: frozenset[str] = RESERVED) -> d
     """
     listed = list(dict.fromkeys(names))
     found = {name: name for name in listed if _is_free(name, reserved)}
-    readable = {name: _readable(name, reserved) for name in listed if name not in found}
+    readable = {name: _readable_name(name, reserved) for name in listed if name not in found}
     wanted = Counter(readable.values())
     for name, form in readable.items():
         alone = wanted[form] == 1 and form not in found
-        found[name] = form if alone else _hashed(name, form, found, wanted)
+        found[name] = form if alone else _hashed_name(name, form, found, wanted)
     return found
 
 
 def _is_free(name: str, reserved: frozenset[str]) -> bool:
     # Python compares identifiers in this form.
-    return name.isidentifier() and name not in reserved and _normal(name) == name
+    return name.isidentifier() and name not in reserved and _normal_form(name) == name
 
 
-def _normal(name: str) -> str:
+def _normal_form(name: str) -> str:
     return unicodedata.normalize("NFKC", name)
 
 
-def _readable(name: str, reserved: frozenset[str]) -> str:
-    form = _OTHER.sub("_", _normal(name)).strip("_") or "tool"
+def _readable_name(name: str, reserved: frozenset[str]) -> str:
+    form = _OTHER.sub("_", _normal_form(name)).strip("_") or "tool"
     form = form if form.isidentifier() else f"_{form}"
     form = form if form.isidentifier() else "tool"
     return f"{form}_" if form in reserved else form
 
 
-def _hashed(name: str, form: str, found: dict[str, str], wanted: Counter[str]) -> str:
+def _hashed_name(name: str, form: str, found: dict[str, str], wanted: Counter[str]) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     length = _HASH_LENGTH
     while (hashed := f"{form}_{digest[:length]}") in found or hashed in wanted:

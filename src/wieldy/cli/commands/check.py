@@ -41,17 +41,17 @@ def run_check(
                 each.provider: tool_cost(tools, each.provider, strict).total for each in reports
             }
             if as_json:
-                screen.put([_plain(each, tokens[each.provider]) for each in reports])
+                screen.put([_report_data(each, tokens[each.provider]) for each in reports])
             else:
                 for each in reports:
-                    _show(each, tokens[each.provider])
+                    _show_report(each, tokens[each.provider])
             lost = any(each.lost for each in reports)
             return found.exit_code(exits.FAILED if lost else exits.OK)
 
     return exits.guarded(work)
 
 
-def _plain(found: Report, tokens: int) -> dict[str, object]:
+def _report_data(found: Report, tokens: int) -> dict[str, object]:
     return {
         "provider": found.provider,
         "strict": found.strict,
@@ -64,13 +64,13 @@ def _plain(found: Report, tokens: int) -> dict[str, object]:
     }
 
 
-def _show(found: Report, tokens: int) -> None:
+def _show_report(found: Report, tokens: int) -> None:
     console = screen.console()
     title = f"{found.provider}{' strict' if found.strict else ''}"
     rows = [(name, change) for name, changes in found.tools.items() for change in changes]
     rows = [*(("", change) for change in found.whole), *rows]
-    said = "no differences" if not rows else _count(len(rows), "difference")
-    tools = _count(len(found.tools), "tool")
+    said = "no differences" if not rows else _count_noun(len(rows), "difference")
+    tools = _count_noun(len(found.tools), "tool")
     console.print(Text(f"{title}: {tools}, about {tokens:,} tokens, {said}"))
     if not rows:
         return
@@ -79,15 +79,19 @@ def _show(found: Report, tokens: int) -> None:
         mark = Text("lost", style="red") if change.lost else Text("changed", style="yellow")
         what = f"{change.keyword} {change.what}"
         table.add_row(
-            _cell(name), _cell(change.path or "arguments"), mark, _cell(what), _cell(change.why)
+            _text_cell(name),
+            _text_cell(change.path or "arguments"),
+            mark,
+            _text_cell(what),
+            _text_cell(change.why),
         )
     console.print(table)
 
 
-def _cell(text: str) -> Text:
+def _text_cell(text: str) -> Text:
     # Names and paths are untrusted: they are neither markup nor control characters here.
     return Text(screen.line(text))
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

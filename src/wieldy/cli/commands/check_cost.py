@@ -33,7 +33,7 @@ def run_cost(
         with loaded_tools(runner, sources) as found:
             before = read_costs(record.path)
             after = {
-                _format(each, strict): tool_cost(found.box, each, strict)
+                _format_name(each, strict): tool_cost(found.box, each, strict)
                 for each in providers or PROVIDERS
             }
             changes = {
@@ -45,10 +45,10 @@ def run_cost(
             if recorded:
                 write_costs(record.path, {**before, **after})
             if as_json:
-                screen.put([_plain(after[name], changes[name]) for name in after])
+                screen.put([_cost_data(after[name], changes[name]) for name in after])
             else:
                 for name, cost in after.items():
-                    _show(name, cost, changes[name], record.path)
+                    _show_cost(name, cost, changes[name], record.path)
                 if record.writes and not recorded:
                     screen.say(f"Nothing was recorded in {record.path}: a source failed.")
             broken = any(each is not None and each.broken is not None for each in changes.values())
@@ -57,15 +57,15 @@ def run_cost(
     return exits.guarded(work)
 
 
-def _format(provider: str, strict: bool) -> str:
+def _format_name(provider: str, strict: bool) -> str:
     return f"{provider} strict" if strict else provider
 
 
-def _plain(cost: Cost, change: CacheChange | None) -> dict[str, Any]:
+def _cost_data(cost: Cost, change: CacheChange | None) -> dict[str, Any]:
     return {**cost.to_dict(), "cache": None if change is None else change.to_dict()}
 
 
-def _show(name: str, cost: Cost, change: CacheChange | None, path: str) -> None:
+def _show_cost(name: str, cost: Cost, change: CacheChange | None, path: str) -> None:
     tools = f"{len(cost.definitions):,} tool{'' if len(cost.definitions) == 1 else 's'}"
     screen.show(f"{name}: {tools}, about {cost.total:,} tokens, {cost.bytes:,} bytes")
     screen.show(str(cost))

@@ -79,7 +79,7 @@ def run_follow(choice: StoreChoice, asked: Filter, as_json: bool) -> int:
                 if as_json:
                     screen.put(entry_data(entry), indent=None)
                 else:
-                    screen.show(_sentence(entry))
+                    screen.show(_entry_sentence(entry))
 
     def work(runner: asyncio.Runner) -> int:
         asked.check()
@@ -107,7 +107,7 @@ async def _show_some(store: "Store", asked: Filter, as_json: bool) -> None:
                 # One entry more than is shown is read, to know whether there are more.
                 if more := bool(asked.limit) and shown == asked.limit:
                     break
-                put(entry_data(entry) if as_json else _row(entry))
+                put(entry_data(entry) if as_json else _entry_row(entry))
                 shown += 1
     if not shown and not as_json:
         screen.say(f"No matching call is recorded in {store.address}.")
@@ -115,21 +115,21 @@ async def _show_some(store: "Store", asked: Filter, as_json: bool) -> None:
         screen.say(f"The newest {shown} are shown; --limit 0 shows all.")
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def _entry_row(entry: Entry) -> tuple[object, ...]:
     call = entry.call
     return (
         screen.local(entry.proposed_at),
         call.id,
         call.tool,
         entry.state,
-        _took(entry),
+        _time_taken(entry),
         call.scope.session or "",
-        screen.line(_arguments(entry), _SHORT),
-        screen.line(_result(entry), _SHORT),
+        screen.line(_arguments_text(entry), _SHORT),
+        screen.line(_result_text(entry), _SHORT),
     )
 
 
-def _sentence(entry: Entry) -> str:
+def _entry_sentence(entry: Entry) -> str:
     """A call on one line, for --follow."""
     at = entry.ended_at or entry.started_at or entry.proposed_at
     return "  ".join(
@@ -139,8 +139,8 @@ def _sentence(entry: Entry) -> str:
             entry.call.id,
             f"{entry.state:11}",
             entry.call.tool,
-            screen.line(_arguments(entry), _SHORT),
-            screen.line(_result(entry), _SHORT),
+            screen.line(_arguments_text(entry), _SHORT),
+            screen.line(_result_text(entry), _SHORT),
         )
         if cell
     )
@@ -160,9 +160,9 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
             ("proposed", screen.local(entry.proposed_at)),
             ("started", screen.local(entry.started_at)),
             ("ended", screen.local(entry.ended_at)),
-            ("took", _took(entry) or None),
+            ("took", _time_taken(entry) or None),
             ("attempts", entry.attempts if entry.attempts > 1 else None),
-            ("decision", None if made is None else _verdict(made)),
+            ("decision", None if made is None else _verdict_text(made)),
             ("reason", None if made is None else made.reason),
             ("because", entry.because),
             ("agent", call.scope.agent),
@@ -171,7 +171,7 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
             ("caller", call.scope.caller),
             ("run", call.scope.run),
             ("key", call.idempotency_key),
-            ("arguments", _arguments(entry)),
+            ("arguments", _arguments_text(entry)),
             ("result", entry.text if entry.ok else None),
             ("error", entry.error),
             ("metadata", screen.compact(entry.metadata) if entry.metadata else None),
@@ -179,21 +179,21 @@ def _show_whole(entry: Entry, as_json: bool) -> None:
     )
 
 
-def _verdict(made: Decision) -> str:
+def _verdict_text(made: Decision) -> str:
     """A decision with the name of the person and the time."""
     by = f" by {made.by}" if made.by else ""
     return f"{'approved' if made.approved else 'denied'}{by}, {screen.local(made.at)}"
 
 
-def _arguments(entry: Entry) -> str:
+def _arguments_text(entry: Entry) -> str:
     return "" if entry.call.arguments is None else screen.compact(entry.call.arguments)
 
 
-def _result(entry: Entry) -> str:
+def _result_text(entry: Entry) -> str:
     return entry.text if entry.ended else ""
 
 
-def _took(entry: Entry) -> str:
+def _time_taken(entry: Entry) -> str:
     if entry.started_at is None or entry.ended_at is None:
         return ""
     if "settled_by" in entry.metadata:

@@ -21,7 +21,7 @@ def run_gateway(path: Path) -> int:
         _check_reach(read_gateway(path))
         gateway = runner.run(LiveGateway.open(path))
         try:
-            _listen(runner, gateway)
+            _listen_http(runner, gateway)
         finally:
             runner.run(gateway.found.toolbox.close())
         return gateway.found.exit_code(exits.OK)
@@ -66,7 +66,7 @@ def _check_reach(file: GatewayFile) -> None:
         )
 
 
-def _listen(runner: asyncio.Runner, gateway: LiveGateway) -> None:
+def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     file, found = gateway.file, gateway.found
     run = import_extra("wieldy.server", "run", "server")
     identifiers = []

@@ -50,7 +50,7 @@ def split_words(text: str) -> list[str]:
     Only the beginning of a very long text is read.
     """
     words = (word.lower() for word in _WORD.findall(_HUMP.sub(" ", text[:_LONGEST])))
-    return [_stem(word) for word in words if word not in _SMALL]
+    return [_stem_word(word) for word in words if word not in _SMALL]
 
 
 def similar_words(word: str) -> frozenset[str]:
@@ -58,7 +58,7 @@ def similar_words(word: str) -> frozenset[str]:
     return _SIMILAR.get(word, frozenset())
 
 
-def _stem(word: str) -> str:
+def _stem_word(word: str) -> str:
     """A word without its ending; it need not be a word, as long as its forms share it."""
     for ending, instead in (("ies", "y"), ("sses", "ss"), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
@@ -66,12 +66,12 @@ def _stem(word: str) -> str:
             break
     for ending in ("ing", "ed", "er"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = _undouble(word.removesuffix(ending))
+            word = _undouble_letter(word.removesuffix(ending))
             break
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-def _undouble(word: str) -> str:
+def _undouble_letter(word: str) -> str:
     """`runn` as `run`; two of some letters belong to the word itself."""
     return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
 
@@ -79,7 +79,7 @@ def _undouble(word: str) -> str:
 def _read_similar() -> dict[str, frozenset[str]]:
     similar: dict[str, set[str]] = {}
     for line in _ALIKE:
-        words = {_stem(word) for word in line.split()}
+        words = {_stem_word(word) for word in line.split()}
         for word in words:
             similar.setdefault(word, set()).update(words - {word})
     return {word: frozenset(others) for word, others in similar.items()}

@@ -58,7 +58,7 @@ class SessionListing:
 
     def arrange(self, tools: Mapping[str, Tool], session: str) -> list[Tool]:
         """Those of the tools that the session is shown, in its order."""
-        return self.arrange_names(tools, self._known(session))
+        return self.arrange_names(tools, self._known_names(session))
 
     def arrange_names(self, tools: Mapping[str, Tool], names: Iterable[str]) -> list[Tool]:
         """The tools of these names, and after them those that are always shown."""
@@ -68,7 +68,7 @@ class SessionListing:
     async def refresh(self, session: str) -> None:
         """Read what other processes have loaded for the session."""
         if self._keeper is not None:
-            self._keep(session, await self._keeper.read_list(session) or ())
+            self._keep_names(session, await self._keeper.read_list(session) or ())
 
     async def change(self, session: str, change: Change[T]) -> T:
         """Change the list of a session, and tell those who watch."""
@@ -76,10 +76,10 @@ class SessionListing:
         if self._keeper is None:
             with self._lock:
                 after, told = change(self._lists.get(session, ()))
-                self._put(session, after)
+                self._put_names(session, after)
         else:
             after, told = await self._keeper.change_list(session, change)
-            self._keep(session, after)
+            self._keep_names(session, after)
         if list(after) != list(before or ()):
             for watcher in tuple(self._watchers):
                 watcher(session)
@@ -90,13 +90,13 @@ class SessionListing:
         self._watchers.append(told)
         return lambda: self._watchers.remove(told)
 
-    def _known(self, session: str) -> Sequence[str]:
+    def _known_names(self, session: str) -> Sequence[str]:
         known = self._known_here(session)
         keeper = self._keeper
         if known is None and keeper is not None:
             # Whoever lists tools without awaiting reads the store once per session.
             known = blocking_border().wait(lambda home: keeper.read_list(session)) or ()
-            self._keep(session, known)
+            self._keep_names(session, known)
         return known or ()
 
     def _known_here(self, session: str) -> Sequence[str] | None:
@@ -106,11 +106,11 @@ class SessionListing:
                 self._lists.move_to_end(session)
             return known
 
-    def _keep(self, session: str, names: Sequence[str]) -> None:
+    def _keep_names(self, session: str, names: Sequence[str]) -> None:
         with self._lock:
-            self._put(session, names)
+            self._put_names(session, names)
 
-    def _put(self, session: str, names: Sequence[str]) -> None:
+    def _put_names(self, session: str, names: Sequence[str]) -> None:
         self._lists[session] = tuple(names)
         self._lists.move_to_end(session)
         while len(self._lists) > self._most:

@@ -42,13 +42,13 @@ class Index:
         self._known: dict[str, tuple[Tool, list[str]]] = {}
         self._stale: set[str] = set()
         self._started = False
-        registry.watch(self._changed)
+        registry.watch(self._mark_stale)
 
     def search(self, query: str) -> Iterator[str]:
         """The names of tools that share words with the query, the best first."""
         with self._lock:
             self._catch_up()
-            scores = self._scores(query)
+            scores = self._score_tools(query)
             place = {name: number for number, name in enumerate(self._registry.names())}
         ranked = [(-score, place.get(name, len(place)), name) for name, score in scores.items()]
         # A heap is used, because only a few of many results are read.
@@ -56,12 +56,12 @@ class Index:
         while ranked:
             yield heappop(ranked)[2]
 
-    def _scores(self, query: str) -> dict[str, float]:
+    def _score_tools(self, query: str) -> dict[str, float]:
         """How well each tool fits; the rarest words are counted first."""
         total = len(self._known) + 1
         common = max(_COMMON, total / 5)
         scores: dict[str, float] = {}
-        for found, share in sorted(self._wanted(query), key=lambda pair: len(pair[0])):
+        for found, share in sorted(self._wanted_words(query), key=lambda pair: len(pair[0])):
             rarity = share * math.log(1 + total / (1 + len(found)))
             if scores and len(found) > common:
                 # A word that is nearly everywhere only ranks the tools that rarer words have found.
@@ -72,7 +72,7 @@ class Index:
                     scores[name] = scores.get(name, 0.0) + weight * rarity
         return scores
 
-    def _wanted(self, query: str) -> Iterator[tuple[dict[str, float], float]]:
+    def _wanted_words(self, query: str) -> Iterator[tuple[dict[str, float], float]]:
         """The tools of each word of a query and of words like it, and how much that counts."""
         words = dict.fromkeys(split_words(query)[:_MOST_WORDS], 1.0)
         for word in list(words):
@@ -82,7 +82,7 @@ class Index:
             if word in self._weights:
                 yield self._weights[word], share
 
-    def _changed(self, name: str | None) -> None:
+    def _mark_stale(self, name: str | None) -> None:
         with self._lock:
             if name is None:
                 self._started = False
@@ -98,12 +98,12 @@ class Index:
             self._started = True
         while self._stale:
             name = self._stale.pop()
-            self._drop(name)
+            self._drop_tool(name)
             tool = self._registry.find(name)
             if tool is not None and tool.name == name:
-                self._take(tool)
+                self._take_tool(tool)
 
-    def _take(self, tool: Tool) -> None:
+    def _take_tool(self, tool: Tool) -> None:
         first, _, rest = tool.stated_description.partition("\n")
         uses: dict[str, float] = {}
         for (weight, usual), texts in (
@@ -118,7 +118,7 @@ class Index:
             self._weights.setdefault(word, {})[tool.name] = used / (used + _SATURATION)
         self._known[tool.name] = (tool, list(uses))
 
-    def _drop(self, name: str) -> None:
+    def _drop_tool(self, name: str) -> None:
         _, words = self._known.pop(name, (None, []))
         for word in words:
             tools = self._weights[word]

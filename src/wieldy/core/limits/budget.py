@@ -131,7 +131,7 @@ class Spending:
         """What may still be used up, by this run and those around it together."""
         left: dict[str, float] = {}
         for each in self._all_above():
-            for name, most, spent in each._bounds():
+            for name, most, spent in each._budget_bounds():
                 left[name] = min(left.get(name, inf), max(0, most - spent))
         return left
 
@@ -193,11 +193,11 @@ class Spending:
     def _own_used_up(self) -> str | None:
         if self._repeated:
             return "the same call with the same arguments was made again and again"
-        reached = ((name, most) for name, most, spent in self._bounds() if spent >= most)
+        reached = ((name, most) for name, most, spent in self._budget_bounds() if spent >= most)
         name, most = next(reached, (None, 0))
         return None if name is None else f"the budget of {most:g} {name} is used up"
 
-    def _bounds(self) -> Iterator[tuple[str, float, float]]:
+    def _budget_bounds(self) -> Iterator[tuple[str, float, float]]:
         """Each bound of the budget: its name, the most, and what is spent."""
         for name in _COUNTED:
             most = getattr(self._budget, name)

@@ -55,12 +55,12 @@ def keep_results(seconds: float) -> Middleware:
                 held -= oldest.size
 
     async def reuse(run: Run, proceed: Handler) -> Outcome:
-        key = None if run.deps is not None else _key(run)
+        key = None if run.deps is not None else _cache_key(run)
         if key is None:
             return await proceed(run)
         entry = find(key)
         if entry is not None:
-            return _reused(run, entry)
+            return _reuse_result(run, entry)
         outcome = await proceed(run)
         if outcome.status is Status.OK and not run.blocks and not run.streamed:
             size = held_bytes(outcome.value, _MOST_BYTES)
@@ -73,14 +73,14 @@ def keep_results(seconds: float) -> Middleware:
     return reuse
 
 
-def _reused(run: Run, entry: _Kept) -> Outcome:
+def _reuse_result(run: Run, entry: _Kept) -> Outcome:
     run.note("cached", True)
     if entry.outside:
         run.come_from_outside()
     return Outcome(run.call, Status.OK, copy.deepcopy(entry.value))
 
 
-def _key(run: Run) -> str | None:
+def _cache_key(run: Run) -> str | None:
     """What the result depends on; None if the arguments can't be compared reliably."""
     scope = run.call.scope
     caller = (scope.agent, scope.session, scope.caller) if run.tool.signature.context else ()

@@ -22,11 +22,11 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
 
     async def try_again(run: Run, proceed: Handler) -> Outcome:
         for attempt in range(1, retries + 2):
-            trial = _trial(run, attempt)
+            trial = _make_trial(run, attempt)
             try:
                 outcome = await proceed(trial)
             except BaseException:
-                _adopt(run, trial)
+                _adopt_trial(run, trial)
                 raise
             if attempt > retries or not _worth_another(run, trial, outcome):
                 break
@@ -41,13 +41,13 @@ def retry_failures(retries: int, forbids: Veto) -> Middleware:
             if why_not is not None:
                 trial.note("not_retried", why_not.reason)
                 break
-        _adopt(run, trial)
+        _adopt_trial(run, trial)
         return outcome
 
     return try_again
 
 
-def _trial(run: Run, attempt: int) -> Run:
+def _make_trial(run: Run, attempt: int) -> Run:
     """A run for one attempt, so that an attempt left behind can't affect the next one."""
     trial = copy(run)
     trial.values = private_arguments(run.values)
@@ -89,7 +89,7 @@ def _asked_pause(outcome: Outcome) -> float:
     return (original.retry_after or 0.0) if isinstance(original, ServiceError) else 0.0
 
 
-def _adopt(run: Run, trial: Run) -> None:
+def _adopt_trial(run: Run, trial: Run) -> None:
     """Take over what the final attempt has shown and noted."""
     run.attempts, run.blocks, run.streamed = trial.attempts, trial.blocks, trial.streamed
     run.metadata = trial.metadata or None

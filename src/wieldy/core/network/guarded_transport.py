@@ -44,7 +44,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
         proxy = self._proxy_for(request.url)
         if proxy is None:
             return await super().handle_async_request(request)
-        await self._check(request.url)
+        await self._check_reach(request.url)
         return await proxy.handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -62,7 +62,7 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             self._proxies[named] = httpx2.AsyncHTTPTransport(proxy=address)
         return self._proxies[named]
 
-    async def _check(self, url: httpx2.URL) -> None:
+    async def _check_reach(self, url: httpx2.URL) -> None:
         host = url.raw_host.decode("ascii")
         try:
             await self._reach.find(host, url.port or 443)

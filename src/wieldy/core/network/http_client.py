@@ -153,13 +153,13 @@ class _Pool:
             # Cookies of an answer must not be sent for the next caller.
             self._http.cookies.clear()
             try:
-                response = await _exchange(self._http, request, largest)
+                response = await _send_once(self._http, request, largest)
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-                raise _unanswered(request, error) from None
+                raise _unanswered_error(request, error) from None
             target = response.headers.get("location")
             if response.status not in _REDIRECTS or not target:
                 return response
-            request = _redirected(request, response.status, target)
+            request = _redirect_request(request, response.status, target)
         raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
 
     async def end(self) -> None:
@@ -173,7 +173,7 @@ class _Pool:
                 await self._http.aclose()
 
 
-async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int) -> HttpResponse:
+async def _send_once(http: httpx2.AsyncClient, request: HttpRequest, largest: int) -> HttpResponse:
     headers = {**request.headers, **request.private}
     async with http.stream(
         request.method,
@@ -193,7 +193,7 @@ async def _exchange(http: httpx2.AsyncClient, request: HttpRequest, largest: int
         )
 
 
-def _redirected(request: HttpRequest, status: int, target: str) -> HttpRequest:
+def _redirect_request(request: HttpRequest, status: int, target: str) -> HttpRequest:
     """The request that a redirect leads to; another origin gets none of our secrets."""
     try:
         url = urljoin(request.url, target)
@@ -229,7 +229,7 @@ def url_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.host}:{port}"
 
 
-def _unanswered(request: HttpRequest, error: Exception) -> ServiceError:
+def _unanswered_error(request: HttpRequest, error: Exception) -> ServiceError:
     """The error of a request, without its URL, which may contain a key."""
     if isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         return ServiceError("its address is not one that can be asked over HTTP")

@@ -332,13 +332,13 @@ class _Phrase(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _compile(entries: tuple[_Entry, ...]) -> tuple[_Phrase, ...]:
+def _compile_phrases(entries: tuple[_Entry, ...]) -> tuple[_Phrase, ...]:
     return tuple(_Phrase(kind, words, re.compile(pattern)) for kind, words, pattern in entries)
 
 
 _COMPILED: dict[Origin, tuple[_Phrase, ...]] = {
-    "definition": _compile(_ANYWHERE + _DEFINITIONS),
-    "result": _compile(_ANYWHERE + _RESULTS),
+    "definition": _compile_phrases(_ANYWHERE + _DEFINITIONS),
+    "result": _compile_phrases(_ANYWHERE + _RESULTS),
 }
 # A match is at most this long, and has one of its words in it.
 _REACH = 400

@@ -24,17 +24,17 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
     """
     found: dict[str, Finding] = {}
     left = LONGEST
-    for place, text in _texts(outcome, heard):
+    for place, text in _result_texts(outcome, heard):
         if not text:
             continue
         # Every text gets some of the search, and none can use up that of those after it.
-        for finding in find_suspicious(place, _shorten(text, max(left, _LEAST)), "result"):
+        for finding in find_suspicious(place, _shorten_text(text, max(left, _LEAST)), "result"):
             found.setdefault(finding.kind, finding)
         left -= len(text)
     return [asdict(finding) for finding in islice(found.values(), _MOST_FINDINGS)]
 
 
-def _texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
+def _result_texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
     content = outcome.content
     pieces = [(f"content[{n}]", each) for n, each in enumerate(map(_text_of, content))]
     yield from islice(pieces, _MOST_PIECES)
@@ -68,16 +68,16 @@ def _text_of(block: Block) -> str:
         return block.text
     if isinstance(block, Resource):
         return "\n".join(filter(None, (block.uri, block.name, block.text)))
-    return "\n".join(_strings(block.to_dict()))
+    return "\n".join(_inner_strings(block.to_dict()))
 
 
-def _strings(shape: Mapping[str, Any]) -> Iterator[str]:
+def _inner_strings(shape: Mapping[str, Any]) -> Iterator[str]:
     for name, value in shape.items():
         if isinstance(value, str) and name != "data":
             yield value
 
 
-def _shorten(text: str, most: int) -> str:
+def _shorten_text(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     tail = most // 5

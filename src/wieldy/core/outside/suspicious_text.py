@@ -68,20 +68,20 @@ def find_suspicious(place: str, text: str, origin: Origin) -> Iterator[Finding]:
             yield Finding(place, "very long text", visible_line(text, _LONGEST_SHOWN))
         text = f"{text[: LONGEST - _TAIL]}\n{text[-_TAIL:]}"
     if origin == "result":
-        text = _unescape(text)
+        text = _unescape_text(text)
     for kind, passage in _first_hidden(text):
         yield Finding(place, kind, passage)
-    for end in _gaps(text, origin):
+    for end in _find_gaps(text, origin):
         passage = visible_line(text[end : end + _LONGEST_SHOWN + 1], _LONGEST_SHOWN)
         yield Finding(place, "text pushed out of sight", passage)
     encoded = _find_encoded(text, origin)
     if encoded is not None:
         yield Finding(place, "encoded text", visible_line(encoded, _LONGEST_SHOWN))
-    for kind, passage in find_instructions(_plain(text), origin):
+    for kind, passage in find_instructions(_plain_letters(text), origin):
         yield Finding(place, kind, visible_line(passage, _LONGEST_SHOWN))
 
 
-def _unescape(text: str) -> str:
+def _unescape_text(text: str) -> str:
     """The text with the escapes of JSON and HTML undone, in whatever it is wrapped."""
     if "\\" in text:
         text = _ESCAPED_SPACE.sub(" ", text)
@@ -93,7 +93,7 @@ def _unescape(text: str) -> str:
     return html.unescape(text) if "&" in text else text
 
 
-def _gaps(text: str, origin: Origin) -> Iterator[int]:
+def _find_gaps(text: str, origin: Origin) -> Iterator[int]:
     """The passages after a gap that a reader would take for the end of the text."""
     wide, tall = _WIDE[origin], _TALL[origin]
     for match in _GAP.finditer(text):
@@ -114,13 +114,13 @@ def _find_encoded(text: str, origin: Origin) -> str | None:
             if len(run) >= _LONG_ENCODED:
                 return run
             continue
-        said = _decode(run)
-        if said is not None and any(True for _ in find_instructions(_plain(said), origin)):
+        said = _decode_base64(run)
+        if said is not None and any(True for _ in find_instructions(_plain_letters(said), origin)):
             return said
     return None
 
 
-def _decode(run: str) -> str | None:
+def _decode_base64(run: str) -> str | None:
     """The text that is encoded in Base64, or None if there is none."""
     plain = run.rstrip("=").replace("-", "+").replace("_", "/")
     plain = plain[: len(plain) // 4 * 4] if len(plain) % 4 == 1 else plain
@@ -138,7 +138,7 @@ def _first_hidden(text: str) -> Iterator[tuple[str, str]]:
         found.setdefault(kind, []).append((start, end))
     for kind, runs in found.items():
         more = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
-        yield kind, _around(text, *runs[0]) + more
+        yield kind, _text_around(text, *runs[0]) + more
 
 
 def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
@@ -152,7 +152,7 @@ def _hidden_runs(text: str) -> Iterator[tuple[int, int]]:
         return
     for match in re.finditer(f"[{re.escape(odd)}]+", text):
         start = match.start()
-        while start < match.end() and not _conceals(text, start):
+        while start < match.end() and not _conceals_text(text, start):
             start += 1
         if start < match.end():
             yield start, match.end()
@@ -164,7 +164,7 @@ def _odd_characters(text: str, usual: str = "") -> str:
     return "".join(islice((each for each in found if each not in usual), _MOST_ODD))
 
 
-def _around(text: str, start: int, end: int) -> str:
+def _text_around(text: str, start: int, end: int) -> str:
     run = text[start:end]
     said = "".join(chr(ord(each) - 0xE0000) for each in run if "\U000e0020" <= each <= "\U000e007e")
     spelled = f" (spelling {visible_line(said, _LONGEST_SHOWN)!r})" if said else ""
@@ -172,18 +172,18 @@ def _around(text: str, start: int, end: int) -> str:
     return f"{visible_line(before)}{visible_line(run[:8])}{visible_line(after)}{spelled}"
 
 
-def _conceals(text: str, index: int) -> bool:
+def _conceals_text(text: str, index: int) -> bool:
     """Whether a hidden character hides something; some are normal in emoji and joining scripts."""
     character = text[index]
     before, after = text[index - 1 : index] if index else "", text[index + 1 : index + 2]
     if character in _JOINERS:
-        return not (_joins(before) and _joins(after))
+        return not (_joins_letters(before) and _joins_letters(after))
     if unicodedata.category(character) == "Mn":
-        return not (before and (before in _KEYCAPS or _joins(before)))
+        return not (before and (before in _KEYCAPS or _joins_letters(before)))
     return True
 
 
-def _joins(neighbour: str) -> bool:
+def _joins_letters(neighbour: str) -> bool:
     return (
         bool(neighbour)
         and not neighbour.isascii()
@@ -191,7 +191,7 @@ def _joins(neighbour: str) -> bool:
     )
 
 
-def _plain(text: str) -> str:
+def _plain_letters(text: str) -> str:
     """The text as a model reads it: without hidden characters, in ordinary letters."""
     if not text.isascii():
         if not unicodedata.is_normalized("NFKC", text):

@@ -54,7 +54,7 @@ class MemorySessions:
 
     def add_soon(self, call: Call) -> None:
         """The same without waiting."""
-        self._note(session_key(call.scope.session), True)
+        self._note_session(session_key(call.scope.session), True)
 
     async def holds(self, session: str | None) -> bool:
         """Whether a result from outside is, or may be, in the session."""
@@ -67,10 +67,10 @@ class MemorySessions:
         """Count a session as trusted again; returns whether it was not."""
         held = await self.holds(session)
         if held:
-            self._note(session_key(session), False)
+            self._note_session(session_key(session), False)
         return held
 
-    def _note(self, key: bytes, untrusted: bool) -> None:
+    def _note_session(self, key: bytes, untrusted: bool) -> None:
         with self._lock:
             self._known[key] = untrusted
             self._known.move_to_end(key)

@@ -93,7 +93,7 @@ class Criteria:
         for name in said:
             if name not in NAMES:
                 hint = find_near_names(str(name), NAMES)
-                raise ValueError(f"there is no criterion {name!r}; {_choices(hint)}")
+                raise ValueError(f"there is no criterion {name!r}; {_suggest_names(hint)}")
         if not isinstance(said.get("tags", []), list):
             raise ValueError("tags must be a list of texts")
         return cls.of(said)
@@ -109,13 +109,13 @@ class Criteria:
     def hold_for(self, tool: Tool) -> bool:
         """Whether the tool meets every criterion that is set."""
         return (
-            all(wanted in (None, _read(tool, name)) for name, wanted in self._flags())
+            all(wanted in (None, _read_trait(tool, name)) for name, wanted in self._flag_items())
             and (self.tags is None or not set(self.tags).isdisjoint(tool.tags))
-            and _matches(self.group, tool.group)
-            and _matches(self.source, tool.source)
+            and _matches_pattern(self.group, tool.group)
+            and _matches_pattern(self.source, tool.source)
         )
 
-    def _flags(self) -> Iterable[tuple[str, bool | None]]:
+    def _flag_items(self) -> Iterable[tuple[str, bool | None]]:
         return ((name, getattr(self, name)) for name in _FLAGS)
 
     def __str__(self) -> str:
@@ -130,14 +130,14 @@ _COUNTED = {"destructive": "is_destructive", "open_world": "is_open_world"}
 NO_CRITERIA = Criteria()
 
 
-def _read(tool: Tool, name: str) -> bool:
+def _read_trait(tool: Tool, name: str) -> bool:
     return bool(getattr(tool, _COUNTED.get(name, name)))
 
 
-def _matches(pattern: str | None, text: str) -> bool:
+def _matches_pattern(pattern: str | None, text: str) -> bool:
     return pattern is None or re.match(fnmatch.translate(pattern), text) is not None
 
 
-def _choices(hint: Iterable[str]) -> str:
+def _suggest_names(hint: Iterable[str]) -> str:
     near = list(hint)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"

@@ -142,14 +142,14 @@ class Parked:
         return {
             "call_id": self.id,
             "tool": self.tool,
-            "arguments": _plain(self.shown),
+            "arguments": _plain_json(self.shown),
             "reason": self.reason,
-            "requests": None if self.waits_for else _plain(self.requests),
+            "requests": None if self.waits_for else _plain_json(self.requests),
             **({"waits_for": list(self.waits_for)} if self.waits_for else {}),
-            "repairs": _plain(self.repairs),
+            "repairs": _plain_json(self.repairs),
             **self.scope.to_dict(),
-            "proposed_at": _moment(self.at),
-            "expires_at": None if self.expires_at is None else _moment(self.expires_at),
+            "proposed_at": _iso_moment(self.at),
+            "expires_at": None if self.expires_at is None else _iso_moment(self.expires_at),
         }
 
     def concerns(self, agent: str | None, session: str | None) -> bool:
@@ -286,20 +286,20 @@ class MemoryApprovals:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
         with self._lock:
             parked = self._parked.get(call_id)
-            return (self._known(call_id).parked if parked is None else parked).copy()
+            return (self._known_decision(call_id).parked if parked is None else parked).copy()
 
     async def approve(
         self, parked: Parked, decision: Decision, edited: Edited | None, here: bool
     ) -> Call:
         """Record an approval and return the call as decided; the first decision holds."""
-        call, _ = self._decide(parked, decision, edited)
+        call, _ = self._decide_parked(parked, decision, edited)
         return call
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a denial with its outcome; returns whether this decision is the one that holds."""
         decision = outcome.call.decision
         assert decision is not None
-        _, first = self._decide(parked, decision, None)
+        _, first = self._decide_parked(parked, decision, None)
         if first:
             await self.finish(outcome.call.id, outcome)
         return first
@@ -307,7 +307,7 @@ class MemoryApprovals:
     async def claim(self, call_id: str) -> bool:
         """Whether the caller is the one who runs this approved call."""
         with self._lock:
-            known = self._known(call_id)
+            known = self._known_decision(call_id)
             first, known.claimed = not known.claimed, True
             return first
 
@@ -321,7 +321,7 @@ class MemoryApprovals:
     async def finish(self, call_id: str, outcome: Outcome) -> None:
         """Record how an approved call ended."""
         with self._lock:
-            known = self._known(call_id)
+            known = self._known_decision(call_id)
             known.claimed = True
         if not known.ended.done():
             known.end(outcome)
@@ -333,7 +333,7 @@ class MemoryApprovals:
         with self._lock:
             if call_id in self._parked:
                 return make_receipt(self._parked[call_id].copy())
-            known = self._known(call_id)
+            known = self._known_decision(call_id)
             if not known.claimed:
                 return Outcome(known.call, Status.PENDING)
         return await asyncio.wrap_future(known.ended)
@@ -345,7 +345,7 @@ class MemoryApprovals:
             if call_id in self._parked:
                 self._watched.setdefault(call_id, []).append(waiting)
             else:
-                waiting.set_result(self._known(call_id))
+                waiting.set_result(self._known_decision(call_id))
         # The entry is passed on, because it may be dropped before this task continues.
         known = await asyncio.wrap_future(waiting)
         if not known.claimed:
@@ -357,10 +357,12 @@ class MemoryApprovals:
         with self._lock:
             if call_id in self._parked:
                 return None
-            ended = self._known(call_id).ended
+            ended = self._known_decision(call_id).ended
         return ended.result() if ended.done() else None
 
-    def _decide(self, seen: Parked, decision: Decision, edited: Edited | None) -> tuple[Call, bool]:
+    def _decide_parked(
+        self, seen: Parked, decision: Decision, edited: Edited | None
+    ) -> tuple[Call, bool]:
         """The call as decided, and whether this decision is the one that holds."""
         call_id = seen.id
         with self._lock:
@@ -375,7 +377,7 @@ class MemoryApprovals:
                 self._forget_some(known)
                 watchers = self._watched.pop(call_id, [])
             else:
-                known = self._known(call_id)
+                known = self._known_decision(call_id)
                 call, watchers = known.call, []
         for each in watchers:
             if each.set_running_or_notify_cancel():
@@ -383,7 +385,7 @@ class MemoryApprovals:
         check_agreement(call, decision)
         return call.replace(arguments=private_copy(call.arguments)), parked is not None
 
-    def _known(self, call_id: str) -> _Decided:
+    def _known_decision(self, call_id: str) -> _Decided:
         known = self._decided.get(call_id)
         if known is None:
             raise CallNotFound(call_id)
@@ -402,7 +404,7 @@ class MemoryApprovals:
                 surplus, held = surplus - 1, held - known.size
 
 
-def _plain(value: Any) -> Any:
+def _plain_json(value: Any) -> Any:
     """A value as plain JSON; what JSON can't hold becomes text."""
     try:
         # A value that is JSON already is copied as it is, however deep it is.
@@ -416,7 +418,7 @@ def _plain(value: Any) -> Any:
         return text
 
 
-def _moment(seconds: float) -> str:
+def _iso_moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 

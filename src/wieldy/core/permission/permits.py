@@ -105,7 +105,7 @@ class Permits:
 
         The others are switched off, or denied by the mode or by a rule whatever the arguments are.
         """
-        if self.stored is not None and self._outdated():
+        if self.stored is not None and self._is_outdated():
             # For a listing the known rules are enough; a call would be refused.
             with suppress(StoreError):
                 await self.stored.renew()
@@ -124,7 +124,7 @@ class Permits:
         matched = matching_rules(run.tool, rules, run.call.scope, run.values, tainted)
         question = None
         if ruling.decision == "ask":
-            question = f"May {_shown(run)} run? It needs approval: {ruling.because}"
+            question = f"May {_shown_words(run)} run? It needs approval: {ruling.because}"
         return Explanation(ruling.decision, ruling.because, matched, question)
 
     async def rules_in_force(self) -> Hashable:
@@ -138,7 +138,7 @@ class Permits:
     async def forbids(self, run: Run) -> LateRefusal | None:
         """Why a call that has waited since it began may not go on; None if it may."""
         try:
-            if self._outdated():
+            if self._is_outdated():
                 assert self.stored is not None
                 await self.stored.renew()
             judge = self.judge(run.tool)
@@ -149,8 +149,8 @@ class Permits:
             if judge(run) is SESSION_UNKNOWN:
                 await self.look_at_session(run)
         except (StoreError, NotChecked) as error:
-            return _refusal(run, str(error))
-        return self._objection(judge, run)
+            return _late_refusal(run, str(error))
+        return self._late_objection(judge, run)
 
     async def look_at_session(self, run: Run) -> bool:
         """Find out whether a result from outside is in the session of a call."""
@@ -169,25 +169,27 @@ class Permits:
 
         def check(run: Run) -> LateRefusal | Coroutine[Any, Any, LateRefusal | None] | None:
             nonlocal known
-            if self._outdated() or run.tainted is not None:
+            if self._is_outdated() or run.tainted is not None:
                 return self.forbids(run)
             edition, judge = known
             if edition != self.edition:
                 known = edition, judge = self.edition, self.judge(tool)
-            return None if judge is None or run.judged == edition else self._objection(judge, run)
+            return (
+                None if judge is None or run.judged == edition else self._late_objection(judge, run)
+            )
 
         return check
 
-    def _objection(self, judge: Judge, run: Run) -> LateRefusal | None:
+    def _late_objection(self, judge: Judge, run: Run) -> LateRefusal | None:
         """Why a call that has begun may not go on: it is now denied, or needs a person."""
         ruling = judge(run)
         if ruling.decision == "run" or (ruling.asks and run.was_answered):
             return None
         if ruling.decision == "dry-run":
-            return LateRefusal(ruling.because, partial(self._rehearse, run, ruling))
-        return _refusal(run, ruling.because)
+            return LateRefusal(ruling.because, partial(self._rehearse_call, run, ruling))
+        return _late_refusal(run, ruling.because)
 
-    def _outdated(self) -> bool:
+    def _is_outdated(self) -> bool:
         return self.stored is not None and time.monotonic() >= self.stored.good_until
 
     @property
@@ -209,28 +211,28 @@ class Permits:
         """Let a call run only if it was approved and nothing else forbids it."""
         answered = run.call.decision is not None
         if ruling.decision == "deny" and not (ruling.asks and run.was_answered):
-            return _denied(run, ruling.because)
-        why_not = _disagreement(run) if answered else None
+            return _denied_outcome(run, ruling.because)
+        why_not = _find_disagreement(run) if answered else None
         if why_not is not None:
-            return _denied(run, why_not)
+            return _denied_outcome(run, why_not)
         if ruling.decision == "dry-run":
-            return await self._rehearse(run, ruling)
+            return await self._rehearse_call(run, ruling)
         # In a mode in which nobody is asked, an earlier yes of the approver stands.
         if answered or run.agreed == edition or ruling.decision == "deny":
             return await proceed(run)
-        return await self._ask(run, proceed, ruling.because, edition)
+        return await self._ask_person(run, proceed, ruling.because, edition)
 
-    async def _rehearse(self, run: Run, ruling: Ruling) -> Outcome:
+    async def _rehearse_call(self, run: Run, ruling: Ruling) -> Outcome:
         """Report what would have run, or call the function that simulates the tool."""
         run.note("dry_run", True)
         run.note("reason", ruling.because)
         if run.tool.simulate is not None:
             run.note("simulated", True)
-            return await self._simulate(run, run.tool.simulate)
+            return await self._simulate_call(run, run.tool.simulate)
         because = ruling.because[0].upper() + ruling.because[1:]
-        return Outcome(run.call, Status.OK, f"Not run: {_shown(run)}. {because}.")
+        return Outcome(run.call, Status.OK, f"Not run: {_shown_words(run)}. {because}.")
 
-    async def _simulate(self, run: Run, simulate: Callable[..., Any]) -> Outcome:
+    async def _simulate_call(self, run: Run, simulate: Callable[..., Any]) -> Outcome:
         tool = run.tool
         stand_in = Tool(simulate, name=tool.name, postprocess=tool.postprocess)
         takes = stand_in.signature
@@ -240,10 +242,10 @@ class Permits:
             return await handler(run)
         return await limit_time(tool.limits.timeout)(run, handler)
 
-    async def _ask(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
+    async def _ask_person(self, run: Run, proceed: Handler, reason: str, edition: int) -> Outcome:
         """Ask the approver, then park: the same call, handed back as pending."""
         expires_at = None if self.ttl is None else time.time() + self.ttl
-        arguments, discreet = _discreetly(run)
+        arguments, discreet = _cover_arguments(run)
         parked = Parked(
             run.call.replace(arguments=arguments),
             run.tool.fingerprint,
@@ -253,20 +255,20 @@ class Permits:
             **discreet,
         )
         # The approver gets a copy, so that its changes affect nobody else.
-        answer = await _answer(self.approver, parked, run.secrets)
+        answer = await _ask_approver(self.approver, parked, run.secrets)
         if answer is True:
             run.agreed = edition
             return await proceed(run)
         if answer is False:
-            return _denied(run, "the approver said no")
+            return _denied_outcome(run, "the approver said no")
         if not await self.approvals.park(parked, run.secrets):
-            return _denied(run, "a call with this id waits already, or was decided")
+            return _denied_outcome(run, "a call with this id waits already, or was decided")
         self._watch_over(run, parked)
         return make_receipt(parked)
 
     async def pause(self, run: Run, needed: InputNeeded) -> Outcome:
         """Hand the call back as pending until somebody has answered its tool."""
-        arguments, discreet = _discreetly(run)
+        arguments, discreet = _cover_arguments(run)
         ttl = self.ttl
         if isinstance(needed, CallsNeeded):
             # The calls that it waits for expire by themselves, and then it goes on.
@@ -323,19 +325,19 @@ class _Guard:
         """A handler that proceeds if the call is permitted."""
         rules, stored = self._permits.rules, self._permits.stored
         if stored is None:
-            return lambda run: self._decide(run, proceed)
+            return lambda run: self._decide_call(run, proceed)
 
         def require_permission(run: Run) -> Awaitable[Outcome]:
             if time.monotonic() >= stored.good_until:
-                return self._renew(stored, run, proceed)
+                return self._renew_rules(stored, run, proceed)
             # If no rule concerns the tool, there is nothing to decide.
             if self.known == (rules.edition + stored.edition, None):
                 return proceed(run)
-            return self._decide(run, proceed)
+            return self._decide_call(run, proceed)
 
         return require_permission
 
-    def _decide(
+    def _decide_call(
         self, run: Run, proceed: Handler, tainted: bool | None = None
     ) -> Awaitable[Outcome]:
         permits = self._permits
@@ -349,7 +351,7 @@ class _Guard:
         run.tainted = tainted
         ruling = judge(run)
         if ruling is SESSION_UNKNOWN:
-            return self._look(run, proceed)
+            return self._look_first(run, proceed)
         if permits.stored is not None:
             # Only a record has a place for it.
             run.because = ruling[1]
@@ -357,13 +359,13 @@ class _Guard:
             return proceed(run)
         return permits.withhold(run, proceed, ruling, edition)
 
-    async def _look(self, run: Run, proceed: Handler) -> Outcome:
+    async def _look_first(self, run: Run, proceed: Handler) -> Outcome:
         tainted = await self._permits.look_at_session(run)
-        return await self._decide(run, proceed, tainted)
+        return await self._decide_call(run, proceed, tainted)
 
-    async def _renew(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
+    async def _renew_rules(self, stored: StoredRules, run: Run, proceed: Handler) -> Outcome:
         await _read_again(stored, self._tool)
-        return await self._decide(run, proceed)
+        return await self._decide_call(run, proceed)
 
 
 async def _read_again(stored: StoredRules, tool: Tool) -> None:
@@ -395,7 +397,7 @@ def decision_on(
     )
 
 
-def _discreetly(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def _cover_arguments(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arguments to keep, and the arguments and repairs as a person may see them."""
     arguments = private_arguments(run.arguments)
     # A program may send a `Secret` for an argument whose type does not say so.
@@ -410,7 +412,7 @@ def _discreetly(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     }
 
 
-async def _answer(
+async def _ask_approver(
     approver: Approver | None, parked: Parked, secrets: tuple[str, ...]
 ) -> bool | None:
     if approver is None:
@@ -427,7 +429,7 @@ async def _answer(
     return answer if isinstance(answer, bool) else None
 
 
-def _disagreement(run: Run) -> str | None:
+def _find_disagreement(run: Run) -> str | None:
     """Why the decision on a call does not let it run, or None if it does."""
     decision = run.call.decision
     assert decision is not None
@@ -440,19 +442,19 @@ def _disagreement(run: Run) -> str | None:
     return None
 
 
-def _shown(run: Run) -> str:
+def _shown_words(run: Run) -> str:
     """The call in words, its secrets covered."""
-    arguments, discreet = _discreetly(run)
+    arguments, discreet = _cover_arguments(run)
     covered = discreet["covered"]
     return shown_call(run.tool.name, arguments if covered is None else covered)
 
 
-def _denied(run: Run, reason: str) -> Outcome:
+def _denied_outcome(run: Run, reason: str) -> Outcome:
     return Outcome(run.call, Status.DENIED, error=CallDenied(run.tool.name, reason))
 
 
-def _refusal(run: Run, reason: str) -> LateRefusal:
+def _late_refusal(run: Run, reason: str) -> LateRefusal:
     async def outcome() -> Outcome:
-        return _denied(run, reason)
+        return _denied_outcome(run, reason)
 
     return LateRefusal(reason, outcome)

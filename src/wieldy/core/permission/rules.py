@@ -216,7 +216,7 @@ class Rules:
             `box.rules.allow("read_file", where={"path": "/srv/**"})`
         """
         check_options(Rules.allow, options, _OPTIONS)
-        return self._add(make_rule(Verdict.ALLOW, pattern, where, None, options))
+        return self._add_rule(make_rule(Verdict.ALLOW, pattern, where, None, options))
 
     def ask(
         self,
@@ -247,7 +247,7 @@ class Rules:
             `box.rules.ask("send_*", reason="it leaves the house")`
         """
         check_options(Rules.ask, options, _OPTIONS)
-        return self._add(make_rule(Verdict.ASK, pattern, where, reason, options))
+        return self._add_rule(make_rule(Verdict.ASK, pattern, where, reason, options))
 
     def deny(
         self,
@@ -278,7 +278,7 @@ class Rules:
             `box.rules.deny("delete_*", where={"path": "/etc/**"})`
         """
         check_options(Rules.deny, options, _OPTIONS)
-        return self._add(make_rule(Verdict.DENY, pattern, where, reason, options))
+        return self._add_rule(make_rule(Verdict.DENY, pattern, where, reason, options))
 
     def remove(self, rule: Rule) -> None:
         """Take a rule back.
@@ -311,7 +311,7 @@ class Rules:
         # A list without rules is still a list: `rules or default` must not replace it.
         return True
 
-    def _add(self, rule: Rule) -> Rule:
+    def _add_rule(self, rule: Rule) -> Rule:
         self._rules.append(rule)
         self.count_change()
         return rule

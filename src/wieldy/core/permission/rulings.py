@@ -71,7 +71,9 @@ def judge_by_modes(
             ruling = NOTHING_HOLDS if judge_one is None else judge_one(run)
             if ruling is SESSION_UNKNOWN:
                 return ruling
-            if heaviest is NOTHING_HOLDS or _weight(ruling, answered) > _weight(heaviest, answered):
+            if heaviest is NOTHING_HOLDS or _ruling_weight(ruling, answered) > _ruling_weight(
+                heaviest, answered
+            ):
                 heaviest = ruling
         return heaviest
 
@@ -85,14 +87,14 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
     permission. For a tool on hold, only a denial is stronger than the hold. The mode has the
     last word on the result.
     """
-    settled = _settled(tool, mode)
+    settled = _settled_ruling(tool, mode)
     if settled.decision == "deny":
         return lambda run: settled
     otherwise = _in_mode(tool, mode, settled)
     concerning = rules_concerning(rules, tool)
     if not concerning and otherwise is NOTHING_HOLDS:
         return None
-    heeded = _heeded(tool, mode)
+    heeded = _heeded_verdicts(tool, mode)
     verdicts = [
         (
             None if rule.always else rule.holds_for,
@@ -101,7 +103,7 @@ def judge_by_mode(tool: Tool, rules: Iterable[Rule], mode: PermissionMode) -> Ju
             _in_mode(tool, mode, _ruling_of(rule)),
         )
         for rule in concerning
-        if rule.verdict in heeded and _means(rule, tool)
+        if rule.verdict in heeded and _means_tool(rule, tool)
     ]
     if not verdicts and otherwise is NOTHING_HOLDS:
         return None
@@ -139,7 +141,7 @@ def matching_rules(
     return tuple(
         rule
         for rule in rules_concerning(rules, tool)
-        if _means(rule, tool)
+        if _means_tool(rule, tool)
         and rule.holds_for(scope)
         and rule.criteria.untrusted in (None, tainted)
         and rule.matches(values, tool.argument_names)
@@ -152,12 +154,12 @@ def never_runs(
     """Whether every call of a tool in this scope is denied, whatever its arguments are."""
     heeded = [rule for rule in rules_concerning(rules, tool) if rule.holds_for(scope)]
     sure = [rule for rule in heeded if not rule.where and rule.criteria.untrusted is None]
-    every = {rule.verdict for rule in sure if _means(rule, tool)}
-    some = {rule.verdict for rule in heeded if _means(rule, tool)}
+    every = {rule.verdict for rule in sure if _means_tool(rule, tool)}
+    some = {rule.verdict for rule in heeded if _means_tool(rule, tool)}
     if Verdict.DENY in every:
         return True
     for mode in modes:
-        settled = _settled(tool, mode)
+        settled = _settled_ruling(tool, mode)
         asked = settled.decision == "ask" and (tool.hold is not None or Verdict.ALLOW not in some)
         if settled.decision == "deny":
             return True
@@ -166,7 +168,7 @@ def never_runs(
     return False
 
 
-def _weight(ruling: Ruling, answered: bool) -> int:
+def _ruling_weight(ruling: Ruling, answered: bool) -> int:
     """How strict a ruling is, compared with others."""
     if ruling.decision == "deny" and ruling.asks:
         return _WEIGHTS["ask"] if answered else _WITHOUT_ASKING
@@ -178,18 +180,18 @@ def _ruling_of(rule: Rule) -> Ruling:
     return Ruling(decision, rule.reason or f"the rule {rule}", asks=decision == "ask")
 
 
-def _means(rule: Rule, tool: Tool) -> bool:
+def _means_tool(rule: Rule, tool: Tool) -> bool:
     return rule.fingerprints is None or tool.fingerprint in rule.fingerprints
 
 
-def _heeded(tool: Tool, mode: PermissionMode) -> tuple[Verdict, ...]:
+def _heeded_verdicts(tool: Tool, mode: PermissionMode) -> tuple[Verdict, ...]:
     """The kinds of rules that can change the ruling of the tool itself."""
     if tool.hold is not None:
         return (Verdict.DENY,)
     return (Verdict.DENY, Verdict.ALLOW) if mode == "bypass" else _EVERY
 
 
-def _settled(tool: Tool, mode: PermissionMode) -> Ruling:
+def _settled_ruling(tool: Tool, mode: PermissionMode) -> Ruling:
     """The ruling by the tool itself and the mode, for a call that no rule matches."""
     permission = tool.permission
     if permission is _DENY:

@@ -65,7 +65,7 @@ class SchemaGraph:
         self._shares = False
         self._bases: dict[int, str] = {}
         self._named: dict[str, Any] = {"": root}
-        self._add(root, "")
+        self._add_parts(root, "")
 
     def check(self) -> None:
         """Raise `SchemaRefused` if one value is checked too often, or too many references deep."""
@@ -73,7 +73,7 @@ class SchemaGraph:
             self._check_copies()
         if self._is_plain():
             return
-        counts, depths = self._count()
+        counts, depths = self._count_ways()
         if max(counts.values(), default=0) > MOST_BRANCHES:
             raise SchemaRefused(
                 f"it has more than {MOST_BRANCHES:,} ways to look at the same value, through "
@@ -100,7 +100,7 @@ class SchemaGraph:
 
     def look_inside(self, node: Node) -> list[Node]:
         """The parts that check what is inside the value."""
-        return _written(node, _INSIDE)
+        return _inner_parts(node, _INSIDE)
 
     def leading_to(self, wanted: Callable[[Node], bool]) -> set[int]:
         """The parts that are wanted, and those from which one of them can be reached."""
@@ -132,14 +132,14 @@ class SchemaGraph:
         address = (urljoin(base, place) or place) if place else base
         # A dynamic reference leads to the outermost anchor of its name, which is the root's.
         dynamic = self._named.get(f"#{fragment}") if key == "$dynamicRef" else None
-        found = dynamic or self._find(address, fragment)
+        found = dynamic or self._find_part(address, fragment)
         if isinstance(found, Mapping) and id(found) not in self._bases:
-            self._add(found, address)
+            self._add_parts(found, address)
         if found is None and not reference.startswith(_WELL_KNOWN):
             self.unresolved.append(reference)
         return found
 
-    def _find(self, address: str, fragment: str) -> Any:
+    def _find_part(self, address: str, fragment: str) -> Any:
         named = self._named.get(f"{address}#{fragment}")
         if named is not None or (fragment and fragment[0] != "/"):
             return named
@@ -154,7 +154,7 @@ class SchemaGraph:
                 return None
         return here
 
-    def _add(self, part: Node, base: str) -> None:
+    def _add_parts(self, part: Node, base: str) -> None:
         """Register this part and all below it, with the base address of their references."""
         waiting = [(part, base)]
         while waiting:
@@ -164,15 +164,15 @@ class SchemaGraph:
                 continue
             keys = node.keys()
             if not keys.isdisjoint(_NAMES):
-                base = self._name(node, base)
+                base = self._name_part(node, base)
             self._bases[id(node)] = base
             self.parts.append(node)
             if not keys.isdisjoint(_BRANCHING):
                 self._branching.append(node)
             if not keys.isdisjoint(_NESTING):
-                waiting += [(each, base) for each in _written(node)]
+                waiting += [(each, base) for each in _inner_parts(node)]
 
-    def _name(self, node: Node, base: str) -> str:
+    def _name_part(self, node: Node, base: str) -> str:
         """Register the names of a part; returns its base address."""
         for key in ("$id", "id"):
             own = node.get(key)
@@ -198,7 +198,7 @@ class SchemaGraph:
                     return False
         return len(self.parts) < MOST_BRANCHES // 2
 
-    def _count(self) -> tuple[dict[int, int], dict[int, int]]:
+    def _count_ways(self) -> tuple[dict[int, int], dict[int, int]]:
         """For each part, how many ways lead on from it on the same value, and the longest one."""
         counts = add_up(self._branching, self.look_again)
         if ENDLESS in counts.values():
@@ -208,7 +208,7 @@ class SchemaGraph:
         return counts, add_up(self._branching, self.look_again, longest=True)
 
     def _check_copies(self) -> None:
-        copies = add_up([self.root], _written)[id(self.root)]
+        copies = add_up([self.root], _inner_parts)[id(self.root)]
         if copies == ENDLESS:
             raise SchemaRefused("it contains itself")
         if copies > _MOST_COPIES:
@@ -271,7 +271,7 @@ def find_rings(starts: Iterable[Node], onward: Onward) -> dict[int, int]:
                     above = waiting[-1][2]
                     lowest[above] = min(lowest[above], lowest[key])
                 if lowest[key] == order[key]:
-                    _close(node, key, onward, open_parts, is_open, rings)
+                    _close_ring(node, key, onward, open_parts, is_open, rings)
             elif id(each) not in order:
                 waiting.append((each, iter(onward(each)), id(each)))
             elif id(each) in is_open:
@@ -279,7 +279,7 @@ def find_rings(starts: Iterable[Node], onward: Onward) -> dict[int, int]:
     return rings
 
 
-def _close(
+def _close_ring(
     node: Node,
     key: int,
     onward: Onward,
@@ -298,10 +298,10 @@ def _close(
 
 def same_parts(node: Node) -> list[Node]:
     """The parts directly in this one that check the same value, without references."""
-    return _written(node, _BRANCHING)
+    return _inner_parts(node, _BRANCHING)
 
 
-def _written(node: Node, keywords: frozenset[str] = _NESTING) -> list[Node]:
+def _inner_parts(node: Node, keywords: frozenset[str] = _NESTING) -> list[Node]:
     """Every part directly in this one, under these keywords."""
     found: list[Any] = []
     for key, value in node.items():

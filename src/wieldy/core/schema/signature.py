@@ -120,7 +120,7 @@ def read_signature(
         raise DefinitionError(
             tool, "its signature can't be read. Pass input_schema={…} and a function of **kwargs."
         ) from error
-    hints = _hints(tool, function, names)
+    hints = _type_hints(tool, function, names)
     _check_presets(tool, presets, listed)
     taken = {*presets, *bound_keywords(function)}
     parameters, context = [], None
@@ -131,7 +131,7 @@ def read_signature(
                 raise DefinitionError(tool, f"{context!r} and {name!r} both ask for the context")
             context = name
         elif name not in taken and parameter.kind is not _KINDS.VAR_POSITIONAL:
-            parameters.append(_parameter(tool, parameter, annotation))
+            parameters.append(_make_parameter(tool, parameter, annotation))
     positional = (n for n, p in listed.items() if p.kind is _KINDS.POSITIONAL_ONLY)
     secret = frozenset(name for name in presets if _is_secret(hints.get(name)))
     returns = _plain_types(hints.get("return", Any))
@@ -182,13 +182,13 @@ def bound_keywords(function: Any) -> dict[str, Any]:
 
 def bound_values(function: Any) -> dict[str, Any]:
     """What a partial passes, by parameter name; "" if the name is unknown."""
-    first, named, arguments = _bound(function)
+    first, named, arguments = _bind_partials(function)
     return {"": first, **named} if arguments is None else {**arguments.arguments}
 
 
 def known_values(function: Any) -> dict[str, Any]:
     """What the function gets for parameters that are not passed: bound values or defaults."""
-    _, named, arguments = _bound(function)
+    _, named, arguments = _bind_partials(function)
     if arguments is None:
         return named
     arguments.apply_defaults()
@@ -200,7 +200,7 @@ def known_values(function: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.arguments.items() if name not in spread}
 
 
-def _bound(
+def _bind_partials(
     function: Any,
 ) -> tuple[tuple[Any, ...], dict[str, Any], inspect.BoundArguments | None]:
     """What partials pass by position and by name, bound to the parameters if they fit."""
@@ -217,7 +217,7 @@ def local_names(function: Any) -> dict[str, Any] | None:
     Annotations such as `"Order"` are looked up in the module, where a class made
     inside a function is missing. The frame that is making the tool still has it.
     """
-    inner = _innermost(function)
+    inner = _innermost_function(function)
     home = getattr(inner, "__qualname__", "").rpartition(".<locals>.")[0]
     texts = getattr(inner, "__annotations__", {})
     if not home or not any(isinstance(text, str) for text in texts.values()):
@@ -230,9 +230,13 @@ def local_names(function: Any) -> dict[str, Any] | None:
     return None
 
 
-def _hints(tool: str, function: Callable[..., Any], names: dict[str, Any] | None) -> dict[str, Any]:
+def _type_hints(
+    tool: str, function: Callable[..., Any], names: dict[str, Any] | None
+) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(_innermost(function), localns=names, include_extras=True)
+        return typing.get_type_hints(
+            _innermost_function(function), localns=names, include_extras=True
+        )
     except NameError as error:
         raise DefinitionError(
             tool, f"an annotation names {error.name!r}, which is not known where it is defined"
@@ -249,7 +253,7 @@ def _given_type(parameter: inspect.Parameter) -> Any:
     return Any if given is _KINDS.empty or isinstance(given, str) else given
 
 
-def _innermost(function: Any) -> Any:
+def _innermost_function(function: Any) -> Any:
     """The plain function whose annotations count."""
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         partial = isinstance(function, functools.partial)
@@ -269,7 +273,7 @@ def _check_presets(tool: str, presets: Collection[str], listed: Mapping[str, Any
             raise DefinitionError(tool, f"it has no parameter {preset!r} for the preset")
 
 
-def _parameter(tool: str, listed: inspect.Parameter, annotation: Any) -> Parameter:
+def _make_parameter(tool: str, listed: inspect.Parameter, annotation: Any) -> Parameter:
     parameter = Parameter(
         listed.name,
         _plain_types(annotation),
@@ -285,19 +289,19 @@ def _parameter(tool: str, listed: inspect.Parameter, annotation: Any) -> Paramet
 
 def _is_injected(annotation: Any) -> bool:
     return any(
-        inspect.isclass(part) and issubclass(part, Injected) for part in _members(annotation)
+        inspect.isclass(part) and issubclass(part, Injected) for part in _member_types(annotation)
     )
 
 
 def _is_secret(annotation: Any) -> bool:
-    return any(hasattr(part, "get_secret_value") for part in _members(annotation))
+    return any(hasattr(part, "get_secret_value") for part in _member_types(annotation))
 
 
-def _members(annotation: Any) -> tuple[Any, ...]:
+def _member_types(annotation: Any) -> tuple[Any, ...]:
     """The member types of a plain, annotated or union type."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return _members(get_args(annotation)[0])
+        return _member_types(get_args(annotation)[0])
     if origin is typing.Union or origin is types.UnionType:
         return get_args(annotation)
     return (annotation,)

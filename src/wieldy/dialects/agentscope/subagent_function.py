@@ -54,7 +54,7 @@ class SubagentFunction:
     def attach(self, toolbox: Toolbox) -> None:
         """Let an agent work in the toolbox of the toolkit that calls it."""
         try:
-            made = self._find()
+            made = self._find_agent()
         except Exception:
             # An agent that can't be made is told to whoever calls it.
             return
@@ -66,26 +66,28 @@ class SubagentFunction:
         try:
             given = self._model.model_validate(arguments)
         except ValidationError as error:
-            return self._fail("invalid_input", f"the input does not fit: {error}")
+            return self._fail_response("invalid_input", f"the input does not fit: {error}")
         try:
-            agent = self._find()
+            agent = self._find_agent()
         except Exception as error:
             # AgentScope promises a response, whatever the class raises.
-            return self._fail("unavailable", f"it could not be made: {error}")
+            return self._fail_response("unavailable", f"it could not be made: {error}")
         try:
-            response = await self._ask(agent, given, arguments)
+            response = await self._ask_agent(agent, given, arguments)
         except InputNeeded:
             # The subagent waits for a person, and so does the call.
             raise
         except RunInterrupted as error:
-            return self._fail("pending", str(error))
+            return self._fail_response("pending", str(error))
         except Exception as error:
             # As above: a response, whatever the agent raises.
-            return self._fail("failed", str(error))
-        response.metadata = {**(response.metadata or {}), **self._facts(None)}
+            return self._fail_response("failed", str(error))
+        response.metadata = {**(response.metadata or {}), **self._response_facts(None)}
         return response
 
-    async def _ask(self, agent: Any, given: BaseModel, arguments: dict[str, Any]) -> ToolResponse:
+    async def _ask_agent(
+        self, agent: Any, given: BaseModel, arguments: dict[str, Any]
+    ) -> ToolResponse:
         if not isinstance(agent, BaseAgent):
             return _read_reply(await agent.reply(given))
         ask = Subagent(agent, self._model, "own", _MAX_DEPTH)
@@ -101,18 +103,18 @@ class SubagentFunction:
             agent.add_chat_history([{"role": who, "content": str(what)} for who, what in turns])
         return to_response(said)
 
-    def _find(self) -> Any:
+    def _find_agent(self) -> Any:
         """The subagent. What is no agent remembers by itself, and is made anew to forget."""
         if self._made is None or (self._ephemeral and not isinstance(self._made, BaseAgent)):
             self._made = self._make()
         return self._made
 
-    def _fail(self, error: str, reason: str) -> ToolResponse:
+    def _fail_response(self, error: str, reason: str) -> ToolResponse:
         response = text_response(f"Error: subagent {self._spec.name}: {reason}")
-        response.metadata = self._facts(error)
+        response.metadata = self._response_facts(error)
         return response
 
-    def _facts(self, error: str | None) -> dict[str, Any]:
+    def _response_facts(self, error: str | None) -> dict[str, Any]:
         return {"subagent": self._spec.name, "success": error is None, "error": error}
 
 

@@ -126,7 +126,7 @@ class Toolkit:
         """Call a function; iterate over the result, or over what awaiting it gives."""
         if self._middlewares:
             return ResponseStream(self._through_middleware(tool_call))
-        return self._respond(tool_call)
+        return self._respond_to(tool_call)
 
     def register_middleware(self, middleware: Middleware) -> None:
         """Put an async generator of responses around each call; the first one is outermost."""
@@ -298,7 +298,7 @@ class Toolkit:
             raise ValueError(f"there are no groups {unknown}")
         self.toolbox.groups.activate_only(*(name for name in self.groups if name in wanted))
 
-    def _respond(self, tool_call: ToolUseBlock) -> ResponseStream:
+    def _respond_to(self, tool_call: ToolUseBlock) -> ResponseStream:
         name = tool_call["name"]
         call = Call(name, tool_call.get("input"), provider_id=tool_call.get("id"))
         tool = self.toolbox.get(name)
@@ -329,7 +329,7 @@ class Toolkit:
         self, tool_call: ToolUseBlock
     ) -> AsyncGenerator[ToolResponse, None]:
         async def handler(**kwargs: Any) -> AsyncIterator[ToolResponse]:
-            return self._respond(**kwargs)
+            return self._respond_to(**kwargs)
 
         outermost: Handler = handler
         for middleware in reversed(self._middlewares):

@@ -68,7 +68,7 @@ class CallSubagentTool(BaseTool):
     @cached_property
     def body(self) -> Callable[..., Any]:
         """What the engine calls: routes to the agent in the run of another."""
-        return self._route
+        return self._route_call
 
     def attach(self, toolbox: Toolbox, registered: Mapping[str, Any] | None = None) -> None:
         """Have the agents work in the toolbox of the tool, and those names be valid."""
@@ -79,7 +79,7 @@ class CallSubagentTool(BaseTool):
             self._registered.append(registered)
             self.__dict__.pop("_declared", None)
 
-    async def _route(self, agent_name: str, instruction: str) -> ToolResult:
+    async def _route_call(self, agent_name: str, instruction: str) -> ToolResult:
         checked = await self.execute(agent_name, instruction)
         agent = self._agents.get(agent_name)
         if not checked.success or agent is None or current_outer.get() is None:

@@ -35,7 +35,7 @@ class ToolRegistry:
         """A toolkit with these tools; unknown names are left out with a warning."""
         toolkit = AgentToolkit(agent_name, self.toolbox)
         for name in listed_names(tool_names):
-            tool = self._find(name)
+            tool = self._find_tool(name)
             if tool is None:
                 _log.warning("There is no tool %r for the agent %r", name, agent_name)
             else:
@@ -47,7 +47,7 @@ class ToolRegistry:
         """The toolkit of an agent, or None."""
         return self.agent_toolkits.get(agent_name)
 
-    def _find(self, name: str) -> BaseTool | None:
+    def _find_tool(self, name: str) -> BaseTool | None:
         if name in self.tool_library:
             return self.tool_library[name]
         other = self.toolbox.get(name)

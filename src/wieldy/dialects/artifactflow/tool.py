@@ -115,7 +115,7 @@ class BaseTool(ABC):
 
     def validate_params(self, params: dict[str, Any]) -> str | None:
         """What is wrong with the parameters, or None."""
-        declared = self._declared
+        declared = self._declared_parameters
         for name, parameter in declared.items():
             if parameter.required and name not in params:
                 return f"Missing required parameter: {name}"
@@ -131,11 +131,11 @@ class BaseTool(ABC):
         if wrong is not None:
             return ToolResult(False, error=wrong)
         try:
-            accepted = self._accepted(filled)
+            accepted = self._accept_params(filled)
         except InvalidArguments as error:
             return ToolResult(False, error="; ".join(error.problems))
         try:
-            return as_result(await _awaited(self.execute(**accepted)))
+            return as_result(await _await_given(self.execute(**accepted)))
         except Exception as error:
             # ArtifactFlow promises a result, whatever the tool raises.
             return ToolResult(False, error=f"Tool execution failed: {error}")
@@ -146,18 +146,20 @@ class BaseTool(ABC):
         wrong = self.validate_params(filled)
         if wrong is not None:
             return ToolResult(False, error=wrong)
-        return await _awaited(self.execute(**filled))
+        return await _await_given(self.execute(**filled))
 
     @cached_property
-    def _declared(self) -> dict[str, ToolParameter]:
+    def _declared_parameters(self) -> dict[str, ToolParameter]:
         return {parameter.name: parameter for parameter in self.get_parameters()}
 
     @cached_property
-    def _defaults(self) -> Defaults | None:
+    def _read_own_defaults(self) -> Defaults | None:
         return read_defaults(schema_of(self))
 
     def _with_defaults(self, params: dict[str, Any]) -> dict[str, Any]:
-        filled: dict[str, Any] = params if self._defaults is None else self._defaults.fill(params)
+        filled: dict[str, Any] = (
+            params if self._read_own_defaults is None else self._read_own_defaults.fill(params)
+        )
         return filled
 
     @cached_property
@@ -165,7 +167,7 @@ class BaseTool(ABC):
         tool = engine_tool(self)
         return tool, Intake(tool)
 
-    def _accepted(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _accept_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters with their declared types, or raise `InvalidArguments`."""
         tool, intake = self._checked_tool
         try:
@@ -182,7 +184,7 @@ class BaseTool(ABC):
         if kind.__call__ is not BaseTool.__call__:
             # A tool that overrides `__call__` is called through it.
             return self.__call__
-        if self._defaults or kind.validate_params is not BaseTool.validate_params:
+        if self._read_own_defaults or kind.validate_params is not BaseTool.validate_params:
             return self._checked
         return self.execute
 
@@ -200,13 +202,13 @@ def engine_tool(tool: BaseTool) -> Tool:
     async def execute(**params: Any) -> Any:
         errand = current_errand.get()
         if errand is None or errand.running or errand.tool != name:
-            result = as_result(await _awaited(registered.body(**params)))
+            result = as_result(await _await_given(registered.body(**params)))
         else:
             errand.running = True
             try:
                 given = (errand.own or registered).body(**params)
                 # Almost always a plain coroutine, for which the fast check is enough.
-                given = await given if type(given) is CoroutineType else await _awaited(given)
+                given = await given if type(given) is CoroutineType else await _await_given(given)
                 result = given if type(given) is ToolResult else as_result(given)
                 errand.result = result
             finally:
@@ -247,7 +249,7 @@ def renewed_tool(known: Tool | None, tool: BaseTool) -> Tool | None:
     return known.replace(permission=tool.permission.value, description=tool.description)
 
 
-async def _awaited(given: Any) -> Any:
+async def _await_given(given: Any) -> Any:
     return await given if inspect.isawaitable(given) else given
 
 
@@ -262,13 +264,13 @@ def schema_of(tool: BaseTool) -> dict[str, Any]:
     needed = [each.name for each in parameters if each.required and each.default is None]
     schema = {
         "type": "object",
-        "properties": {parameter.name: _property(parameter) for parameter in parameters},
+        "properties": {parameter.name: _property_schema(parameter) for parameter in parameters},
         "additionalProperties": False,
     }
     return {**schema, "required": needed} if needed else schema
 
 
-def _property(parameter: ToolParameter) -> dict[str, Any]:
+def _property_schema(parameter: ToolParameter) -> dict[str, Any]:
     kind = _TYPES.get(parameter.type.lower())
     found: dict[str, Any] = {} if kind is None else {"type": kind}
     if parameter.description:

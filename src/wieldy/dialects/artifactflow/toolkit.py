@@ -44,7 +44,7 @@ class AgentToolkit:
         self.tools[tool.name] = tool
         if isinstance(tool, CallSubagentTool):
             tool.attach(self.toolbox)
-        self._register(tool)
+        self._register_tool(tool)
 
     def add_tools(self, tools: Iterable[BaseTool]) -> None:
         """Add several tools."""
@@ -72,7 +72,7 @@ class AgentToolkit:
             return ToolResult(False, error=missing)
         known = self.toolbox.get(name)
         if self._told.get(name) != (known, tool, tool.permission, tool.description):
-            known = self._register(tool)
+            known = self._register_tool(tool)
         sent = {} if params is None else params
         if type(sent) is ReadParams and known is not None:
             sent = sent.typed_for(known)
@@ -89,10 +89,10 @@ class AgentToolkit:
         result = errand.result
         if result is None or outcome.status is not _OK or result.data is not outcome.value:
             if outcome.status is Status.PENDING:
-                return await self._interrupted(errand, outcome)
-            result = _result(outcome, tool)
+                return await self._interrupted_result(errand, outcome)
+            result = _make_result(outcome, tool)
         if self._callbacks:
-            await _completed(errand, outcome, result)
+            await _report_completed(errand, outcome, result)
         return result
 
     async def resume(self, call_id: str, answer: Mapping[str, Any] | None) -> ToolResult:
@@ -106,13 +106,13 @@ class AgentToolkit:
         else:
             name, sent = parked.tool, dict(parked.shown)
         tool = self.tools.get(name)
-        known = None if tool is None else self._register(tool)
+        known = None if tool is None else self._register_tool(tool)
         errand = SentCall(name, tool, self._callbacks, sent, True)
         heard = Extras(entered=errand.start)
         if told.get("approved") is not True:
             outcome = await self.toolbox.deny(call_id, by=by)
             await errand.tell("permission_result", {"approved": False})
-            return _result(outcome)
+            return _make_result(outcome)
         if parked is not None and known is not None and known.fingerprint != parked.fingerprint:
             return await self._ask_again(parked)
         before = current_errand.set(errand)
@@ -121,11 +121,11 @@ class AgentToolkit:
         finally:
             current_errand.reset(before)
         if outcome.status is Status.PENDING:
-            return await self._interrupted(errand, outcome)
+            return await self._interrupted_result(errand, outcome)
         if parked is None and not errand.started:
-            return _result(outcome)
-        result = _result(outcome, tool, errand.result)
-        await _completed(errand, outcome, result)
+            return _make_result(outcome)
+        result = _make_result(outcome, tool, errand.result)
+        await _report_completed(errand, outcome, result)
         return result
 
     async def _ask_again(self, parked: Parked) -> ToolResult:
@@ -134,7 +134,7 @@ class AgentToolkit:
         await self.toolbox.deny(parked.id, reason=reason)
         return await self.execute_tool(parked.tool, parked.arguments)
 
-    async def _interrupted(self, errand: SentCall, outcome: Outcome) -> ToolResult:
+    async def _interrupted_result(self, errand: SentCall, outcome: Outcome) -> ToolResult:
         """The result of a call that waits, with what a person should be asked."""
         call = outcome.call
         level = ToolPermission.CONFIRM.value
@@ -152,7 +152,7 @@ class AgentToolkit:
             False, error=outcome.text, metadata={"pending": call.id, "interrupt": payload}
         )
 
-    def _register(self, tool: BaseTool) -> Tool | None:
+    def _register_tool(self, tool: BaseTool) -> Tool | None:
         """Add the current version of the tool to the toolbox, if it or its name has changed."""
         if isinstance(tool, BoxTool):
             return self.toolbox.get(tool.name)
@@ -191,10 +191,10 @@ class BoxTool(BaseTool):
 
     async def execute(self, **params: Any) -> ToolResult:
         """Call it, through its toolbox."""
-        return _result(await self._toolbox.call(self.name, params))
+        return _make_result(await self._toolbox.call(self.name, params))
 
 
-async def _completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> None:
+async def _report_completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> None:
     """Report the end of a call, unless it was refused and never started."""
     if not errand.started and outcome.status is not Status.DENIED:
         await errand.start()
@@ -204,7 +204,7 @@ async def _completed(errand: SentCall, outcome: Outcome, result: ToolResult) -> 
         await errand.tell("tool_complete", facts)
 
 
-def _result(
+def _make_result(
     outcome: Outcome, tool: BaseTool | None = None, own: ToolResult | None = None
 ) -> ToolResult:
     """An outcome as ArtifactFlow's result, or the tool's own result if it has one."""

@@ -34,7 +34,7 @@ class _WebTool(BaseTool):
     async def execute(self, **params: Any) -> ToolResult:
         """Do it; what can't be done is a result."""
         if self._made is None:
-            self._made = self._make()
+            self._made = self._make_tools()
         try:
             return ToolResult(True, data=await getattr(self._made, self.called)(**params))
         except (WieldyError, ValueError) as error:
@@ -45,7 +45,7 @@ class _WebTool(BaseTool):
         if self._made is not None:
             await self._made.close()
 
-    def _make(self) -> "WebTools":
+    def _make_tools(self) -> "WebTools":
         raise NotImplementedError
 
 
@@ -70,7 +70,7 @@ class WebSearchTool(_WebTool):
         self._key = api_key
         self._endpoint = endpoint
 
-    def _make(self) -> "WebTools":
+    def _make_tools(self) -> "WebTools":
         from wieldy.tools.web.page_reader import PageReader  # noqa: PLC0415 - an extra
         from wieldy.tools.web.search_providers import Bocha  # noqa: PLC0415
         from wieldy.tools.web.web_tools import WebTools  # noqa: PLC0415
@@ -97,7 +97,7 @@ class WebFetchTool(_WebTool):
         super().__init__()
         self._allow_private = allow_private
 
-    def _make(self) -> "WebTools":
+    def _make_tools(self) -> "WebTools":
         from wieldy.tools.web.page_reader import PageReader  # noqa: PLC0415 - an extra
         from wieldy.tools.web.web_tools import WebTools  # noqa: PLC0415
 

@@ -47,25 +47,25 @@ class FsHandle:
 
     def list(self, path: str) -> _Entries:
         """What is in a folder."""
-        self._require("list", path)
+        self._require_grant("list", path)
         with in_their_words():
             return self._service.list_folder(path)
 
     def file(self, path: str) -> dict[str, Any]:
         """What is known of a file."""
-        self._require("file", path)
+        self._require_grant("file", path)
         with in_their_words():
             return self._service.info(path)
 
     def read_binary(self, path: str) -> bytes:
         """The bytes of a file."""
-        self._require("read_binary", path)
+        self._require_grant("read_binary", path)
         with in_their_words():
             return self._service.read_bytes(path)
 
     def read_file(self, path: str, index: int | None = None, line: int | None = None) -> str:
         """The text of a file, or `line` lines of it from line `index` on, counted from 0."""
-        self._require("read_file", path)
+        self._require_grant("read_file", path)
         if (index is not None and index < 0) or (line is not None and line < 1):
             raise InvalidArgumentError("index is 0 or more, and line is 1 or more")
         with in_their_words():
@@ -77,7 +77,7 @@ class FsHandle:
 
     def read_re(self, path: str, pattern: str, overlap: int | None = None) -> _Texts:
         """The passages of a file that match; the next may begin `overlap` characters earlier."""
-        self._require("read_re", path)
+        self._require_grant("read_re", path)
         if overlap is not None and overlap < 0:
             raise InvalidArgumentError("overlap is 0 or more")
         try:
@@ -95,7 +95,7 @@ class FsHandle:
 
     def write(self, path: str, data: str | bytes) -> dict[str, Any]:
         """Put a file there."""
-        self._require("write", path)
+        self._require_grant("write", path)
         if not isinstance(data, str | bytes | bytearray):
             kind = type(data).__name__
             raise InvalidArgumentError(f"a file holds text or bytes, not {kind}")
@@ -104,19 +104,19 @@ class FsHandle:
 
     def delete(self, path: str) -> None:
         """Remove a file."""
-        self._require("delete", path)
+        self._require_grant("delete", path)
         with in_their_words():
             self._service.delete(path)
 
     def edit(self, path: str, edits: Iterable[tuple[str, str]]) -> dict[str, Any]:
         """Replace passages, each of which stands there once."""
-        self._require("write", path)
+        self._require_grant("write", path)
         with in_their_words():
             return self._service.edit(path, edits)
 
     def search(self, path: str, pattern: str) -> _Texts:
         """The paths of files whose name matches a pattern such as `*.md`."""
-        self._require("list", path)
+        self._require_grant("list", path)
         with in_their_words():
             return self._service.find(pattern, path)
 
@@ -133,7 +133,7 @@ class FsHandle:
             lines.append(f"{prefix}: {', '.join(shown)}")
         return "\n".join(lines)
 
-    def _require(self, operation: str, path: str) -> None:
+    def _require_grant(self, operation: str, path: str) -> None:
         """Refuse what is not granted by AgentScope's own names, which are finer than ours."""
         validate_path(path)
         whole = path if path.endswith("/") else f"{path}/"
