@@ -137,7 +137,7 @@ class BaseAgent(Resuming):
         Example:
             `agent.system("Today is Monday.", always=True)`
         """
-        return self._set("system", value, mappings, always)
+        return self._set_slot("system", value, mappings, always)
 
     def developer(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the program's author tells the model, if the provider has that role.
@@ -147,7 +147,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("developer", value, mappings, always)
+        return self._set_slot("developer", value, mappings, always)
 
     def role(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set who the model should be.
@@ -160,7 +160,7 @@ class BaseAgent(Resuming):
         Example:
             `agent.role("A patient teacher", always=True)`
         """
-        return self._set("system.your_role", value, mappings, always)
+        return self._set_slot("system.your_role", value, mappings, always)
 
     def rule(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the model must keep to.
@@ -170,7 +170,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("system.rule", value, mappings, always)
+        return self._set_slot("system.rule", value, mappings, always)
 
     def user_info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the model should know about the user.
@@ -180,7 +180,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("system.user_info", value, mappings, always)
+        return self._set_slot("system.user_info", value, mappings, always)
 
     def input(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set the question, or the data that the request is about.
@@ -193,7 +193,7 @@ class BaseAgent(Resuming):
         Example:
             `agent.input("Who wrote Emma?").start()`
         """
-        return self._set("input", value, mappings, always)
+        return self._set_slot("input", value, mappings, always)
 
     def info(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the model may need to know.
@@ -203,7 +203,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("info", value, mappings, always)
+        return self._set_slot("info", value, mappings, always)
 
     def instruct(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the model should do.
@@ -213,7 +213,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("instruct", value, mappings, always)
+        return self._set_slot("instruct", value, mappings, always)
 
     def examples(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set examples of how it is done.
@@ -223,7 +223,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("examples", value, mappings, always)
+        return self._set_slot("examples", value, mappings, always)
 
     def output(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what the answer should be.
@@ -237,7 +237,7 @@ class BaseAgent(Resuming):
         Example:
             `agent.output({"author": (str, "full name")})`
         """
-        return self._set("output", value, mappings, always)
+        return self._set_slot("output", value, mappings, always)
 
     def attachment(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Attach pictures and files.
@@ -247,7 +247,7 @@ class BaseAgent(Resuming):
             mappings: What each `${name}` in the value stands for.
             always: Whether it holds for all requests of this agent, not only for the next.
         """
-        return self._set("attachment", value, mappings, always)
+        return self._set_slot("attachment", value, mappings, always)
 
     def options(self, value: Any, mappings: Mappings = None, *, always: bool = False) -> Self:
         """Set what is passed on to the provider as it is.
@@ -260,7 +260,7 @@ class BaseAgent(Resuming):
         Example:
             `agent.options({"temperature": 0})`
         """
-        return self._set("options", value, mappings, always)
+        return self._set_slot("options", value, mappings, always)
 
     def set_agent_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
         """Set a slot for all requests.
@@ -270,7 +270,7 @@ class BaseAgent(Resuming):
             value: What the slot holds.
             mappings: What each `${name}` in the value stands for.
         """
-        return self._set(key, value, mappings, always=True)
+        return self._set_slot(key, value, mappings, always=True)
 
     def set_request_prompt(self, key: str, value: Any, mappings: Mappings = None) -> Self:
         """Set a slot for the next request.
@@ -280,7 +280,7 @@ class BaseAgent(Resuming):
             value: What the slot holds.
             mappings: What each `${name}` in the value stands for.
         """
-        return self._set(key, value, mappings, always=False)
+        return self._set_slot(key, value, mappings, always=False)
 
     def remove_agent_prompt(self, key: str) -> Self:
         """Take a slot out of all requests.
@@ -306,7 +306,7 @@ class BaseAgent(Resuming):
         Args:
             messages: One message or a list of them, such as `{"role": "user", "content": "Hi"}`.
         """
-        self.agent_prompt.replace("chat_history", _listed(messages))
+        self.agent_prompt.replace("chat_history", _list_messages(messages))
         return self
 
     def add_chat_history(self, messages: Any) -> Self:
@@ -315,7 +315,7 @@ class BaseAgent(Resuming):
         Args:
             messages: One message or a list of them, such as `{"role": "user", "content": "Hi"}`.
         """
-        self.agent_prompt.set("chat_history", _listed(messages))
+        self.agent_prompt.set("chat_history", _list_messages(messages))
         return self
 
     def reset_chat_history(self) -> Self:
@@ -555,7 +555,7 @@ class BaseAgent(Resuming):
         """The session in which calls are made."""
         return None
 
-    def _set(self, key: str, value: Any, mappings: Mappings, always: bool) -> Self:
+    def _set_slot(self, key: str, value: Any, mappings: Mappings, always: bool) -> Self:
         prompt = self.agent_prompt if always else self.request_prompt
         prompt.set(key, value, mappings)
         return self
@@ -578,5 +578,5 @@ def _check_budget(budget: Budget | None) -> Budget | None:
     return budget
 
 
-def _listed(messages: Any) -> list[Any]:
+def _list_messages(messages: Any) -> list[Any]:
     return list(messages) if isinstance(messages, list | tuple) else [messages]

@@ -32,7 +32,7 @@ async def watch_answer(
         check_length(model.name, model.render(request), model.context_window)
     heard = _Heard()
     patience = _Patience(model, MAX_SILENCE if guarded else None, seconds)
-    async with aclosing(_closable(model.stream(request))) as events:
+    async with aclosing(_closable_stream(model.stream(request))) as events:
         while (event := await patience.next_event(events)) is not None:
             check_event(model.name, event)
             heard.take(event)
@@ -128,7 +128,7 @@ def _byte_count(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-async def _closable(stream: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
+async def _closable_stream(stream: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
     """The stream with an `aclose` method, whatever kind of iterator it is."""
     try:
         async for event in stream:

@@ -69,9 +69,11 @@ class CallRunner:
         return outcomes
 
     def _stop_soon(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
-        self._stopping = asyncio.ensure_future(self._stop(calls, tasks))
+        self._stopping = asyncio.ensure_future(self._stop_calls(calls, tasks))
 
-    async def _stop(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
+    async def _stop_calls(
+        self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]
+    ) -> None:
         """End the calls that still run, because the run has no time left."""
         for call, task in zip(calls, tasks, strict=True):
             if not task.done() and not await self._run.request.box.interrupt(call.id):
@@ -92,10 +94,10 @@ class CallRunner:
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        async for item in self._items(call, tell):
+        async for item in self._shown_items(call, tell):
             tell.raise_failure()
             if isinstance(item, Outcome):
-                outcome = await self._decided(item, tell)
+                outcome = await self._decide_outcome(item, tell)
                 tell.raise_failure()
                 self.settled.append(outcome)
                 if outcome.status is not Status.PENDING:
@@ -109,8 +111,8 @@ class CallRunner:
 
     async def _plain_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        made = await self._outcome(call, tell, None, tell.entered_after_asking)
-        outcome = await self._decided(made, tell)
+        made = await self._run_one(call, tell, None, tell.entered_after_asking)
+        outcome = await self._decide_outcome(made, tell)
         tell.raise_failure()
         # The log of a call that runs before the answer is the first event, unless a person was
         # asked about the call.
@@ -118,11 +120,11 @@ class CallRunner:
             await tell.completed(outcome)
         return outcome
 
-    def _items(self, call: Call, tell: "_Teller") -> AsyncIterator[Any]:
+    def _shown_items(self, call: Call, tell: "_Teller") -> AsyncIterator[Any]:
         """The items that a call shows; its outcome is the last."""
-        return iterate_pushed(lambda sink: self._outcome(call, tell, sink, tell.entered), live=True)
+        return iterate_pushed(lambda sink: self._run_one(call, tell, sink, tell.entered), live=True)
 
-    async def _outcome(
+    async def _run_one(
         self,
         call: Call,
         tell: "_Teller",
@@ -138,7 +140,7 @@ class CallRunner:
                 return outcome
         return await request.view.call_observed(call, extras, session=request.call_session)
 
-    async def _decided(self, outcome: Outcome, tell: "_Teller") -> Outcome:
+    async def _decide_outcome(self, outcome: Outcome, tell: "_Teller") -> Outcome:
         """The outcome; a call that waits is decided first, if somebody is there to decide."""
         while outcome.status is Status.PENDING:
             receipt, outcome = outcome, await self._decide_below(outcome, tell)
@@ -268,7 +270,7 @@ class _Teller:
         try:
             if self._awaits:
                 await self.decided(self._call, True, None)
-            await self._start()
+            await self._tell_start()
         except Exception as error:
             self._failure = error
 
@@ -282,7 +284,7 @@ class _Teller:
         if self._failure is not None:
             raise self._failure
 
-    async def _start(self) -> None:
+    async def _tell_start(self) -> None:
         if not self._started:
             self._started = True
             await self._run.emit("tool_start", self._named)
@@ -291,7 +293,7 @@ class _Teller:
         """Report that the call has ended, unless its function was never entered."""
         if not self._started and not outcome.ok and not self._ran_elsewhere(outcome):
             return
-        await self._start()
+        await self._tell_start()
         ended = {
             "success": outcome.ok,
             "duration_ms": (outcome.seconds or 0.0) * 1000,

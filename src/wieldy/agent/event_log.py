@@ -27,14 +27,14 @@ class EventLog:
         with self._lock:
             self._items.append((event, data))
             woken, self._waiting = self._waiting, []
-        _wake(woken)
+        _wake_readers(woken)
 
     def close(self) -> None:
         """Mark the log as complete."""
         with self._lock:
             self._closed = True
             woken, self._waiting = self._waiting, []
-        _wake(woken)
+        _wake_readers(woken)
 
     async def read(self) -> AsyncIterator[tuple[str, Any]]:
         """Iterate over all events, including those that are added later."""
@@ -62,7 +62,7 @@ class EventLog:
         await future
 
 
-def _wake(waiting: list[Waiting]) -> None:
+def _wake_readers(waiting: list[Waiting]) -> None:
     if not waiting:
         return
     try:
@@ -71,11 +71,11 @@ def _wake(waiting: list[Waiting]) -> None:
         here = None
     for loop, future in waiting:
         if loop is here:
-            _settle(future)
+            _settle_future(future)
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, future)
+            loop.call_soon_threadsafe(_settle_future, future)
 
 
-def _settle(future: "asyncio.Future[None]") -> None:
+def _settle_future(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

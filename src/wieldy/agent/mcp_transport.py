@@ -18,7 +18,7 @@ def transport_source(transport: Any) -> Any:
         return transport.config.model_dump(mode="json", exclude_none=True)
     if hasattr(transport, "server"):
         return transport_source(transport.server)
-    return getattr(transport, "_mcp_server", None) or _place(transport)
+    return getattr(transport, "_mcp_server", None) or _transport_place(transport)
 
 
 def declared_tags(definition: Mapping[str, Any]) -> list[str]:
@@ -34,7 +34,7 @@ def _is_fastmcp(transport: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == "fastmcp" for kind in kinds)
 
 
-def _place(transport: Any) -> Any:
+def _transport_place(transport: Any) -> Any:
     """The command or address of a transport to another process or machine."""
     # The SDK is slow to import, and most programs don't use it.
     from wieldy.mcp.client.server_source import Address, Command  # noqa: PLC0415

@@ -60,7 +60,7 @@ def shown(outcome: Outcome) -> Any:
         return value
     if outcome._content is None and not value and not isinstance(value, str):
         return None
-    return _decoded(next(iter(outcome.content), None))
+    return _decode_block(next(iter(outcome.content), None))
 
 
 def refusal(outcome: Outcome) -> dict[str, str] | None:
@@ -78,7 +78,7 @@ def _is_unstructured(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], Block))
 
 
-def _decoded(block: Block | None) -> Any:
+def _decode_block(block: Block | None) -> Any:
     if not isinstance(block, Text):
         return None if block is None else block.to_dict()
     try:

@@ -53,7 +53,7 @@ class Prompt:
         name = str(fill_placeholders(key, mappings))
         filled = copy_containers(fill_placeholders(value, mappings))
         if name.partition(".")[0] in SLOTS and "." in name:
-            self._nest(name, filled)
+            self._nest_value(name, filled)
         else:
             own = self._own()
             own[name] = merge_values(own[name], filled) if name in own else filled
@@ -121,7 +121,7 @@ class Prompt:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.values()!r})"
 
-    def _nest(self, name: str, value: Any) -> None:
+    def _nest_value(self, name: str, value: Any) -> None:
         slot, _, rest = name.partition(".")
         own = self._own()
         before = own.get(slot)
@@ -155,14 +155,14 @@ class RequestPrompt(Prompt):
     def take(self) -> dict[str, Any]:
         """The slots with what they inherit, and an empty prompt for the next request."""
         with self._lock:
-            key, draft = self._find()
+            key, draft = self._find_draft()
             self._drafts.pop(key, None)
         parent = {} if self._parent is None else self._parent.values()
         return copy_containers(merge_values(parent, draft))  # type: ignore[no-any-return]
 
     def clear(self) -> None:
         with self._lock:
-            self._drafts.pop(self._find()[0], None)
+            self._drafts.pop(self._find_draft()[0], None)
 
     def _own(self) -> dict[str, Any]:
         owner = _current_owner()
@@ -173,9 +173,9 @@ class RequestPrompt(Prompt):
 
     def _read(self) -> dict[str, Any]:
         with self._lock:
-            return self._find()[1]
+            return self._find_draft()[1]
 
-    def _find(self) -> tuple[Any, dict[str, Any]]:
+    def _find_draft(self) -> tuple[Any, dict[str, Any]]:
         """The draft of this task or thread, or the only one of another."""
         owner = _current_owner()
         if self._drafts.get(owner):

@@ -56,13 +56,15 @@ def read_json(path_or_content: str | Path, encoding: str | None = "utf-8") -> An
 
 def write_yaml(values: Mapping[str, Any]) -> str:
     """Slots as YAML."""
-    text: str = yaml.safe_dump(_written(values), indent=2, allow_unicode=True, sort_keys=False)
+    text: str = yaml.safe_dump(
+        _document_data(values), indent=2, allow_unicode=True, sort_keys=False
+    )
     return text
 
 
 def write_json(values: Mapping[str, Any]) -> str:
     """Slots as JSON."""
-    return json.dumps(_written(values), indent=2, ensure_ascii=False)
+    return json.dumps(_document_data(values), indent=2, ensure_ascii=False)
 
 
 def read_output(value: Any) -> Any:
@@ -83,16 +85,16 @@ def _read_pair(value: Mapping[str, Any]) -> tuple[Any, ...]:
     return (kind, notes[0]) if notes else (kind,)
 
 
-def _written(values: Mapping[str, Any]) -> dict[str, Any]:
+def _document_data(values: Mapping[str, Any]) -> dict[str, Any]:
     """Slots as data for a document; nested prompts are written in the same way."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if key == "output":
             found[key] = _write_output(value)
         elif key in (".agent", ".request") and isinstance(value, Mapping):
-            found[key] = _written(value)
+            found[key] = _document_data(value)
         else:
-            found[key] = _plain(DataFormatter.sanitize(value))
+            found[key] = _plain_lists(DataFormatter.sanitize(value))
     return found
 
 
@@ -119,12 +121,12 @@ def _write_pair(pair: tuple[Any, ...]) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain_lists(value: Any) -> Any:
     """The value with tuples and sets as lists, because documents have only lists."""
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _plain_lists(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each) for each in value]
+        return [_plain_lists(each) for each in value]
     return value
 
 

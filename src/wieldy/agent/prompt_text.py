@@ -34,7 +34,7 @@ def make_turns(prompt: Mapping[str, Any], form: OutputForm, extra_system: str = 
         turns.append(Said("system", system))
     if _is_given(prompt.get("developer")):
         turns.append(Said("developer", value_text(prompt["developer"])))
-    turns += [_past_message(each) for each in _listed(prompt.get("chat_history"))]
+    turns += [_past_message(each) for each in _as_list(prompt.get("chat_history"))]
     return [*turns, Said("user", _user_content(prompt, form))]
 
 
@@ -64,7 +64,7 @@ def _system_text(system: Any) -> str:
 
 
 def _user_content(prompt: Mapping[str, Any], form: OutputForm) -> Content:
-    attached = [_part(each) for each in _listed(prompt.get("attachment"))]
+    attached = [_attachment_part(each) for each in _as_list(prompt.get("attachment"))]
     text = _user_text(prompt, form)
     if not text and not attached:
         raise ValueError(
@@ -77,7 +77,7 @@ def _user_content(prompt: Mapping[str, Any], form: OutputForm) -> Content:
 
 
 def _user_text(prompt: Mapping[str, Any], form: OutputForm) -> str:
-    sections = _sections(prompt)
+    sections = _user_sections(prompt)
     wanted = form.describe()
     if wanted:
         sections.append(("OUTPUT", wanted))
@@ -86,7 +86,7 @@ def _user_text(prompt: Mapping[str, Any], form: OutputForm) -> str:
     return "\n\n".join(f"[{title}]\n{text}" for title, text in sections)
 
 
-def _sections(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _user_sections(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The sections of the user message with their titles, in order."""
     extras = [key for key in prompt if key not in SLOTS]
     order = ["tools", "action_results", "info", *extras, "instruct", "examples", "input"]
@@ -103,7 +103,7 @@ def _sections(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _slot_text(key: str, value: Any) -> str:
     if key == "tools":
-        return "\n\n".join(map(_tool_text, _listed(value)))
+        return "\n\n".join(map(_tool_text, _as_list(value)))
     if key in ("info", "instruct", "examples"):
         return _lines_text(value)
     return value_text(value)
@@ -140,7 +140,7 @@ def _past_message(message: Any) -> Said:
     return Said(role, value_text(content))
 
 
-def _part(attachment: Any) -> dict[str, Any]:
+def _attachment_part(attachment: Any) -> dict[str, Any]:
     if isinstance(attachment, str):
         return {"type": "text", "text": attachment}
     if isinstance(attachment, Mapping) and isinstance(attachment.get("type"), str):
@@ -151,7 +151,7 @@ def _part(attachment: Any) -> dict[str, Any]:
     )
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
     if value is None or value == "":
         return ()
     return value if _is_list(value) else [value]

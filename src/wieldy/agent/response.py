@@ -140,17 +140,17 @@ class Response:
         """
         keys = list(listed_names(ensure_keys))
         if keys:
-            self._ensure(keys, key_style, max_retries)
+            self._ensure_keys(keys, key_style, max_retries)
         await self._wait_end()
         if keys:
-            missing = await self._missing(keys, key_style, max_retries)
+            missing = await self._missing_keys(keys, key_style, max_retries)
             if missing and raise_ensure_failure:
                 raise KeysMissing(missing, max_retries)
         if type == "all":
             return self._run.result
         if type == "original":
             return self._run.result["text_result"]
-        return self._parsed()
+        return self._parsed_result()
 
     async def async_get_data_object(self, **options: Any) -> BaseModel:
         """Return the answer as a pydantic object.
@@ -164,11 +164,11 @@ class Response:
         if self._goes_on:
             # The form of the answer is known only after the run has been read.
             self._start()
-            await self._guarded(self._opened.wait_closed)
+            await self._wait_guarded(self._opened.wait_closed)
         if self._request.form.kind == "text":
             self._request.form.make_object(None)
         await self.async_get_data(**options)
-        return self._request.form.make_object(self._parsed())
+        return self._request.form.make_object(self._parsed_result())
 
     def get_async_generator(
         self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
@@ -188,17 +188,17 @@ class Response:
             `async for piece in response.get_async_generator(): print(piece, end="")`
         """
         view = read_events(self._log, lambda: self._request, type, events)
-        return self._follow(view)
+        return self._follow_view(view)
 
     # The same for blocking code
 
     def get_text(self) -> str:
         """Return the answer's text."""
-        return _blocking(self.async_get_text)
+        return _wait_blocking(self.async_get_text)
 
     def get_meta(self) -> dict[str, Any]:
         """Return the model's name, the tokens used, and why the answer ended."""
-        return _blocking(self.async_get_meta)
+        return _wait_blocking(self.async_get_meta)
 
     def get_data(self, **options: Any) -> Any:
         """Return the answer as data, and raise what `async_get_data` raises.
@@ -209,7 +209,7 @@ class Response:
         Returns:
             Text, or what `output()` asked for.
         """
-        return _blocking(lambda: self.async_get_data(**options))
+        return _wait_blocking(lambda: self.async_get_data(**options))
 
     def get_data_object(self, **options: Any) -> BaseModel:
         """Return the answer as a pydantic object.
@@ -220,7 +220,7 @@ class Response:
         Raises:
             TypeError: No `output()` was defined, so that the answer is text.
         """
-        return _blocking(lambda: self.async_get_data_object(**options))
+        return _wait_blocking(lambda: self.async_get_data_object(**options))
 
     def get_generator(
         self, type: StreamType = "delta", *, events: Iterable[str] | str | None = None
@@ -259,18 +259,18 @@ class Response:
         with self._lock:
             if self._task is None:
                 self._loop = asyncio.get_running_loop()
-                self._task = self._loop.create_task(self._perform())
+                self._task = self._loop.create_task(self._perform_run())
 
-    async def _perform(self) -> None:
+    async def _perform_run(self) -> None:
         try:
             await self._run.open()
             self._opened.close()
             await self._run.run()
             if self._run.state.step is Step.INTERRUPTED:
-                raise await self._interruption()
+                raise await self._make_interruption()
             self._log.close()
             if not self._run.given:
-                await self._finish()
+                await self._run_finally()
                 await self._run.settle()
         except asyncio.CancelledError:
             self._run.journal.leave_soon(self._left_as)
@@ -288,7 +288,7 @@ class Response:
             for log in (self._log, self._opened, self._ended):
                 log.close()
 
-    async def _finish(self) -> None:
+    async def _run_finally(self) -> None:
         token = _finishing.set(self)
         try:
             for handler in self._request.handlers.get("finally"):
@@ -297,7 +297,7 @@ class Response:
         finally:
             _finishing.reset(token)
 
-    async def _interruption(self) -> RunInterrupted:
+    async def _make_interruption(self) -> RunInterrupted:
         run = self._run
         desk = self._request.box.desk
         parked = [each for called in run.state.pending for each in await desk.find_open(called)]
@@ -305,19 +305,19 @@ class Response:
 
     async def _wait_end(self) -> None:
         self._start()
-        await self._guarded(self._own_log().wait_closed)
+        await self._wait_guarded(self._own_log().wait_closed)
         if self._error is not None:
             raise self._error
 
-    async def _follow(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
+    async def _follow_view(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
         self._start()
-        await self._guarded(self._opened.wait_closed)
+        await self._wait_guarded(self._opened.wait_closed)
         async with aclosing(view):
-            while (item := await self._guarded(lambda: anext(view, _END))) is not _END:
+            while (item := await self._wait_guarded(lambda: anext(view, _END))) is not _END:
                 yield item
         await self._wait_end()
 
-    async def _guarded(self, wait: Callable[[], Any]) -> Any:
+    async def _wait_guarded(self, wait: Callable[[], Any]) -> Any:
         """Wait; a reader that is cancelled while nobody else waits cancels the request."""
         with self._lock:
             self._waiting += 1
@@ -335,19 +335,19 @@ class Response:
     def _own_log(self) -> EventLog:
         return self._log if _finishing.get() is self else self._ended
 
-    def _parsed(self) -> Any:
+    def _parsed_result(self) -> Any:
         for error in self._run.result["errors"]:
             raise error
         return self._run.result["parsed_result"]
 
     # Keys that the answer must have
 
-    def _ensure(self, keys: list[str], style: PathStyle, retries: int) -> None:
+    def _ensure_keys(self, keys: list[str], style: PathStyle, retries: int) -> None:
         with self._lock:
             if self._task is None:
                 self._run.ensured = (keys, style, retries)
 
-    async def _missing(self, keys: list[str], style: PathStyle, retries: int) -> list[str]:
+    async def _missing_keys(self, keys: list[str], style: PathStyle, retries: int) -> list[str]:
         """The keys that are still missing, after further requests if none was made for them yet."""
         run = self._run
         before, run.ensured = run.ensured, (keys, style, retries)
@@ -368,5 +368,5 @@ class Response:
         await run.settle()
 
 
-def _blocking(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def _wait_blocking(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return blocking_border().wait(lambda home: start())

@@ -30,9 +30,9 @@ def read_events(
         case "original":
             return _data_of(log, "original_delta")
         case "instant":
-            return _instant(log, find_request)
+            return _instant_values(log, find_request)
     names = {events} if isinstance(events, str) else None if events is None else set(events)
-    return _pairs(log, names)
+    return _event_pairs(log, names)
 
 
 def blocking_items(stream: AsyncGenerator[Any]) -> Generator[Any]:
@@ -57,13 +57,15 @@ async def _data_of(log: EventLog, name: str) -> AsyncGenerator[Any]:
             yield data
 
 
-async def _pairs(log: EventLog, names: set[str] | None) -> AsyncGenerator[Any]:
+async def _event_pairs(log: EventLog, names: set[str] | None) -> AsyncGenerator[Any]:
     async for event, data in log.read():
         if names is None or event in names:
             yield event, data
 
 
-async def _instant(log: EventLog, find_request: Callable[[], Request]) -> AsyncGenerator[Any]:
+async def _instant_values(
+    log: EventLog, find_request: Callable[[], Request]
+) -> AsyncGenerator[Any]:
     """The values of the JSON while they arrive; each further answer starts again."""
     # A resumed run knows its request only after it has been read from the store.
     request = find_request()

@@ -50,13 +50,13 @@ class _Timer:
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._look_again)
 
     def stop(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
 
-    def _look(self) -> None:
+    def _look_again(self) -> None:
         left = None if self._spending is None else self._spending.seconds_left()
         if left is not None and left > 0:
             self.set(left)

@@ -70,10 +70,10 @@ class RunLoop:
     async def run(self) -> None:
         """Go from step to step until there is an answer, or a call waits."""
         steps = {
-            Step.PLAN: self._plan,
-            Step.ASK: self._ask,
-            Step.CALL: self._call,
-            Step.CHECK: self._check,
+            Step.PLAN: self._plan_run,
+            Step.ASK: self._ask_model,
+            Step.CALL: self._run_answer_calls,
+            Step.CHECK: self._check_answer,
         }
         self.spending = self._open_spending()
         self.clock = RunClock(self.spending)
@@ -114,7 +114,7 @@ class RunLoop:
 
     # The steps
 
-    async def _plan(self) -> Step:
+    async def _plan_run(self) -> Step:
         request = self.request
         await self._refresh_tools()
         await request.strategy.plan(self)
@@ -130,18 +130,18 @@ class RunLoop:
         for log in logs:
             await self.tell_log(log)
         for handler in request.handlers.get("broadcast_prefixes"):
-            await self._join(handler, self.result, request.settings)
+            await self._join_handler(handler, self.result, request.settings)
         self._tell_limit()
         return Step.ASK
 
-    async def _ask(self) -> Step:
+    async def _ask_model(self) -> Step:
         state, strategy = self.state, self.request.strategy
         await self._refresh_tools()
         reader = strategy.open_reader()
         shown: list[str] = []
         async with aclosing(self.watch(self._make_request())) as events:
             async for event in events:
-                await self._hear(event, reader, shown)
+                await self._hear_event(event, reader, shown)
         assert state.reply is not None
         state.text = "".join(shown)
         state.turns.append(state.reply)
@@ -155,24 +155,24 @@ class RunLoop:
             return Step.CHECK
         return Step.CALL
 
-    async def _hear(self, event: ModelEvent, reader: TextReader, shown: list[str]) -> None:
+    async def _hear_event(self, event: ModelEvent, reader: TextReader, shown: list[str]) -> None:
         """Pass on the events of an answer; `shown` is its visible text so far."""
         if isinstance(event, Reply):
             self.state.reply = event
             if not shown and event.text:
                 # A model that does not stream says all in its reply.
-                await self._show(reader.feed(event.text), shown)
-            await self._show(reader.close(), shown)
+                await self._show_words(reader.feed(event.text), shown)
+            await self._show_words(reader.close(), shown)
             return
         await self.emit("original_delta", event)
         if isinstance(event, TextDelta):
             # An entry without words says that the model streams.
             shown.append("")
-            await self._show(reader.feed(event.text), shown)
+            await self._show_words(reader.feed(event.text), shown)
         elif isinstance(event, ThinkingDelta):
             await self.emit("reasoning_delta", event.text)
 
-    async def _call(self) -> Step:
+    async def _run_answer_calls(self) -> Step:
         state, strategy = self.state, self.request.strategy
         settled = self._calls.settled = list(state.answered)
         known = {outcome.call.id for outcome in settled}
@@ -188,12 +188,12 @@ class RunLoop:
         state.turns.append(strategy.answer_turn(settled, state.calls))
         state.calls, state.answered = (), []
         state.round += 1
-        self._spend(rounds=1, cost=sum(_tool_cost(outcome) for outcome in settled))
+        self._spend_amounts(rounds=1, cost=sum(_tool_cost(outcome) for outcome in settled))
         self._catch_up(settled)
         self._tell_limit([each.call.tool for each in settled if each.status is Status.DENIED])
         return Step.ASK
 
-    async def _check(self) -> Step:
+    async def _check_answer(self) -> Step:
         missing = self.missing_keys()
         if missing and self._may_retry():
             self.ask_again(missing)
@@ -211,7 +211,7 @@ class RunLoop:
         self.sent.append(request)
         self.state.requests += 1
         seconds = self.clock.request_seconds()
-        return self._noted(watch_answer(self.request.model, request, seconds))
+        return self._note_usage(watch_answer(self.request.model, request, seconds))
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with permanent ids, and with keys that identify them in a resumed run."""
@@ -277,7 +277,7 @@ class RunLoop:
         if self._quiet:
             return
         for handler in self.request.handlers.get("broadcast_suffixes", event):
-            await self._join(handler, event, data, self.result, self.request.settings)
+            await self._join_handler(handler, event, data, self.result, self.request.settings)
 
     async def _refresh_tools(self) -> None:
         """Offer what is loaded by now, where the toolbox has search tools."""
@@ -326,7 +326,7 @@ class RunLoop:
             request_cost(self.request.prices, self.request.model.name, None)
         return spending
 
-    def _spend(self, **amounts: float) -> None:
+    def _spend_amounts(self, **amounts: float) -> None:
         if self.spending is not None:
             self.spending.add(**amounts)
 
@@ -341,11 +341,11 @@ class RunLoop:
         usage, request = reply.usage, self.request
         if self.spending is None or usage is None:
             return
-        self._spend(tokens=(usage.input_tokens or 0) + (usage.output_tokens or 0))
+        self._spend_amounts(tokens=(usage.input_tokens or 0) + (usage.output_tokens or 0))
         if request.prices is not None or self.spending.bounds_cost:
-            self._spend(cost=request_cost(request.prices, request.model.name, usage))
+            self._spend_amounts(cost=request_cost(request.prices, request.model.name, usage))
 
-    async def _noted(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
+    async def _note_usage(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
         async with aclosing(answer) as events:
             async for event in events:
                 if isinstance(event, Reply):
@@ -353,7 +353,7 @@ class RunLoop:
                     self._spend_tokens(event)
                 yield event
 
-    async def _show(self, words: str, shown: list[str]) -> None:
+    async def _show_words(self, words: str, shown: list[str]) -> None:
         if words:
             shown.append(words)
             await self.emit("delta", words)
@@ -367,7 +367,7 @@ class RunLoop:
             sys.stdout.write(f"[{self.request.agent}] TOOL {shown}\n")
         await self.emit("tool", log)
 
-    async def _join(self, handler: Any, *arguments: Any) -> None:
+    async def _join_handler(self, handler: Any, *arguments: Any) -> None:
         """Call a handler, and write the events that it yields."""
         async for item in run_handler(handler, *arguments):
             if not isinstance(item, tuple | list) or len(item) != 2:

@@ -29,7 +29,7 @@ class ChatSessionExtension(BaseAgent):
         super().__init__(*args, **options)
         self._active_session: str | None = None
         self._kept_here: dict[str, list[Any]] = {}
-        self.extension_handlers.append("finally", self._record)
+        self.extension_handlers.append("finally", self._record_turns)
 
     async def async_activate_chat_session(self, chat_session_id: str | None = None) -> str:
         """Continue a session, or begin one. Its history replaces the conversation so far.
@@ -45,7 +45,7 @@ class ChatSessionExtension(BaseAgent):
         """
         session = uuid.uuid4().hex if chat_session_id is None else chat_session_id
         check_id("a session", session)
-        history = await self._load(session)
+        history = await self._load_history(session)
         self._active_session = session
         self.set_chat_history(history)
         return session
@@ -145,12 +145,12 @@ class ChatSessionExtension(BaseAgent):
     def _session(self) -> str | None:
         return self._active_session
 
-    async def _load(self, session: str) -> list[Any]:
+    async def _load_history(self, session: str) -> list[Any]:
         if self.toolbox.recorded:
             return await self.toolbox.sessions.read(session)
         return list(self._kept_here.get(session, ()))
 
-    async def _record(self, response: Response, settings: Settings) -> None:
+    async def _record_turns(self, response: Response, settings: Settings) -> None:
         session = response.session
         if session is None:
             return
@@ -171,10 +171,13 @@ def _user_turn(response: Response, settings: Settings) -> Any:
     places = settings.get(f"{_INPUT}_paths") or []
     if not places:
         said = response.prompt.get("input")
-        return _plain(response.user_text if said is None else said)
+        return _plain_data(response.user_text if said is None else said)
     slots = response.prompt.values()
-    found = [(_label(*place), _find(slots.get(place[0]), place)) for place in map(tuple, places)]
-    return _choose(found, settings.get(f"{_INPUT}_mode", "all"), "")
+    found = [
+        (_place_label(*place), _find_place(slots.get(place[0]), place))
+        for place in map(tuple, places)
+    ]
+    return _choose_values(found, settings.get(f"{_INPUT}_mode", "all"), "")
 
 
 def _assistant_turn(response: Response, settings: Settings) -> Any:
@@ -182,18 +185,21 @@ def _assistant_turn(response: Response, settings: Settings) -> Any:
     places = settings.get(f"{_OUTPUT}_paths") or []
     if not places:
         return result["text_result"]
-    found = [(_label("", *place[1:]), _find(result["parsed_result"], place)) for place in places]
-    return _choose(found, settings.get(f"{_OUTPUT}_mode", "all"), result["text_result"])
+    found = [
+        (_place_label("", *place[1:]), _find_place(result["parsed_result"], place))
+        for place in places
+    ]
+    return _choose_values(found, settings.get(f"{_OUTPUT}_mode", "all"), result["text_result"])
 
 
-def _find(data: Any, place: Any) -> list[Any] | None:
+def _find_place(data: Any, place: Any) -> list[Any] | None:
     _, path, style = place
     if data is None:
         return None
     return [data] if path is None else find_values(data, path, style)
 
 
-def _choose(found: list[tuple[str, list[Any] | None]], mode: str, otherwise: str) -> Any:
+def _choose_values(found: list[tuple[str, list[Any] | None]], mode: str, otherwise: str) -> Any:
     """The first value that exists, or all of them by name. Falsy values count as existing."""
     values = {
         label: each[0] if len(each) == 1 else each for label, each in found if each is not None
@@ -201,11 +207,11 @@ def _choose(found: list[tuple[str, list[Any] | None]], mode: str, otherwise: str
     if not values:
         return otherwise
     if mode == "first":
-        return _plain(next(iter(values.values())))
-    return json.dumps(_plain(values), ensure_ascii=False)
+        return _plain_data(next(iter(values.values())))
+    return json.dumps(_plain_data(values), ensure_ascii=False)
 
 
-def _label(slot: str, path: str | None, style: PathStyle) -> str:
+def _place_label(slot: str, path: str | None, style: PathStyle) -> str:
     return ".".join(filter(None, (slot, path)))
 
 
@@ -225,7 +231,7 @@ def _style_of(path: str | None, style: PathStyle) -> PathStyle:
     return "slash" if path is not None and "/" in path else style
 
 
-def _plain(value: Any) -> Any:
+def _plain_data(value: Any) -> Any:
     """A value as JSON data, which a store keeps unchanged."""
     plain = DataFormatter.sanitize(value)
     return json.loads(json.dumps(plain, default=str))

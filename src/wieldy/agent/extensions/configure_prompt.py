@@ -48,7 +48,7 @@ class ConfigurePromptExtension(BaseAgent):
         # The extra is imported only when there is a document to read.
         from wieldy.agent.prompt_document import read_yaml  # noqa: PLC0415
 
-        return self._configure(read_yaml(path_or_content, encoding), mappings, prompt_key_path)
+        return self._apply_document(read_yaml(path_or_content, encoding), mappings, prompt_key_path)
 
     def load_json_prompt(
         self,
@@ -77,7 +77,7 @@ class ConfigurePromptExtension(BaseAgent):
         """
         from wieldy.agent.prompt_document import read_json  # noqa: PLC0415 - as above
 
-        return self._configure(read_json(path_or_content, encoding), mappings, prompt_key_path)
+        return self._apply_document(read_json(path_or_content, encoding), mappings, prompt_key_path)
 
     def get_yaml_prompt(
         self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
@@ -93,7 +93,7 @@ class ConfigurePromptExtension(BaseAgent):
         """
         from wieldy.agent.prompt_document import write_yaml  # noqa: PLC0415 - as above
 
-        return _save(write_yaml(self._both_prompts()), save_to, encoding)
+        return _save_document(write_yaml(self._both_prompts()), save_to, encoding)
 
     def get_json_prompt(
         self, save_to: str | Path | None = None, *, encoding: str | None = "utf-8"
@@ -109,7 +109,7 @@ class ConfigurePromptExtension(BaseAgent):
         """
         from wieldy.agent.prompt_document import write_json  # noqa: PLC0415 - as above
 
-        return _save(write_json(self._both_prompts()), save_to, encoding)
+        return _save_document(write_json(self._both_prompts()), save_to, encoding)
 
     def _both_prompts(self) -> dict[str, Any]:
         return {
@@ -117,7 +117,7 @@ class ConfigurePromptExtension(BaseAgent):
             ".request": self.request_prompt.values(inherit=False),
         }
 
-    def _configure(self, document: Any, mappings: Mappings, key_path: str | None) -> Self:
+    def _apply_document(self, document: Any, mappings: Mappings, key_path: str | None) -> Self:
         if not isinstance(document, Mapping):
             raise TypeError(
                 "A prompt document is a mapping of slots, not "
@@ -134,17 +134,17 @@ class ConfigurePromptExtension(BaseAgent):
 
     def _configure_key(self, key: str, value: Any, mappings: Mappings) -> None:
         if key == ".agent":
-            self._fill(self.set_agent_prompt, value, "system", mappings)
+            self._fill_slots(self.set_agent_prompt, value, "system", mappings)
         elif key == ".request":
-            self._fill(self.set_request_prompt, value, "input", mappings)
+            self._fill_slots(self.set_request_prompt, value, "input", mappings)
         elif key == ".alias":
             self._call_aliases(value, mappings)
         elif key.startswith("$") and not key.startswith("${"):
-            self._fill(self.set_agent_prompt, {key[1:]: value}, "system", mappings)
+            self._fill_slots(self.set_agent_prompt, {key[1:]: value}, "system", mappings)
         else:
-            self._fill(self.set_request_prompt, {key: value}, "input", mappings)
+            self._fill_slots(self.set_request_prompt, {key: value}, "input", mappings)
 
-    def _fill(
+    def _fill_slots(
         self, put: Callable[[str, Any, Mappings], Any], value: Any, plain: str, mappings: Mappings
     ) -> None:
         from wieldy.agent.prompt_document import read_output  # noqa: PLC0415 - as above
@@ -179,7 +179,7 @@ def _read_call(name: str, given: Any) -> tuple[list[Any], dict[str, Any]]:
     return positional, named
 
 
-def _save(text: str, path: str | Path | None, encoding: str | None) -> str:
+def _save_document(text: str, path: str | Path | None, encoding: str | None) -> str:
     if path is not None:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)

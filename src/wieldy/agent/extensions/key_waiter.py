@@ -75,7 +75,7 @@ class KeyWaiterExtension(BaseAgent):
             NotImplementedError: There is no `output()`, or it does not have a key.
         """
         listed = list(listed_names(keys))
-        return _completed(self._respond_with(listed, must_in_prompt), listed)
+        return _completed_keys(self._respond_with(listed, must_in_prompt), listed)
 
     def wait_keys(
         self, keys: Iterable[str] | str, *, must_in_prompt: bool = False
@@ -165,14 +165,14 @@ class KeyWaiterExtension(BaseAgent):
         return self.get_response()
 
 
-async def _completed(response: Response, keys: list[str]) -> AsyncGenerator[tuple[str, Any]]:
+async def _completed_keys(response: Response, keys: list[str]) -> AsyncGenerator[tuple[str, Any]]:
     async for event in response.get_async_generator("instant"):
-        if event.is_complete and any(_fits(event, key) for key in keys):
+        if event.is_complete and any(_fits_key(event, key) for key in keys):
             yield event.path, event.value
 
 
 async def _first_value(response: Response, key: str) -> Any:
-    async for _, value in _completed(response, [key]):
+    async for _, value in _completed_keys(response, [key]):
         response.cancel()
         return value
     return None
@@ -184,9 +184,9 @@ async def _tell_all(response: Response, handlers: list[tuple[str, KeyHandler]]) 
     tasks: list[asyncio.Task[Told]] = []
     try:
         async for event in response.get_async_generator("instant"):
-            wanted = [each for key, each in handlers if event.is_complete and _fits(event, key)]
+            wanted = [each for key, each in handlers if event.is_complete and _fits_key(event, key)]
             for handler in wanted:
-                told = _tell(event.path, event.value, handler, turn)
+                told = _tell_handler(event.path, event.value, handler, turn)
                 tasks.append(asyncio.create_task(told))
         return list(await asyncio.gather(*tasks))
     except BaseException:
@@ -195,11 +195,11 @@ async def _tell_all(response: Response, handlers: list[tuple[str, KeyHandler]]) 
         raise
 
 
-def _fits(event: Any, key: str) -> bool:
+def _fits_key(event: Any, key: str) -> bool:
     return key in (event.path, event.wildcard_path)
 
 
-async def _tell(path: str, value: Any, handler: KeyHandler, turn: asyncio.Lock) -> Told:
+async def _tell_handler(path: str, value: Any, handler: KeyHandler, turn: asyncio.Lock) -> Told:
     if inspect.iscoroutinefunction(handler):
         return path, value, await handler(value)
     async with turn:

@@ -29,7 +29,7 @@ class DataFormatter:
             return {str(key): DataFormatter.sanitize(v, remain_type) for key, v in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             items = [DataFormatter.sanitize(item, remain_type) for item in value]
-            return items if isinstance(value, list) else _again(value, items)
+            return items if isinstance(value, list) else _rebuild_container(value, items)
         if value is Any:
             return value if remain_type else "Any"
         return str(value)
@@ -40,7 +40,7 @@ class DataFormatter:
         return kwargs_form(schema)
 
 
-def _again(value: Any, items: list[Any]) -> Any:
+def _rebuild_container(value: Any, items: list[Any]) -> Any:
     kind = next(each for each in (tuple, set, frozenset) if isinstance(value, each))
     try:
         return kind(items)
@@ -72,14 +72,14 @@ def _generic_name(value: Any) -> str:
     if origin is Annotated:
         return str(DataFormatter.sanitize(inner[0]))
     if origin in (Union, types.UnionType):
-        return " | ".join(map(_name, inner))
+        return " | ".join(map(_type_label, inner))
     if origin is Literal:
         return f"Literal[{', '.join(map(str, inner))}]"
     named = getattr(origin, "__name__", str(origin))
-    return f"{named}[{', '.join(map(_name, inner))}]" if inner else named
+    return f"{named}[{', '.join(map(_type_label, inner))}]" if inner else named
 
 
-def _name(value: Any) -> str:
+def _type_label(value: Any) -> str:
     if value is Ellipsis:
         return "..."
     form = DataFormatter.sanitize(value)

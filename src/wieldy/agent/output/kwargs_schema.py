@@ -11,7 +11,7 @@ _JSON_TYPES = frozenset(("string", "integer", "number", "boolean", "array", "obj
 
 def kwargs_schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of such a description, for models that need one."""
-    properties = {name: _property(form) for name, form in kwargs.items() if name != "<*>"}
+    properties = {name: _property_schema(form) for name, form in kwargs.items() if name != "<*>"}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     try:
         listed = inspect.signature(func).parameters
@@ -22,7 +22,7 @@ def kwargs_schema(kwargs: Mapping[str, Any], func: Callable[..., Any]) -> dict[s
     return {**schema, "required": needed} if needed else schema
 
 
-def _property(form: Any) -> dict[str, Any]:
+def _property_schema(form: Any) -> dict[str, Any]:
     kind, text = (form[0], form[1] if len(form) > 1 else "") if _is_pair(form) else (form, "")
     found: dict[str, Any] = {}
     if isinstance(kind, str):

@@ -84,11 +84,11 @@ class OutputForm:
         stream.feed(text)
         stream.close()
         if self._adapter is not None:
-            return self._unwrap(stream.value if stream.started else _bare_value(text))
+            return self._unwrap_value(stream.value if stream.started else _bare_value(text))
         if stream.error is not None:
             raise stream.error
         if not stream.started:
-            raise StructuredError("The answer has no JSON in it", (_excerpt(text),))
+            raise StructuredError("The answer has no JSON in it", (_text_excerpt(text),))
         if self._model is not None:
             return check_model(self._model, stream.value).model_dump()
         return stream.value if self._schema is None else check_schema(self._schema, stream.value)
@@ -151,7 +151,7 @@ class OutputForm:
         else:
             self._shape = None
 
-    def _unwrap(self, data: Any) -> Any:
+    def _unwrap_value(self, data: Any) -> Any:
         assert self._adapter is not None
         inner = data["value"] if isinstance(data, Mapping) and "value" in data else data
         try:
@@ -203,7 +203,7 @@ def _bare_value(text: str) -> Any:
         return bare
 
 
-def _excerpt(text: str) -> str:
+def _text_excerpt(text: str) -> str:
     shown = " ".join(text.split())
     if not shown:
         return "it is empty"

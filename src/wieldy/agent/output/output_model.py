@@ -48,7 +48,7 @@ def _object_model(shape: Mapping[str, Any], name: str) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for key, value in shape.items():
         kind = _field_type(value, f"{name}_{key}")
-        attribute = _attribute(str(key))
+        attribute = _attribute_name(str(key))
         alias = None if attribute == key else str(key)
         note = split_pair(value)[1] or None
         fields[attribute] = (
@@ -59,7 +59,7 @@ def _object_model(shape: Mapping[str, Any], name: str) -> type[BaseModel]:
     return model
 
 
-def _attribute(key: str) -> str:
+def _attribute_name(key: str) -> str:
     """A valid name for a field: the key itself if possible."""
     name = key if key.isidentifier() else "".join(c if c.isalnum() else "_" for c in key)
     name = name.lstrip("_") or "field"

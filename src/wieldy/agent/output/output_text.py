@@ -33,10 +33,10 @@ def structure_text(shape: Any, layer: int = 0) -> str:
             (f"{json.dumps(str(key), ensure_ascii=False)}: ", value)
             for key, value in expanded.items()
         ]
-        return _lines("{", entries, "}", layer)
+        return _structure_lines("{", entries, "}", layer)
     if isinstance(expanded, list | set):
         entries = [("", value) for value in expanded]
-        return _lines("[", entries, "]", layer, more=bool(entries))
+        return _structure_lines("[", entries, "]", layer, more=bool(entries))
     if isinstance(expanded, str):
         return f"<{expanded}>"
     return f"<{type_name(expanded)}>"
@@ -78,7 +78,7 @@ def _field_pair(field: Any, seen: tuple[Any, ...]) -> tuple[Any, ...]:
     return (inner, field.description) if field.description else (inner,)
 
 
-def _lines(
+def _structure_lines(
     opening: str, entries: list[tuple[str, Any]], closing: str, layer: int, more: bool = False
 ) -> str:
     if not entries:

@@ -30,9 +30,9 @@ def read_type(words: Any) -> Any:
     if not isinstance(words, str):
         return words
     text = words.strip()
-    choices = _split(text, "|")
+    choices = _split_outside(text, "|")
     if len(choices) > 1:
-        return _union(choices) or words
+        return _read_union(choices) or words
     if text.lower() in _NAMES:
         return _NAMES[text.lower()]
     generic = _GENERIC.match(text)
@@ -40,7 +40,7 @@ def read_type(words: Any) -> Any:
 
 
 def _read_generic(name: str, inside: str, words: str) -> Any:
-    parts = _split(inside, ",")
+    parts = _split_outside(inside, ",")
     if name == "literal":
         return Literal[tuple(map(_read_choice, parts))]
     inner = tuple(map(read_type, parts))
@@ -55,7 +55,7 @@ def _read_generic(name: str, inside: str, words: str) -> Any:
     return words
 
 
-def _union(choices: list[str]) -> Any:
+def _read_union(choices: list[str]) -> Any:
     read = [read_type(each) for each in choices]
     if any(isinstance(each, str) for each in read):
         return None
@@ -73,7 +73,7 @@ def _read_choice(text: str) -> Any:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
-def _split(text: str, mark: str) -> list[str]:
+def _split_outside(text: str, mark: str) -> list[str]:
     """The parts of a text between marks that are outside all brackets."""
     parts, depth, start = [], 0, 0
     for at, each in enumerate(text):

@@ -128,7 +128,7 @@ class _Waiting:
             self._marks.move_to_end(state["run_id"])
             if len(self._marks) > _MOST_WAITING:
                 self._marks.popitem(last=False)
-        return {**sealed, "digest": self._digest(sealed)}
+        return {**sealed, "digest": self._state_digest(sealed)}
 
     def open(self, state: Mapping[str, Any]) -> None:
         """Accept a state, but only once; `StateRefused` says why it is not accepted."""
@@ -141,7 +141,7 @@ class _Waiting:
         unsigned = {name: value for name, value in state.items() if name != "digest"}
         digest = state.get("digest")
         if not isinstance(digest, str) or not hmac.compare_digest(
-            digest.encode("utf-8", "replace"), self._digest(unsigned).encode()
+            digest.encode("utf-8", "replace"), self._state_digest(unsigned).encode()
         ):
             raise StateRefused(
                 f"The state of run {run_id} was changed since it was given out. "
@@ -160,7 +160,7 @@ class _Waiting:
         with self._lock:
             self._marks[state["run_id"]] = state["mark"]
 
-    def _digest(self, state: Mapping[str, Any]) -> str:
+    def _state_digest(self, state: Mapping[str, Any]) -> str:
         try:
             text = json.dumps(state, sort_keys=True)
         except (TypeError, ValueError, RecursionError):

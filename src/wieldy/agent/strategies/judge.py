@@ -61,7 +61,7 @@ class Judge(Strategy):
             return
         if not state.judged:
             await run.settle()
-            await self._decide(run)
+            await self._decide_tool(run)
             await run.settle()
         if not state.calls:
             return
@@ -87,16 +87,18 @@ class Judge(Strategy):
             }
         )
 
-    async def _decide(self, run: PlanningRun) -> None:
+    async def _decide_tool(self, run: PlanningRun) -> None:
         """Ask whether a tool is needed, and write the result to the state."""
         question = self.make_question(run.request.prompt, run.options)
-        command = await self._judge(run, question)
+        command = await self._ask_judge(run, question)
         if command is not None:
             name, run.state.purpose, kwargs = command
             run.state.calls = run.name_calls([make_call(self._view, name, kwargs)], "judge")
         run.state.judged = True
 
-    async def _judge(self, run: PlanningRun, question: ModelRequest) -> tuple[str, str, Any] | None:
+    async def _ask_judge(
+        self, run: PlanningRun, question: ModelRequest
+    ) -> tuple[str, str, Any] | None:
         """The model's command; None if it gave none that can be run."""
         stream = OutputForm(_OUTPUT).open_stream()
         verdict = _Verdict()

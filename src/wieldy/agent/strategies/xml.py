@@ -21,12 +21,12 @@ class XmlReader:
         self.calls: list[Call] = []
 
     def feed(self, text: str) -> str:
-        return self._take(self._parser.feed(text))
+        return self._take_events(self._parser.feed(text))
 
     def close(self) -> str:
-        return self._take(self._parser.close())
+        return self._take_events(self._parser.close())
 
-    def _take(self, events: list[TextEvent]) -> str:
+    def _take_events(self, events: list[TextEvent]) -> str:
         self.calls += [event.call for event in events if event.call is not None]
         return "".join(event.text for event in events if event.text)
 

@@ -117,21 +117,21 @@ class _SubagentCall:
 
     async def run(self) -> Any:
         """Run the agent to its answer, and show what happens on the way."""
-        response = await self._open()
-        with self._limited():
+        response = await self._open_run()
+        with self._keep_limits():
             try:
                 async with aclosing(response.get_async_generator("all")) as events:
-                    await self._show(events)
+                    await self._show_events(events)
                 return await response.async_get_data()
             except RunInterrupted as error:
-                state = {"run": error.state, "left": _left(), "spent": response.spent}
+                state = {"run": error.state, "left": _budget_left(), "spent": response.spent}
                 raise CallsNeeded(response.waits_for, state) from None
             finally:
                 spent = response.spent
                 self._ctx.report(run={"id": self._run_id, **({"spent": spent} if spent else {})})
 
     @contextmanager
-    def _limited(self) -> Iterator[None]:
+    def _keep_limits(self) -> Iterator[None]:
         """Keep to what the runs around have left, also where none of them counts."""
         state = self._ctx.state
         if self._outer is not None or not state:
@@ -146,7 +146,7 @@ class _SubagentCall:
         finally:
             current_spending.reset(token)
 
-    async def _open(self) -> Response:
+    async def _open_run(self) -> Response:
         """The run of this call: the one that was begun before, or a new one."""
         box, state = self._agent.toolbox, self._ctx.state
         if box.recorded:
@@ -159,8 +159,10 @@ class _SubagentCall:
             self._deps = await find_deps(self._run_id)
         if pointer is not None:
             return self._agent._go_on(self._make_request({}), pointer)
-        nesting = self._nest()
-        return self._agent._begin(replace(self._make_request(self._slots()), nesting=nesting))
+        nesting = self._nest_run()
+        return self._agent._begin(
+            replace(self._make_request(self._prompt_slots()), nesting=nesting)
+        )
 
     def _make_request(self, slots: dict[str, Any]) -> Request:
         # If somebody is there to decide, the run around asks them, so this one does not.
@@ -173,7 +175,7 @@ class _SubagentCall:
             request = replace(request, prices=around.prices)
         return request
 
-    def _slots(self) -> dict[str, Any]:
+    def _prompt_slots(self) -> dict[str, Any]:
         """What the agent is told: its own prompt, and what this call asks."""
         slots: dict[str, Any] = merge_values(
             self._agent.agent_prompt.values(), {"input": self._asked}
@@ -182,7 +184,7 @@ class _SubagentCall:
             slots["chat_history"] = self._outer.request.prompt.get("chat_history") or []
         return slots
 
-    def _nest(self) -> Nesting:
+    def _nest_run(self) -> Nesting:
         depth = _depth_of(self._outer) + 1
         most = self._subagent.max_depth
         if depth > most:
@@ -195,7 +197,7 @@ class _SubagentCall:
         session = own if self._subagent.session == "own" else scope.session
         return Nesting(self._run_id, scope.run, depth, session)
 
-    async def _show(self, events: AsyncGenerator[Any]) -> None:
+    async def _show_events(self, events: AsyncGenerator[Any]) -> None:
         async for event, data in events:
             if event == "subagent":
                 # One of a subagent of this one, which names the agent and the call itself.
@@ -206,7 +208,7 @@ class _SubagentCall:
                 await self._ctx.emit(AgentEvent(*called, event, data))
 
 
-def _left() -> dict[str, float | None] | None:
+def _budget_left() -> dict[str, float | None] | None:
     """What the runs around may still use up; None if nobody counts."""
     spending = current_spending.get()
     return None if spending is None else {**spending.left(), "repeats": spending.repeats}
@@ -228,14 +230,14 @@ def subagent_tool(subagent: Subagent, name: str | None, description: str | None)
     return Tool(
         subagent,
         name=name or agent.name,
-        description=description or _describe(agent),
+        description=description or _describe_agent(agent),
         input_schema=subagent.input_model.model_json_schema(),
         source="agent",
         resumable=True,
     )
 
 
-def _describe(agent: InnerAgent) -> str:
+def _describe_agent(agent: InnerAgent) -> str:
     role = agent.agent_prompt.get("system.your_role")
     what = f" It is: {role}" if isinstance(role, str) and role else ""
     return f"Ask the agent {agent.name}, and get its answer.{what}"

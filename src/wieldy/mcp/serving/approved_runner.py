@@ -33,15 +33,15 @@ class Pickup:
         # A view can't take decisions.
         kept = getattr(self._box, "recorded", False) and hasattr(self._box, "recover")
         if kept and self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+            self._looking = asyncio.get_running_loop().create_task(self._look_for_calls())
         try:
             yield
         finally:
             self._servings -= 1
             if not self._servings:
-                await self._stop()
+                await self._stop_tasks()
 
-    async def _stop(self) -> None:
+    async def _stop_tasks(self) -> None:
         tasks = list(self._running)
         if self._looking is not None:
             tasks.append(self._looking)
@@ -51,12 +51,12 @@ class Pickup:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _look(self) -> None:
+    async def _look_for_calls(self) -> None:
         failed = False
         while not self._traffic.closing:
             try:
-                if await self._found():
-                    self._start()
+                if await self._has_approved():
+                    self._start_run()
                 failed = False
             except WieldyError as error:
                 if not failed:
@@ -64,17 +64,17 @@ class Pickup:
                 failed = True
             await asyncio.sleep(_PAUSE)
 
-    async def _found(self) -> bool:
+    async def _has_approved(self) -> bool:
         approved = await self._box.ledger.list(status="approved", limit=None)
         return any(entry.free and self._box.get(entry.call.tool) for entry in approved)
 
-    def _start(self) -> None:
+    def _start_run(self) -> None:
         """Run the calls in tasks, so that a long one does not delay the search for others."""
-        task = asyncio.get_running_loop().create_task(self._run())
+        task = asyncio.get_running_loop().create_task(self._run_approved())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _run(self) -> None:
+    async def _run_approved(self) -> None:
         try:
             with self._traffic.one():
                 await self._box.recover(unknown=False)

@@ -38,7 +38,9 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
         made["isError"] = True
         return made
     found = promise.problem(made["structuredContent"]) if check_output else None
-    return made if found is None else _unfit(made, InvalidResult(outcome.call.tool, found))
+    return (
+        made if found is None else _without_structure(made, InvalidResult(outcome.call.tool, found))
+    )
 
 
 def waiting_answer(outcome: Outcome, why: str | None = None) -> Answer:
@@ -89,7 +91,7 @@ def decide_elsewhere(call_id: str) -> str:
     )
 
 
-def _unfit(made: Answer, error: InvalidResult) -> Answer:
+def _without_structure(made: Answer, error: InvalidResult) -> Answer:
     """The result without its structured content, which does not fit the output schema."""
     said = {"type": "text", "text": str(error)}
     kept = {key: value for key, value in made.items() if key not in ("structuredContent", "_meta")}

@@ -78,7 +78,7 @@ class Elicitation:
         They can't approve a call before the question has been asked.
         """
         while outcome.status is Status.PENDING:
-            question = await self._question(outcome, tool)
+            question = await self._make_question(outcome, tool)
             if question is None or not _can_ask(ctx, question):
                 break
             if not question.requests:
@@ -91,15 +91,15 @@ class Elicitation:
                     return _input_required(question)
                 found = await self._asked_or_decided(ctx, question)
                 if isinstance(found, Outcome):
-                    outcome = await self._follow(ctx, question, found)
+                    outcome = await self._follow_decision(ctx, question, found)
                     continue
                 answers = found
             if answers is None:
                 return await self._tell_waiting(outcome, tool, "nobody answered in time")
-            ended = await self._decide(question, answers, by)
+            ended = await self._apply_answers(question, answers, by)
             if not isinstance(ended, Outcome):
                 return ended
-            outcome = await self._follow(ctx, question, ended)
+            outcome = await self._follow_decision(ctx, question, ended)
         if outcome.status is Status.PENDING:
             return await self._tell_waiting(outcome, tool)
         return call_answer(outcome, tool, self._check)
@@ -118,16 +118,16 @@ class Elicitation:
     ) -> Answer | InputRequiredResult:
         """Continue a call after its question has come back, answered or not."""
         question = Question.from_state(state)
-        later = await self._later(question)
+        later = await self._later_question(question)
         if later is not None or not question.answered(answers):
             return _input_required(later or question)
-        ended = await self._decide(question, answers, by)
+        ended = await self._apply_answers(question, answers, by)
         if not isinstance(ended, Outcome):
             return ended
-        ended = await self._follow(ctx, question, ended)
+        ended = await self._follow_decision(ctx, question, ended)
         return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
-    async def _later(self, question: Question) -> Question | None:
+    async def _later_question(self, question: Question) -> Question | None:
         """The current question of the tool, if these answers belong to an earlier one.
 
         An answer that is sent again must not become the answer to the next question.
@@ -141,7 +141,7 @@ class Elicitation:
                     return replace(asked, around=question.around)
         return None
 
-    async def _follow(self, ctx: Request, question: Question, decided: Outcome) -> Outcome:
+    async def _follow_decision(self, ctx: Request, question: Question, decided: Outcome) -> Outcome:
         """The state of the client's own call after a question about it was decided."""
         if question.around is None:
             return decided
@@ -150,7 +150,7 @@ class Elicitation:
         await sink
         return outcome
 
-    async def _question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
+    async def _make_question(self, outcome: Outcome, tool: Tool | None) -> Question | None:
         """The question to ask, or None if this client's user can't help."""
         if not hasattr(self._box, "approve"):
             # A view can't take decisions.
@@ -176,7 +176,7 @@ class Elicitation:
             return None
         return approval_question(outcome, tool, asker)
 
-    async def _decide(
+    async def _apply_answers(
         self, question: Question, answers: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
         """Apply the answers; returns a message if that is not possible."""
@@ -184,17 +184,17 @@ class Elicitation:
         token = attended_call.set(question.around)
         try:
             if question.kind == "input":
-                sent = {key: _plain(answers[key]) for key in question.requests}
+                sent = {key: _plain_answer(answers[key]) for key in question.requests}
                 return await cast(Decider, self._box).answer(
                     question.call_id, sent, by=by, check_output=self._check
                 )
-            return await self._judged(question, _plain(answers[APPROVE]), by)
+            return await self._apply_verdict(question, _plain_answer(answers[APPROVE]), by)
         except WieldyError as error:
             return failure_answer(str(error))
         finally:
             attended_call.reset(token)
 
-    async def _judged(
+    async def _apply_verdict(
         self, question: Question, said: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
         box = cast(Decider, self._box)
@@ -277,7 +277,7 @@ def _input_required(question: Question) -> InputRequiredResult:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain_answer(value: Any) -> Any:
     """A client's answer as JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, mode="json", exclude_none=True)

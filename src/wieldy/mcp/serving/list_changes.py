@@ -45,11 +45,11 @@ class ListChanges:
         """Notify clients of changes while the server runs, over any number of transports."""
         self._servings += 1
         if self._unwatch is None:
-            self._unwatch = self._watch()
+            self._unwatch = self._watch_tools()
         if self._looking is None and self._box.recorded:
             # Clients are notified of every change after this point.
             known = await self._in_force()
-            self._looking = asyncio.get_running_loop().create_task(self._look(known))
+            self._looking = asyncio.get_running_loop().create_task(self._look_for_rules(known))
         try:
             yield
         finally:
@@ -79,13 +79,13 @@ class ListChanges:
         self._sessions[connection] = (ctx.session, self.clients.key_of(ctx))
         connection.exit_stack.callback(self._sessions.pop, connection, None)
 
-    def _watch(self) -> Callable[[], None]:
+    def _watch_tools(self) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
 
         def tell_soon(key: str | None) -> None:
             # Tools may be added on any thread, even after the loop has ended.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._soon, key)
+                loop.call_soon_threadsafe(self._notify_soon, key)
 
         ends = (self._box.watch(lambda name: tell_soon(None)), self._box.watch_lists(tell_soon))
 
@@ -95,14 +95,14 @@ class ListChanges:
 
         return unwatch
 
-    async def _look(self, known: Hashable) -> None:
+    async def _look_for_rules(self, known: Hashable) -> None:
         """Look for rules that other processes made in the store, and for expired ones."""
         while True:
             await asyncio.sleep(_PAUSE)
             now = await self._in_force()
             if now not in (None, known):
                 known = now
-                self._soon(None)
+                self._notify_soon(None)
 
     async def _in_force(self) -> Hashable:
         # While the store can't be read, the known rules stay in force.
@@ -110,12 +110,12 @@ class ListChanges:
             return await self._box.rules_in_force()
         return None
 
-    def _soon(self, key: str | None) -> None:
+    def _notify_soon(self, key: str | None) -> None:
         self._changed.add(key)
         if self._servings and (self._telling is None or self._telling.done()):
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+            self._telling = asyncio.get_running_loop().create_task(self._notify_clients())
 
-    async def _tell(self) -> None:
+    async def _notify_clients(self) -> None:
         """Send one notification for all changes that happen at the same time."""
         while self._changed:
             keys, self._changed = self._changed, set()
@@ -126,10 +126,10 @@ class ListChanges:
                     await self.bus.publish_to(str(key), ToolsListChanged())
             sessions = tuple(self._sessions.values())
             meant = [session for session, key in sessions if None in keys or key in keys]
-            await asyncio.gather(*map(_told, meant))
+            await asyncio.gather(*map(_notify_session, meant))
 
 
-async def _told(session: ServerSession) -> None:
+async def _notify_session(session: ServerSession) -> None:
     # A client that does not read must not delay the others.
     with suppress(TimeoutError):
         async with asyncio.timeout(_SLOWEST):

@@ -22,21 +22,21 @@ def page_after(
     """
     rest = iter(items)
     if cursor is not None:
-        last = _read(cursor)
+        last = _read_cursor(cursor)
         if last is None or not any(name_of(item) == last for item in rest):
             raise MCPError(INVALID_PARAMS, "The cursor is not valid any more. Start without one.")
     shown = list(islice(rest, PAGE + 1))
     if len(shown) <= PAGE:
         return shown, {}
     shown.pop()
-    return shown, {"nextCursor": _written(name_of(shown[-1]))}
+    return shown, {"nextCursor": _write_cursor(name_of(shown[-1]))}
 
 
-def _written(name: str) -> str:
+def _write_cursor(name: str) -> str:
     return base64.urlsafe_b64encode(name.encode("utf-8", "surrogatepass")).decode("ascii")
 
 
-def _read(cursor: str) -> str | None:
+def _read_cursor(cursor: str) -> str | None:
     try:
         return base64.urlsafe_b64decode(cursor.encode()).decode("utf-8", "surrogatepass")
     except ValueError:

@@ -23,14 +23,14 @@ class Teller:
         """Pass on progress and text; other blocks are sent with the result."""
         if isinstance(item, Progress) and not isinstance(item, Notice):
             self._counted = True
-            await self._report(float(item.done), item.total, item.message)
+            await self._report_progress(float(item.done), item.total, item.message)
             return
         text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
         if isinstance(item, Text | Notice) and text:
             # If the tool reports progress itself, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
-            await self._report(step, None, text)
+            await self._report_progress(step, None, text)
 
-    async def _report(self, done: float, total: float | None, message: str | None) -> None:
+    async def _report_progress(self, done: float, total: float | None, message: str | None) -> None:
         self._last = done if done > self._last else nextafter(self._last, inf)
         await self._session.report_progress(self._last, total, message)

@@ -57,14 +57,14 @@ def approval_question(outcome: Outcome, tool: Tool | None, asker: str | None = N
     arguments that they can't see.
     """
     call = outcome.call
-    arguments = argument_lines(_shown(call, tool))
+    arguments = argument_lines(_shown_arguments(call, tool))
     if arguments is None:
         return Question("approve", call.id, call.tool, {})
-    lines = [f"{_said_by(asker)}May {_short(visible_name(call.tool))} run?"]
+    lines = [f"{_said_by(asker)}May {_short_text(visible_name(call.tool))} run?"]
     lines += ["Arguments:", *arguments] if arguments else ["It has no arguments."]
     reason = outcome.metadata.get("reason")
     if reason:
-        lines.append(f"It needs approval: {_short(visible_line(str(reason)))}")
+        lines.append(f"It needs approval: {_short_text(visible_line(str(reason)))}")
     form = {
         "type": "object",
         "properties": {
@@ -86,10 +86,10 @@ def input_question(outcome: Outcome, asker: str | None = None) -> Question | Non
     requests = outcome.metadata.get("input")
     if not isinstance(requests, Mapping):
         return None
-    readable = _readable(dict(requests))
+    readable = _readable_question(dict(requests))
     if asker is not None:
-        who = f"{_said_by(asker)}{_short(visible_name(outcome.call.tool))} wants to know:"
-        readable = {key: _introduced(request, who) for key, request in readable.items()}
+        who = f"{_said_by(asker)}{_short_text(visible_name(outcome.call.tool))} wants to know:"
+        readable = {key: _introduce_question(request, who) for key, request in readable.items()}
     return Question("input", outcome.call.id, outcome.call.tool, readable)
 
 
@@ -119,7 +119,7 @@ def _can_take(request: Mapping[str, Any], client: ClientCapabilities | None) -> 
     return mode in (modes or {"form"})
 
 
-def _shown(call: Call, tool: Tool | None) -> Mapping[str, Any]:
+def _shown_arguments(call: Call, tool: Tool | None) -> Mapping[str, Any]:
     """The arguments as a person may read them, without secrets."""
     sent = call.arguments
     arguments = sent if isinstance(sent, Mapping) else {}
@@ -131,10 +131,10 @@ def _shown(call: Call, tool: Tool | None) -> Mapping[str, Any]:
 
 
 def _said_by(asker: str | None) -> str:
-    return "" if asker is None else f"{_short(visible_name(asker))} asks: "
+    return "" if asker is None else f"{_short_text(visible_name(asker))} asks: "
 
 
-def _introduced(request: dict[str, Any], who: str) -> dict[str, Any]:
+def _introduce_question(request: dict[str, Any], who: str) -> dict[str, Any]:
     """A tool's question with a first line that says who asks."""
     params = request.get("params")
     if not isinstance(params, Mapping) or not isinstance(params.get("message"), str):
@@ -142,16 +142,16 @@ def _introduced(request: dict[str, Any], who: str) -> dict[str, Any]:
     return {**request, "params": {**params, "message": f"{who}\n{params['message']}"}}
 
 
-def _short(text: str) -> str:
+def _short_text(text: str) -> str:
     return cut_middle(text, _LONGEST)
 
 
-def _readable(asked: Any, words: bool = False) -> Any:
+def _readable_question(asked: Any, words: bool = False) -> Any:
     """A tool's question with invisible characters escaped in its texts; names are unchanged."""
     if isinstance(asked, str):
         return visible_lines(asked) if words else asked
     if isinstance(asked, list):
-        return [_readable(each, words) for each in asked]
+        return [_readable_question(each, words) for each in asked]
     if isinstance(asked, Mapping):
-        return {key: _readable(each, key in _WORDS) for key, each in asked.items()}
+        return {key: _readable_question(each, key in _WORDS) for key, each in asked.items()}
     return asked

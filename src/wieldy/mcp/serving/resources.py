@@ -36,19 +36,21 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
         with _store_errors():
             found = await artifacts.list(session=caller_name())
         shown, cursor = page_after(found, params.cursor, lambda artifact: artifact.id)
-        return complete_result({"resources": [_described(each) for each in shown], **cursor})
+        return complete_result(
+            {"resources": [_describe_artifact(each) for each in shown], **cursor}
+        )
 
     async def read(ctx: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
         uri = str(params.uri)
         if not uri.startswith(_SCHEME):
-            raise _missing(uri)
+            raise _missing_error(uri)
         try:
             with _store_errors():
                 found = await artifacts.open(uri, session=caller_name())
         except (LookupError, ValueError):
             # A client must not learn that another client has an artifact of this name.
-            raise _missing(uri) from None
-        contents = {"uri": uri, "mimeType": _mime(found.content_type), "text": found.content}
+            raise _missing_error(uri) from None
+        contents = {"uri": uri, "mimeType": _media_type(found.content_type), "text": found.content}
         return complete_result({"contents": [make_encodable(contents)]})
 
     async def templates(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
@@ -64,13 +66,17 @@ def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
     server.add_request_handler("resources/templates/list", PaginatedRequestParams, templates)
 
 
-def _described(artifact: "Head") -> dict[str, Any]:
-    facts = {"uri": artifact.handle, "name": artifact.id, "mimeType": _mime(artifact.content_type)}
+def _describe_artifact(artifact: "Head") -> dict[str, Any]:
+    facts = {
+        "uri": artifact.handle,
+        "name": artifact.id,
+        "mimeType": _media_type(artifact.content_type),
+    }
     named = {**facts, "title": artifact.title} if artifact.title else facts
     return cast("dict[str, Any]", make_encodable(named))
 
 
-def _mime(content_type: str) -> str:
+def _media_type(content_type: str) -> str:
     """The media type of a kind of text, such as `markdown`."""
     kind = "plain" if content_type == "text" else content_type
     return kind if "/" in kind else f"text/{kind}"
@@ -85,7 +91,7 @@ def _store_errors() -> Iterator[None]:
         raise MCPError(INTERNAL_ERROR, "The store can't be read now. Try again later.") from error
 
 
-def _missing(uri: str) -> MCPError:
+def _missing_error(uri: str) -> MCPError:
     return MCPError(INVALID_PARAMS, "There is no such resource.", {"uri": uri})
 
 

@@ -21,7 +21,7 @@ async def find_waiting(
     """
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     asked = arguments.get(RESUME_CALL)
-    found = await _find(box, tool, call, asked) if isinstance(asked, str) else None
+    found = await _find_outcome(box, tool, call, asked) if isinstance(asked, str) else None
     if found is None:
         problem = f"{RESUME_CALL}: {tool.name} has no call {asked!r:.200} of yours that waited"
         return Outcome(call, Status.ERROR, error=InvalidArguments(tool.name, [problem]))
@@ -33,7 +33,7 @@ async def find_waiting(
     return outcome
 
 
-async def _find(box: Any, tool: Tool, call: Call, asked: str) -> Outcome | None:
+async def _find_outcome(box: Any, tool: Tool, call: Call, asked: str) -> Outcome | None:
     if not hasattr(box, "outcome"):
         # A view takes no decisions, and knows no calls.
         return None

@@ -141,7 +141,7 @@ async def serve_application(
         forwarded_allow_ips=list(trusted_proxies),
     )
     web = _Web(settings, lambda: endpoint.drain(grace), ready)
-    with _bound(host, port) as bound:
+    with _bind_socket(host, port) as bound:
         async with opened(endpoint.server.box):
             await _until_told(web, bound)
 
@@ -248,7 +248,7 @@ def _own_stdin() -> Iterator[int]:
         # The reading thread may still wait on it, so it stays open.
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -19,17 +19,17 @@ class Patient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._look = self.loop.call_later(self.seconds, self._check)
+        self._look = self.loop.call_later(self.seconds, self._check_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
 
-    def _check(self) -> None:
+    def _check_idle(self) -> None:
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is self._last and (cycle is None or cycle.response_complete):
             self.transport.close()
             return
         self._last = cycle
-        self._look = self.loop.call_later(self.seconds, self._check)
+        self._look = self.loop.call_later(self.seconds, self._check_idle)

@@ -26,7 +26,7 @@ class Lines:
         self._lines: asyncio.Queue[tuple[str, int] | None] = asyncio.Queue()
         self._changed = threading.Condition()
         self._waiting = self._held = 0
-        threading.Thread(target=self._read, name="wieldy-stdin", daemon=True).start()
+        threading.Thread(target=self._read_lines, name="wieldy-stdin", daemon=True).start()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (taken := await self._lines.get()) is not None:
@@ -40,22 +40,22 @@ class Lines:
         """Stop here, even if more lines arrive."""
         self._lines.put_nowait(None)
 
-    def _read(self) -> None:
+    def _read_lines(self) -> None:
         rest = b""
         with suppress(OSError, RuntimeError):
             while chunk := os.read(self._descriptor, _CHUNK):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    self._give(line)
+                    self._give_line(line)
                 if len(rest) > _LONGEST:
                     # With this sign in front, the rest of the line can't be read as a message.
                     rest = b"!"
             if rest.strip():
-                self._give(rest)
+                self._give_line(rest)
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
 
-    def _give(self, line: bytes) -> None:
+    def _give_line(self, line: bytes) -> None:
         with self._changed:
             while self._waiting >= _MOST_WAITING or self._held > _MOST_WAITING_BYTES:
                 self._changed.wait()
