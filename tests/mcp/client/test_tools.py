@@ -1,6 +1,7 @@
 """What becomes of a server's tools, resources and prompts in a toolbox."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ async def test_a_prefix_that_providers_would_refuse_is_refused(box: Toolbox, pre
 
 
 async def test_a_prefix_is_for_one_server(box: Toolbox) -> None:
-    entry = {"command": SHOP[0], "args": SHOP[1:]}
+    entry = {"command": sys.executable, "args": [SHOP]}
     with pytest.raises(InvalidSource, match="prefix= is for one server"):
         await box.add_mcp({"mcpServers": {"a": entry, "b": entry}}, prefix="x_")
 
