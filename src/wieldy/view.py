@@ -328,7 +328,7 @@ class View(VisibleTools, Shareable):
         return self if self._box is None else self._box
 
     async def callable_tools(
-        self, scope: Scope = NO_SCOPE, *, listing: str | None = None
+        self, scope: Scope = NO_SCOPE, *, listing: str | None = None, loaded_only: bool = True
     ) -> list[Tool]:
         """List the visible tools that a client may call with some arguments, to offer them to it.
 
@@ -338,12 +338,14 @@ class View(VisibleTools, Shareable):
         Args:
             scope: The agent and the session that would call, unless the view has its own.
             listing: Whose loaded tools to list, if that is not the session.
+            loaded_only: Whether tools that are to be searched for first are left out.
 
         Returns:
             The tools, in order.
         """
         whose = self._scope.within(scope)
-        listed = await self._registry.refresh_list(listing or whose.session)
+        lister = (listing or whose.session) if loaded_only else None
+        listed = await self._registry.refresh_list(lister)
         shown = [tool for tool in listed if self._shows(tool, whose)]
         return await self._engine.permits.callable_tools(shown, whose)
 

@@ -217,13 +217,62 @@ KINDS = {
 }
 
 
+OFFERS: dict[str, Any] = {}
+if MODE == "odd_offers":
+    OFFERS = {"resources": {}, "prompts": {}}
+elif MODE == "follow":
+    OFFERS = {"resources": {"subscribe": True, "listChanged": True}}
+FOLLOWED: list[str] = []
+GOOD = {"uri": "memo://good", "name": "good"}
+# Lists of which a part breaks the protocol, or would take the place of what is ours.
+ODD_LISTS: dict[str, Any] = {
+    "resources/list": {
+        "resources": [
+            {"uri": "no uri", "name": "x"}, GOOD, {"name": "without"}, "text", GOOD,
+            {"uri": "wieldy:x/y", "name": "x"}, {"uri": "artifact://z", "name": "z"},
+            {"uri": "memo://large", "name": "x", "description": "x" * 70_000},
+        ],
+    },
+    "resources/templates/list": {
+        "resourceTemplates": [
+            {"uriTemplate": "memo://{bad", "name": "x"},
+            {"uriTemplate": "memo://{good}", "name": "x"},
+        ],
+    },
+    "prompts/list": {"prompts": [{"name": "a\nb"}, {"name": "good"}], "nextCursor": "again"},
+}  # fmt: skip
+
+
+def offer(request: dict[str, Any]) -> dict[str, Any] | None:
+    """The answer of a server with resources and prompts, of which some are odd or followed."""
+    match MODE, request["method"]:
+        case "odd_offers", method if method in ODD_LISTS:
+            found: dict[str, Any] = ODD_LISTS[method]
+            return found
+        case "follow", "resources/list":
+            return {"resources": [GOOD]}
+        case "follow", "resources/subscribe":
+            FOLLOWED.append(request["params"]["uri"])
+            return {}
+        case "follow", "resources/unsubscribe":
+            FOLLOWED.remove(request["params"]["uri"])
+            return {}
+        case "follow", "tools/call":
+            GOOD["name"] = "grown"
+            say({"method": "notifications/resources/list_changed"})
+            for uri in (*FOLLOWED, "memo://not-asked"):
+                say({"method": "notifications/resources/updated", "params": {"uri": uri}})
+            return text(json.dumps(FOLLOWED))
+    return None
+
+
 def answer(request: dict[str, Any]) -> None:
     match request["method"]:
         case "initialize":
             found: dict[str, Any] | None = {
                 "result": {
                     "protocolVersion": VERSION,
-                    "capabilities": {"tools": {"listChanged": True}},
+                    "capabilities": {"tools": {"listChanged": True}, **OFFERS},
                     "serverInfo": {"name": "raw", "version": "1"},
                 }
             }
@@ -282,4 +331,8 @@ while True:
     if MODE == "fragile" and heard["method"] == "server/discover":
         sys.exit(1)
     if "id" in heard and "method" in heard:
-        answer(heard)
+        offered = offer(heard)
+        if offered is None:
+            answer(heard)
+        else:
+            say({"id": heard["id"], "result": offered})

@@ -1,5 +1,7 @@
 """What a person may ask and say about untrusted sessions."""
 
+from wieldy.core.call import Call
+
 from .untrusted_sessions import UntrustedSessions
 
 
@@ -26,6 +28,17 @@ class TrustDesk:
             StoreError: The store can't be read.
         """
         return await self._sessions.holds(session)
+
+    async def mark(self, call: Call) -> None:
+        """Count the session of a call as untrusted, because the call brought in outside text.
+
+        Args:
+            call: The call, or what a request that is none would be as a call.
+
+        Raises:
+            StoreError: The store can't be written.
+        """
+        await self._sessions.add(call)
 
     async def clear(
         self, session: str | None = None, *, by: str | None = None, reason: str | None = None

@@ -8,13 +8,13 @@ from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp.client import Client
-from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from wieldy.core.errors import RemoteFailure, ServerUnavailable
 from wieldy.core.secrets.secret import redact_text
 
+from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession
 from .patience import Patience
 from .request_extras import RequestExtras, current_errand
@@ -37,6 +37,12 @@ class ConnectionOwner(Protocol):
 
     def listed(self, client: Client, listing: Listing) -> None:
         """Receive the tools that the server lists."""
+
+    def changed(self, change: Change, uri: str | None) -> None:
+        """Receive a change of what the server offers besides tools."""
+
+    def renewed(self) -> None:
+        """Receive that a new session has begun, of a server that may offer other things."""
 
 
 class AnswerLost(Exception):
@@ -68,6 +74,7 @@ class Connection:
         self._remaking: asyncio.Task[LiveSession] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._under_way: set[RequestExtras] = set()
+        self.changes = ChangeStreams(lambda: server.name, self._hear_change)
         self._stale = False
         self._closed = False
         self._rest = _FIRST_REST
@@ -106,10 +113,16 @@ class Connection:
 
     def told(self, message: Any) -> None:
         """Receive a notification from the server."""
-        if isinstance(message, types.ToolListChangedNotification):
-            self._refresh_soon()
-        elif isinstance(message, types.LoggingMessageNotification):
+        if isinstance(message, types.LoggingMessageNotification):
             self._pass_on(message.params)
+        else:
+            self.changes.hear(message)
+
+    def _hear_change(self, change: Change, uri: str | None) -> None:
+        if change == "tools":
+            self._refresh_soon()
+        else:
+            self._server.changed(change, uri)
 
     def _pass_on(self, said: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of the server to the call that it belongs to, if that is known.
@@ -221,9 +234,10 @@ class Connection:
             async with asyncio.timeout(self._opening.seconds) as patience:
                 async with self._opening.session(way, link):
                     self._server.listed(link.client, await read_listing(link.client))
+                    self._server.renewed()
                     patience.reschedule(None)
                     current_errand.set(None)
-                    listening = _start_task(self._listen_for_changes(link))
+                    listening = _start_task(self.changes.listen(link))
                     ready.set_result(link)
                     await link.over()
                     listening.cancel()
@@ -247,28 +261,6 @@ class Connection:
             ready.exception()
         elif link.lost in (None, STREAM_ENDED):
             link.lost = reason_of(error)
-
-    async def _listen_for_changes(self, link: LiveSession) -> None:
-        """Keep a stream of change notifications open, if the server has one."""
-        capabilities = link.client.server_capabilities
-        if not link.modern or capabilities.tools is None or not capabilities.tools.list_changed:
-            return
-        pause = 1.0
-        while link.lost is None:
-            try:
-                async with link.client.listen(tools_list_changed=True) as events:
-                    pause = 1.0
-                    async for _ in events:
-                        self._refresh_soon()
-            except (ListenNotSupportedError, MCPError) as error:
-                _log.debug("%s tells of no changes: %s", self._server.name, error)
-                return
-            except Exception as error:
-                _log.debug("%s stopped telling of changes: %s", self._server.name, error)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_REST)
-            # Changes may have been missed while the stream was closed.
-            self._refresh_soon()
 
     def _refresh_soon(self) -> None:
         self._stale = True

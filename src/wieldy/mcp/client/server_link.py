@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp.client import Client
 
 from wieldy.core.block import Block, read_block
+from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, ServerUnavailable, WieldyError
 from wieldy.core.loop_bridge import run_on_loop, wind_down
 from wieldy.core.registry import Registry
@@ -17,17 +18,21 @@ from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 
+from .change_streams import Change
 from .connection import AnswerLost, Connection, list_all_pages
+from .offerings import KINDS, Kind, Offered, Offerings
 from .patience import Patience
 from .request_extras import RequestExtras
 from .result_content import to_block
 from .server_requests import RequestAnswers
-from .server_source import Source
+from .server_source import Headers, Source, call_headers
 from .tool_listing import Listing, read_listing
 from .tool_sync import Shelf, Terms
 from .transports import Opening
 
 T = TypeVar("T")
+# Told of a server, what has changed of it, and of an updated resource its URI.
+Announce = Callable[["Server", Change, str | None], None]
 _log = logging.getLogger("wieldy.mcp")
 _CLOSE_SECONDS = 30.0
 # How long a loop that runs foreign code may take to respond at all.
@@ -41,7 +46,13 @@ class Server:
     description of itself.
     """
 
-    def __init__(self, name: str, thread: LoopThread, own_thread: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        thread: LoopThread,
+        own_thread: bool = False,
+        announce: Announce | None = None,
+    ) -> None:
         self.name = name
         self.protocol_version: str | None = None
         self.instructions: str | None = None
@@ -54,6 +65,10 @@ class Server:
         self._shelf: Shelf | None = None
         self._latest = Listing()
         self._closed = False
+        self._announce = announce
+        self._headers: Headers | None = None
+        self._prefix = ""
+        self.offerings = Offerings(name, self._ask_here)
 
     @classmethod
     def failed(cls, name: str, thread: LoopThread, error: WieldyError) -> "Server":
@@ -84,6 +99,21 @@ class Server:
         """The reasons why listed tools are not offered, by the server's own names."""
         refused = {} if self._shelf is None else self._shelf.refused
         return {**self._latest.problems, **refused}
+
+    @property
+    def offer_errors(self) -> dict[str, str]:
+        """The reasons why listed resources, templates and prompts are not offered."""
+        return dict(self.offerings.errors)
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its tools and prompts begin with here."""
+        return self._prefix
+
+    @property
+    def lists_tools(self) -> bool:
+        """Whether the server lists any tool itself, in the toolbox or not."""
+        return bool(self._latest.tools or self._latest.problems)
 
     @property
     def stderr(self) -> str:
@@ -140,6 +170,32 @@ class Server:
         found = await self._ask_plainly(lambda client: client.get_prompt(name, sent))
         return [(message.role, to_block(message.content)) for message in found.messages]
 
+    async def offered(self, kind: Kind) -> Offered:
+        """The list of one kind, as it is kept; empty if the server can't be asked."""
+        known = self.offerings.current(kind)
+        if known is not None or self._connection is None or self._closed:
+            return known or ()
+        return await run_on_loop(self._thread, lambda: self.offerings.read(kind))
+
+    async def follow(self, uri: str) -> None:
+        """Hear of updates of a resource, until `unfollow` is called as often."""
+        changes = self._require_connection().changes
+        await run_on_loop(self._thread, lambda: changes.follow(uri))
+
+    async def unfollow(self, uri: str) -> None:
+        """Undo one `follow`."""
+        if self._connection is not None and not self._closed:
+            changes = self._connection.changes
+            await run_on_loop(self._thread, lambda: changes.unfollow(uri))
+
+    async def request(self, send: Callable[[Client], Awaitable[T]], context: Context | None) -> T:
+        """Send a request that changes nothing, with the headers of whoever wants it."""
+        headers = await call_headers(self._headers, context)
+        try:
+            return await self.ask(send, RequestExtras(headers))
+        except AnswerLost as lost:
+            raise ServerUnavailable(self.name, str(lost)) from lost
+
     async def ask(
         self, send: Callable[[Client], Awaitable[T]], errand: RequestExtras, safe: bool = True
     ) -> T:
@@ -164,6 +220,7 @@ class Server:
 
     def offer(self, registry: Registry, terms: Terms) -> list[Tool]:
         """Add the server's tools to a toolbox and keep them up to date; returns the tools."""
+        self._headers, self._prefix = terms.headers, terms.prefix
         self._shelf = Shelf(self.name, self, registry, terms)
         self._shelf.fill(self._latest.tools)
         return self._shelf.tools
@@ -183,9 +240,27 @@ class Server:
         if self._shelf is not None:
             self._shelf.fill(listing.tools)
 
+    def changed(self, change: Change, uri: str | None) -> None:
+        """Receive a change of what the server offers besides tools."""
+        if change == "prompts":
+            self.offerings.drop("prompts")
+        elif change == "resources":
+            self.offerings.drop("resources", "templates")
+        if self._announce is not None:
+            self._announce(self, change, uri)
+
+    def renewed(self) -> None:
+        """Receive that a new session has begun, of a server that may offer other things."""
+        self.offerings.secrets = self.secrets
+        self.offerings.drop(*KINDS)
+        if self._announce is not None:
+            self._announce(self, "resources", None)
+            self._announce(self, "prompts", None)
+
     def forget(self, thread: LoopThread) -> None:
         """Start over in a forked child, which does not have the parent's threads."""
         self._thread = LoopThread(self._thread.name) if self._own_thread else thread
+        self.offerings.drop(*KINDS)
         if self._connection is not None:
             self._connection.forget()
 
@@ -219,6 +294,10 @@ class Server:
             return await self.ask(send, RequestExtras())
         except AnswerLost as lost:
             raise ServerUnavailable(self.name, str(lost)) from lost
+
+    async def _ask_here(self, send: Callable[[Client], Awaitable[Any]]) -> Any:
+        """Send a request from the connection's own loop."""
+        return await self._require_connection().ask(send, RequestExtras())
 
     async def _pass_notification(self, message: Any) -> None:
         if self._connection is not None:

@@ -1,5 +1,6 @@
 """The forms in which an MCP server can be given: a command, a URL, or a server object."""
 
+import inspect
 import os
 import shlex
 import sys
@@ -115,3 +116,11 @@ def _read_text(text: str | bytes) -> Source | Path:
 def script(path: str) -> Command:
     """The command that runs a script."""
     return Command([*_RUNNERS[Path(path).suffix], path])
+
+
+async def call_headers(headers: Headers | None, context: Context | None) -> Mapping[str, Any]:
+    """The headers that a function gives for a call; none if they are the same for all calls."""
+    if not callable(headers):
+        return {}
+    made = headers(context)
+    return await made if inspect.isawaitable(made) else made

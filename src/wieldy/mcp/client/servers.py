@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from wieldy.core.registry import Registry
 from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Permission, Tool
 
+from .change_streams import Change
 from .config import read_entries, read_file
 from .patience import Patience
-from .server_link import Server
+from .server_link import Announce, Server
 from .server_requests import OnRequest, RequestAnswers
 from .server_source import Address, Command, Headers, Inside, Source, read_source
 from .tool_sync import DEFAULT_LIMITS, PREFIX, Tags, Terms
@@ -90,6 +91,7 @@ class Servers(Mapping[str, Server]):
         self._lock = threading.Lock()
         self._open = False
         self._servers: dict[str, Server] = {}
+        self._watchers: list[Announce] = []
         self._renew_threads()
         _pools.add(self)
 
@@ -124,6 +126,20 @@ class Servers(Mapping[str, Server]):
             raise KeyError(f"There is no MCP server {name!r} here; there is {known}.")
         server.empty()
         await server.close()
+        self._announce(server, "resources", None)
+        self._announce(server, "prompts", None)
+
+    def watch(self, told: Announce) -> Callable[[], None]:
+        """Have a function called with each change of what a server offers besides tools.
+
+        It is called on the server's thread, until what this gives is called.
+        """
+        self._watchers.append(told)
+        return lambda: self._watchers.remove(told)
+
+    def _announce(self, server: Server, change: Change, uri: str | None) -> None:
+        for told in tuple(self._watchers):
+            told(server, change, uri)
 
     @property
     def _require_registry(self) -> Registry:
@@ -224,7 +240,7 @@ class Servers(Mapping[str, Server]):
         own = isinstance(source, Inside)
         # A server object runs the user's code, so it gets a loop of its own.
         thread = LoopThread("wieldy-mcp-inside") if own else self._thread
-        server = Server(name or source.guess, thread, own)
+        server = Server(name or source.guess, thread, own, self._announce)
         answers = RequestAnswers(
             self._answers, settings.patience.answer, settings.on_elicit, settings.on_sample
         )

@@ -8,7 +8,7 @@ from mcp.client import Client
 from mcp_types import methods
 from pydantic import ValidationError
 
-from wieldy.core.arguments.argument_errors import plain_message
+from .raw_requests import ask_raw, first_error
 
 MOST_PAGES = 1000
 # The SDK raises these for a page that breaks the protocol or has unexpected data.
@@ -54,7 +54,7 @@ async def _read_loosely(
     client: Client, cursor: str | None, found: Listing, error: Exception
 ) -> str | None:
     """Request a page that breaks the protocol again, and read each tool separately."""
-    raw = await _ask_raw(client, cursor)
+    raw = await ask_raw(client, "tools/list", {} if cursor is None else {"cursor": cursor})
     listed, following = raw.pop("tools", None), raw.pop("nextCursor", None)
     if not isinstance(listed, list) or not _fits_version(client, {**raw, "tools": []}):
         # The page itself is broken, not only a tool.
@@ -65,21 +65,11 @@ async def _read_loosely(
         except _UNREADABLE as broken:
             named = each.get("name") if isinstance(each, dict) else None
             name = named if isinstance(named, str) and named else f"tool {number + 1}"
-            found.problems[name] = f"it breaks the protocol: {_first_error(broken)}"
+            wrong = first_error(broken, "tools", 0)
+            found.problems[name] = f"it breaks the protocol: {wrong}"
         else:
             found.tools.extend(tools)
     return following if isinstance(following, str) else None
-
-
-async def _ask_raw(client: Client, cursor: str | None) -> dict[str, Any]:
-    """A page as the server sends it, for which the SDK has no public method."""
-    session = client.session
-    request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
-    data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
-    options: Any = {}
-    session._stamp(data, options)
-    raw = await session._dispatcher.send_raw_request("tools/list", data.get("params"), options)
-    return dict(raw)
 
 
 def _read_tool(client: Client, page: dict[str, Any], raw: Any) -> list[types.Tool]:
@@ -106,11 +96,3 @@ def _check_version(client: Client, data: dict[str, Any]) -> None:
     except KeyError:
         # This version of the protocol has no such field.
         return
-
-
-def _first_error(error: BaseException) -> str:
-    if not isinstance(error, ValidationError):
-        return repr(error)[:300]
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in ("tools", 0))
-    return f"{place}: {plain_message(first['msg'])}".removeprefix(": ")[:300]

@@ -1,7 +1,6 @@
 """The function of a tool that a server runs."""
 
 import asyncio
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, cast
@@ -23,7 +22,7 @@ from wieldy.core.secrets.secret import redact_text
 from .connection import AnswerLost
 from .request_extras import Hear, RequestExtras
 from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
-from .server_source import Headers
+from .server_source import Headers, call_headers
 from .tool_listing import read_listing
 
 Result = types.CallToolResult | types.InputRequiredResult
@@ -67,7 +66,7 @@ class Proxy:
         self._name = name
         self._safe = safe
         self._output = output
-        self._headers = headers if callable(headers) else None
+        self._headers = headers
 
     def function(self) -> Callable[..., Awaitable[Any]]:
         """The function of the tool. Its only parameter has a name that no server will use."""
@@ -129,7 +128,7 @@ class Proxy:
                     request, _RESULT, progress_callback=progressed
                 )
 
-        headers = await self._own_headers(context)
+        headers = await call_headers(self._headers, context)
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
         try:
@@ -156,12 +155,6 @@ class Proxy:
             return value
         # The blocks are the content for the model; the structured data is the value.
         return Outcome(run.call, Status.OK, value, content=tuple(blocks))
-
-    async def _own_headers(self, context: Context) -> Mapping[str, Any] | None:
-        if self._headers is None:
-            return None
-        made = self._headers(context)
-        return await made if inspect.isawaitable(made) else made
 
 
 def _shown_by(context: Context) -> ProgressFnT:

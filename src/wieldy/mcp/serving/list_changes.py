@@ -19,6 +19,8 @@ from wieldy.core.errors import WieldyError
 
 from .client_lists import ClientLists, ListBus, stream_key
 from .offer import WatchedTools
+from .passing.catalogue import Catalogues
+from .passing.passed_changes import PassedChanges
 
 _SLOWEST = 5.0
 _PAUSE = 1.0
@@ -27,8 +29,9 @@ _PAUSE = 1.0
 class ListChanges:
     """The clients that listen for changes: streams of the new protocol, sessions of the old."""
 
-    def __init__(self, box: WatchedTools) -> None:
+    def __init__(self, box: WatchedTools, catalogues: Catalogues) -> None:
         self.bus = ListBus()
+        self.passed = PassedChanges(catalogues, self.bus)
         self.listening = ListenHandler(self.bus)
         self.clients = ClientLists()
         self._box = box
@@ -66,9 +69,13 @@ class ListChanges:
         self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve one stream of the new protocol."""
-        before = stream_key.set(self.clients.key_of(ctx))
+        key = self.clients.key_of(ctx)
+        before = stream_key.set(key)
         try:
-            return await self.listening(ctx, params)
+            async with self.passed.listening(
+                key, params.notifications.resource_subscriptions or ()
+            ):
+                return await self.listening(ctx, params)
         finally:
             stream_key.reset(before)
 
@@ -78,6 +85,7 @@ class ListChanges:
         connection = ctx.session._connection
         self._sessions[connection] = (ctx.session, self.clients.key_of(ctx))
         connection.exit_stack.callback(self._sessions.pop, connection, None)
+        self.passed.join(ctx)
 
     def _watch_tools(self) -> Callable[[], None]:
         loop = asyncio.get_running_loop()
@@ -87,7 +95,11 @@ class ListChanges:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._notify_soon, key)
 
-        ends = (self._box.watch(lambda name: tell_soon(None)), self._box.watch_lists(tell_soon))
+        ends = (
+            self._box.watch(lambda name: tell_soon(None)),
+            self._box.watch_lists(tell_soon),
+            self.passed.watch(),
+        )
 
         def unwatch() -> None:
             for end in ends:
@@ -120,6 +132,7 @@ class ListChanges:
         while self._changed:
             keys, self._changed = self._changed, set()
             if None in keys:
+                self.passed.tell_visibility()
                 await self.bus.publish(ToolsListChanged())
             else:
                 for key in keys:

@@ -13,7 +13,9 @@ from wieldy.core.tool import Tool
 class Offer(Protocol):
     """The tools that one client may see and call: a toolbox, or a view of it."""
 
-    async def callable_tools(self, scope: Scope, *, listing: str | None = None) -> list[Tool]:
+    async def callable_tools(
+        self, scope: Scope, *, listing: str | None = None, loaded_only: bool = True
+    ) -> list[Tool]:
         """The visible tools that a caller with this scope could call, in order.
 
         Where there are search tools, they are those that the listing has loaded.

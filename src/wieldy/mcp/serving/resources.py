@@ -1,11 +1,10 @@
-"""Serve artifacts as MCP resources, to each client its own."""
+"""Resources for clients: artifacts, each client its own, and those of the servers behind."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -20,50 +19,68 @@ from wieldy.wire.answer_content import make_encodable
 from .call_results import complete_result
 from .callers import caller_name
 from .pages import page_after
+from .passing.passed_requests import PassedRequests, show_definition
 
 if TYPE_CHECKING:
     from wieldy.store.artifacts.artifact import Head
     from wieldy.store.artifacts.artifacts import Artifacts
 
 _SCHEME = "artifact://"
+_TEMPLATE = {
+    "uriTemplate": "artifact://{id}@{version}",
+    "name": "artifact",
+    "description": "One version of an artifact that a tool has made.",
+}
 Request = ServerRequestContext[Any, Any]
 
 
-def serve_artifacts(server: Server[Any], artifacts: "Artifacts") -> None:
-    """Let clients list and read artifacts: their own with tokens, those of nobody without."""
+class ServedResources:
+    """Lists and reads resources. With tokens each client sees its own artifacts, else nobody's."""
 
-    async def listed(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
-        with _store_errors():
-            found = await artifacts.list(session=caller_name())
-        shown, cursor = page_after(found, params.cursor, lambda artifact: artifact.id)
-        return complete_result(
-            {"resources": [_describe_artifact(each) for each in shown], **cursor}
-        )
+    def __init__(self, artifacts: "Artifacts | None", passed: PassedRequests) -> None:
+        self._artifacts = artifacts
+        self._passed = passed
 
-    async def read(ctx: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
+    async def list(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
+        """The artifacts, and after them the resources of the servers behind."""
+        found: list[dict[str, Any]] = []
+        if self._artifacts is not None:
+            with _store_errors():
+                found += map(_describe_artifact, await self._artifacts.list(session=caller_name()))
+        behind = (await self._passed.catalogues.current("resources")).resources
+        found += map(show_definition, behind.values())
+        shown, cursor = page_after(found, params.cursor, lambda each: each["uri"])
+        return complete_result({"resources": shown, **cursor})
+
+    async def read(self, ctx: Request, params: ReadResourceRequestParams) -> dict[str, Any]:
+        """The content of one resource."""
         uri = str(params.uri)
-        if not uri.startswith(_SCHEME):
+        if uri.startswith(_SCHEME):
+            return await self._read_artifact(uri)
+        found = await self._passed.read_resource(uri)
+        if found is None:
+            raise _missing_error(uri)
+        return found
+
+    async def list_templates(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
+        """The templates of URIs that can be read."""
+        found: list[dict[str, Any]] = [] if self._artifacts is None else [_TEMPLATE]
+        behind = (await self._passed.catalogues.current("templates")).templates
+        found += map(show_definition, behind.values())
+        shown, cursor = page_after(found, params.cursor, lambda each: each["uriTemplate"])
+        return complete_result({"resourceTemplates": shown, **cursor})
+
+    async def _read_artifact(self, uri: str) -> dict[str, Any]:
+        if self._artifacts is None:
             raise _missing_error(uri)
         try:
             with _store_errors():
-                found = await artifacts.open(uri, session=caller_name())
+                found = await self._artifacts.open(uri, session=caller_name())
         except (LookupError, ValueError):
             # A client must not learn that another client has an artifact of this name.
             raise _missing_error(uri) from None
         contents = {"uri": uri, "mimeType": _media_type(found.content_type), "text": found.content}
         return complete_result({"contents": [make_encodable(contents)]})
-
-    async def templates(ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
-        template = {
-            "uriTemplate": "artifact://{id}@{version}",
-            "name": "artifact",
-            "description": "One version of an artifact that a tool has made.",
-        }
-        return complete_result({"resourceTemplates": [template]})
-
-    server.add_request_handler("resources/list", PaginatedRequestParams, listed)
-    server.add_request_handler("resources/read", ReadResourceRequestParams, read)
-    server.add_request_handler("resources/templates/list", PaginatedRequestParams, templates)
 
 
 def _describe_artifact(artifact: "Head") -> dict[str, Any]:
@@ -84,7 +101,7 @@ def _media_type(content_type: str) -> str:
 
 @contextmanager
 def _store_errors() -> Iterator[None]:
-    """Turn errors of the store into an internal error, which hides their messages from clients."""
+    """A store that can't be read is not the client's fault, and its words are not for clients."""
     try:
         yield
     except StoreError as error:
@@ -96,7 +113,7 @@ def _missing_error(uri: str) -> MCPError:
 
 
 def artifacts_of(box: object) -> "Artifacts | None":
-    """The artifacts of a box, if it has a store for them."""
+    """The artifacts of a box that keeps some."""
     if not getattr(box, "recorded", False):
         return None
     return cast("Artifacts | None", getattr(box, "artifacts", None))

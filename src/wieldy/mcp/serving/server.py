@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, TypedDict, cast
 
 from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -16,10 +16,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
     CallToolRequestParams,
+    CompleteRequestParams,
+    GetPromptRequestParams,
     InputRequiredResult,
     NotificationParams,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ServerCapabilities,
+    SubscribeRequestParams,
     SubscriptionsListenRequestParams,
+    UnsubscribeRequestParams,
 )
 from typing_extensions import Unpack
 
@@ -37,8 +43,11 @@ from .elicitation import Elicitation
 from .list_changes import ListChanges
 from .offer import Offer, ServedBox
 from .pages import page_after
+from .passing.catalogue import Catalogues
+from .passing.joined_instructions import add_instructions, has_instructions
+from .passing.passed_requests import PassedRequests
 from .progress import Teller
-from .resources import artifacts_of, serve_artifacts
+from .resources import ServedResources, artifacts_of
 from .returning_clients import find_waiting
 from .traffic import Traffic
 
@@ -132,7 +141,9 @@ class BoxServer(Server[Any]):
         )
         self.box = box
         self.traffic = Traffic()
-        self.changes = ListChanges(box)
+        self.catalogues = Catalogues(box, self._offer)
+        self.passed = PassedRequests(box, self.catalogues)
+        self.changes = ListChanges(box, self.catalogues)
         self.pickup = Pickup(box, self.traffic)
         self._view = options.get("view") or box
         # Not a copy: whoever gave the views may change them while they are served.
@@ -148,6 +159,7 @@ class BoxServer(Server[Any]):
         secret = options.get("secret") or os.urandom(32)
         security = RequestStateSecurity(keys=[secret], ttl=_DAY)
         self.middleware.append(RequestStateBoundary(security, default_audience=self.name))
+        self._own_handlers: dict[str, Any] = {}
         self._add_handlers()
 
     def create_initialization_options(
@@ -157,7 +169,10 @@ class BoxServer(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """As the SDK's, and says that clients are told of changed tools."""
-        told = notification_options or NotificationOptions(tools_changed=True)
+        behind = self.catalogues.has_servers
+        told = notification_options or NotificationOptions(
+            tools_changed=True, resources_changed=behind, prompts_changed=behind
+        )
         return super().create_initialization_options(told, experimental_capabilities, extensions)
 
     def _add_handlers(self) -> None:
@@ -169,9 +184,61 @@ class BoxServer(Server[Any]):
         self.add_notification_handler(
             "notifications/initialized", NotificationParams, self.changes.join
         )
-        artifacts = artifacts_of(self.box)
-        if artifacts is not None:
-            serve_artifacts(self, artifacts)
+        resources = ServedResources(artifacts_of(self.box), self.passed)
+        paged, changes = PaginatedRequestParams, self.changes.passed
+        self._add_own("resources/list", paged, resources.list)
+        self._add_own("resources/templates/list", paged, resources.list_templates)
+        self._add_own("resources/read", ReadResourceRequestParams, resources.read)
+        self._add_own("resources/subscribe", SubscribeRequestParams, changes.subscribe)
+        self._add_own("resources/unsubscribe", UnsubscribeRequestParams, changes.unsubscribe)
+        self._add_own("prompts/list", paged, self.passed.list_prompts)
+        self._add_own("prompts/get", GetPromptRequestParams, self.passed.get_prompt)
+        self._add_own("completion/complete", CompleteRequestParams, self.passed.complete)
+        self.middleware.append(self._join_instructions)
+
+    def _add_own(self, method: str, params: Any, handler: Any) -> None:
+        self.add_request_handler(method, params, handler)
+        self._own_handlers[method] = handler
+
+    async def _join_instructions(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if not has_instructions(ctx.method) or not self.catalogues.has_servers:
+            return result
+        return cast(
+            HandlerResult, add_instructions(result, await self.catalogues.visible_servers())
+        )
+
+    def get_capabilities(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+        *,
+        protocol_version: str | None = None,
+    ) -> ServerCapabilities:
+        """As the SDK's, without what only servers behind would have if there are none."""
+        found = super().get_capabilities(
+            notification_options,
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
+        )
+        if self.catalogues.has_servers:
+            return found
+        if self._is_own("prompts/list"):
+            found.prompts = None
+        if self._is_own("completion/complete"):
+            found.completions = None
+        if self._is_own("resources/list") and artifacts_of(self.box) is None:
+            found.resources = None
+        elif found.resources is not None and self._is_own("resources/subscribe"):
+            found.resources.subscribe = False
+        return found
+
+    def _is_own(self, method: str) -> bool:
+        """Whether nobody has replaced the handler of a method."""
+        entry = self.get_request_handler(method)
+        return entry is not None and entry.handler == self._own_handlers[method]
 
     async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         caller = caller_name()

@@ -1,0 +1,158 @@
+"""What one client may see of the servers behind: which resources and prompts, under which names."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import UriTemplate
+from mcp_types import INVALID_PARAMS
+
+from wieldy.core.call import Scope
+from wieldy.mcp.client.offerings import Kind
+from wieldy.mcp.client.server_link import Server
+from wieldy.mcp.serving.callers import caller_name
+from wieldy.mcp.serving.offer import Offer
+
+from .served_names import name_prompts, name_uris, qualify_uri, split_uri
+
+Definition = dict[str, Any]
+_MOST_KEPT = 32
+_SOURCE = "mcp:"
+Lists = Mapping[Kind, Sequence[Definition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One thing of a server: its own name there, and its definition as clients see it."""
+
+    server: Server
+    own: str
+    definition: Definition
+
+
+class Catalogue:
+    """Everything that the servers which one client sees offer besides tools."""
+
+    def __init__(self, offered: Sequence[tuple[Server, Lists]]) -> None:
+        self.servers = {server.name: server for server, _ in offered}
+        self.resources = _name_all(offered, "resources", "uri")
+        self.templates = _name_all(offered, "templates", "uriTemplate")
+        self.prompts = _name_all_prompts(offered)
+        self._owners: dict[str, list[Server]] = {}
+        for passed in self.resources.values():
+            self._owners.setdefault(passed.own, []).append(passed.server)
+        self._templates = [
+            (UriTemplate.parse(each.own), each.server) for each in self.templates.values()
+        ]
+        listing = (each.server for each in (*self.resources.values(), *self.templates.values()))
+        self._with_resources = list(dict.fromkeys(listing))
+
+    def find_resource(self, uri: str) -> tuple[Server, str] | None:
+        """The server that has a resource, and its own URI; None if none of these servers has.
+
+        A URI that is not listed belongs to the server that has a template for it, or to the only
+        one that has resources at all.
+        """
+        qualified = split_uri(uri)
+        if qualified is not None:
+            server = self.servers.get(qualified[0])
+            return None if server is None else (server, qualified[1])
+        owners = self._owners.get(uri) or self._match_templates(uri)
+        if len(owners) > 1:
+            choices = " or ".join(qualify_uri(each.name, uri) for each in owners)
+            raise MCPError(INVALID_PARAMS, f"Several servers have this resource: read {choices}.")
+        if not owners and len(self._with_resources) == 1:
+            owners = self._with_resources
+        return (owners[0], uri) if owners else None
+
+    def served_uri(self, server: Server, uri: str) -> str:
+        """What to call a URI that a server says, so that reading it asks this server."""
+        try:
+            plain = split_uri(uri) is None and self.find_resource(uri) == (server, uri)
+        except MCPError:
+            plain = False
+        return uri if plain else qualify_uri(server.name, uri)
+
+    def _match_templates(self, uri: str) -> list[Server]:
+        matching = (server for template, server in self._templates if _matches(template, uri))
+        return list(dict.fromkeys(matching))
+
+
+class Catalogues:
+    """Makes the catalogue of each client, and keeps those that were used last."""
+
+    def __init__(self, box: object, offer: Callable[[], Offer]) -> None:
+        # The servers are the box's, also where a view of it is served.
+        self._box = getattr(box, "box", box)
+        self._offer = offer
+        self._kept: OrderedDict[tuple[Any, ...], Catalogue] = OrderedDict()
+
+    @property
+    def servers(self) -> Mapping[str, Server]:
+        """All servers behind, whoever may see them."""
+        found: Mapping[str, Server] = getattr(self._box, "mcp", {})
+        return found
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there is any server behind."""
+        return len(self.servers) > 0
+
+    async def visible_servers(self) -> list[Server]:
+        """The servers that whoever sent the current request may see.
+
+        Those are the servers of which it could call a tool. A server that has no tools is seen by
+        everybody who sees the whole box.
+        """
+        servers = self.servers
+        if not self.has_servers:
+            return []
+        caller, offer = caller_name(), self._offer()
+        tools = await offer.callable_tools(Scope(caller, caller, caller=caller), loaded_only=False)
+        sources = {tool.source for tool in tools}
+        return [
+            server
+            for server in list(servers.values())
+            if f"{_SOURCE}{server.name}" in sources
+            or (offer is self._box and not server.lists_tools)
+        ]
+
+    async def current(self, *kinds: Kind) -> Catalogue:
+        """What the sender of the current request may see; all kinds, unless some are named."""
+        servers = await self.visible_servers()
+        wanted: tuple[Kind, ...] = kinds or ("resources", "templates", "prompts")
+        offered = [
+            (server, {kind: await server.offered(kind) for kind in wanted}) for server in servers
+        ]
+        key = (wanted, *((id(each), each.name, each.offerings.version) for each in servers))
+        found = self._kept.pop(key, None) or Catalogue(offered)
+        self._kept[key] = found
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return found
+
+
+def _name_all(offered: Sequence[tuple[Server, Lists]], kind: Kind, key: str) -> dict[str, Passed]:
+    pairs = [(server, each) for server, lists in offered for each in lists.get(kind, ())]
+    names = name_uris((server.name, each[key]) for server, each in pairs)
+    found: dict[str, Passed] = {}
+    for server, each in pairs:
+        served = names[server.name, each[key]]
+        found[served] = Passed(server, each[key], {**each, key: served})
+    return found
+
+
+def _name_all_prompts(offered: Sequence[tuple[Server, Lists]]) -> dict[str, Passed]:
+    pairs = [(server, each) for server, lists in offered for each in lists.get("prompts", ())]
+    names = name_prompts([(server.name, server.prefix, each["name"]) for server, each in pairs])
+    found: dict[str, Passed] = {}
+    for server, each in pairs:
+        served = names[server.name, each["name"]]
+        found[served] = Passed(server, each["name"], {**each, "name": served})
+    return found
+
+
+def _matches(template: UriTemplate, uri: str) -> bool:
+    return template.match(uri) is not None

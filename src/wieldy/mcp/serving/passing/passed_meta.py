@@ -1,0 +1,57 @@
+"""The `_meta` that clients and servers send each other through us; what is ours stays ours."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from wieldy.core.outside.suspicious_text import LONGEST, Finding, find_suspicious
+
+# Keys that mean something to us, or to the protocol between two neighbours.
+_OURS = ("wieldy/", "fastmcp", "io.modelcontextprotocol/", "progressToken")
+# The extension for user interfaces is for the client.
+_PASSED = ("io.modelcontextprotocol/ui",)
+_LARGEST = 65_536
+_MOST_FINDINGS = 20
+
+
+def foreign_meta(meta: Any) -> dict[str, Any]:
+    """What may be passed on of a `_meta`; nothing if it is too large or no object."""
+    if not isinstance(meta, Mapping):
+        return {}
+    passed = {key: value for key, value in meta.items() if isinstance(key, str) and _passes(key)}
+    try:
+        return passed if len(json.dumps(passed)) <= _LARGEST else {}
+    except (TypeError, ValueError, RecursionError):
+        return {}
+
+
+def mark_untrusted(facts: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Say of a result that it comes from outside, and what is suspicious in it."""
+    found: dict[str, Finding] = {}
+    left = LONGEST
+    for place, text in islice(_texts("", facts), 1000):
+        for finding in find_suspicious(place, text[: max(left, 1000)], "result"):
+            found.setdefault(finding.kind, finding)
+        left -= len(text)
+    findings = [asdict(each) for each in islice(found.values(), _MOST_FINDINGS)]
+    ours = {"wieldy/untrusted": True, **({"wieldy/suspicious": findings} if findings else {})}
+    return {**facts, "_meta": {**meta, **ours}}
+
+
+def _passes(key: str) -> bool:
+    return key.startswith(_PASSED) or not key.startswith(_OURS)
+
+
+def _texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            # Bytes are not read by a model as text.
+            if key not in ("blob", "data"):
+                yield from _texts(f"{place}.{key}".lstrip("."), each)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _texts(f"{place}[{number}]", each)

@@ -1,0 +1,190 @@
+"""Answer clients with the resources, prompts and completions of the servers behind."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
+
+from wieldy.core.call import Call, Scope
+from wieldy.core.context import Context
+from wieldy.core.errors import RemoteFailure, StoreError, WieldyError
+from wieldy.core.secrets.secret import redact_data, redact_text
+from wieldy.core.visible_text import visible_line
+from wieldy.mcp.client.server_link import Server
+from wieldy.mcp.serving.call_results import complete_result
+from wieldy.mcp.serving.callers import caller_name
+from wieldy.mcp.serving.pages import page_after
+
+from .catalogue import Catalogue, Catalogues, Passed
+from .passed_meta import foreign_meta, mark_untrusted
+
+Request = ServerRequestContext[Any, Any]
+R = TypeVar("R", bound=BaseModel)
+_LONGEST_ERROR = 1000
+# The content of one resource or prompt, in characters.
+_LARGEST_CONTENT = 32 * 1024 * 1024
+_MOST_VALUES = 100
+
+
+class PassedRequests:
+    """Sends requests of clients to the server that they are for, and brings back the answers."""
+
+    def __init__(self, box: object, catalogues: Catalogues) -> None:
+        self._box = getattr(box, "box", box)
+        self.catalogues = catalogues
+
+    async def read_resource(self, uri: str) -> dict[str, Any] | None:
+        """The content of a resource, or None if none of the visible servers has it."""
+        catalogue = await self.catalogues.current("resources", "templates")
+        found = catalogue.find_resource(uri)
+        if found is None:
+            return None
+        server, own = found
+        result = await self._ask(server, "resources/read", lambda c: c.read_resource(own))
+
+        def serve(shape: dict[str, Any]) -> dict[str, Any]:
+            said = str(shape.get("uri"))
+            served = uri if said == own else catalogue.served_uri(server, said)
+            return {**shape, "uri": served}
+
+        shape = _shape_of(result, server)
+        contents = [serve(each) for each in shape.get("contents", [])]
+        return await self._answer(shape, contents=contents)
+
+    async def list_prompts(
+        self, ctx: Request, params: types.PaginatedRequestParams
+    ) -> dict[str, Any]:
+        """The prompts of the visible servers."""
+        found = (await self.catalogues.current("prompts")).prompts
+        names, cursor = page_after(found, params.cursor, lambda name: name)
+        shown = [show_definition(found[name]) for name in names]
+        return complete_result({"prompts": shown, **cursor})
+
+    async def get_prompt(
+        self, ctx: Request, params: types.GetPromptRequestParams
+    ) -> dict[str, Any]:
+        """The messages of a prompt."""
+        passed = (await self.catalogues.current("prompts")).prompts.get(params.name)
+        if passed is None:
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name!r}.")
+        own, sent = passed.own, params.arguments
+        result = await self._ask(passed.server, "prompts/get", lambda c: c.get_prompt(own, sent))
+        shape = _shape_of(result, passed.server)
+        catalogue = await self.catalogues.current("resources", "templates")
+        messages = [serve_links(each, catalogue, passed.server) for each in shape["messages"]]
+        facts = {"description": shape["description"]} if "description" in shape else {}
+        return await self._answer(shape, **facts, messages=messages)
+
+    async def complete(self, ctx: Request, params: types.CompleteRequestParams) -> dict[str, Any]:
+        """The completions of an argument of a prompt or a template."""
+        nothing = complete_result({"completion": {"values": []}})
+        found = await self._find_reference(params.ref)
+        if found is None:
+            return nothing
+        server, ref = found
+        sent = params.argument.model_dump()
+        context = None if params.context is None else params.context.arguments
+
+        async def send(client: Client) -> types.CompleteResult | None:
+            if client.server_capabilities.completions is None:
+                return None
+            return await client.complete(ref, sent, context)
+
+        result = await self._ask(server, "completion/complete", send)
+        if result is None:
+            return nothing
+        completion = dict(_shape_of(result, server)["completion"])
+        if len(completion["values"]) > _MOST_VALUES:
+            completion = {"values": completion["values"][:_MOST_VALUES], "hasMore": True}
+        return complete_result({"completion": completion})
+
+    async def _find_reference(
+        self, ref: types.ResourceTemplateReference | types.PromptReference
+    ) -> tuple[Server, types.ResourceTemplateReference | types.PromptReference] | None:
+        catalogue = await self.catalogues.current("templates", "prompts")
+        if isinstance(ref, types.PromptReference):
+            passed = catalogue.prompts.get(ref.name)
+            own: Any = None if passed is None else types.PromptReference(name=passed.own)
+        else:
+            passed = catalogue.templates.get(ref.uri)
+            own = None if passed is None else types.ResourceTemplateReference(uri=passed.own)
+        if passed is None:
+            raise MCPError(types.INVALID_PARAMS, "There is no such prompt or template.")
+        return passed.server, own
+
+    async def _ask(
+        self, server: Server, method: str, send: Callable[[Client], Awaitable[R | None]]
+    ) -> R | None:
+        """Ask a server for the sender of the current request; its error is the answer's error."""
+        try:
+            return await server.request(send, make_context(method))
+        except RemoteFailure as error:
+            said = visible_line(redact_text(str(error), server.secrets), _LONGEST_ERROR)
+            code = types.INTERNAL_ERROR if error.code is None else error.code
+            raise MCPError(code, f"{visible_line(server.name, 80)}: {said}") from error
+        except WieldyError as error:
+            # Why a server can't be reached is for whoever runs the gateway.
+            name = visible_line(server.name, 80)
+            raise MCPError(types.INTERNAL_ERROR, f"{name} can't be reached now.") from error
+
+    async def _answer(self, shape: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
+        """A result with content from outside, which is marked, also for the caller's session."""
+        made = mark_untrusted(facts, foreign_meta(shape.get("_meta")))
+        desk = getattr(self._box, "untrusted", None)
+        if desk is not None:
+            try:
+                await desk.mark(_make_call("resources/read"))
+            except StoreError as error:
+                raise MCPError(types.INTERNAL_ERROR, "The store can't be written now.") from error
+        return complete_result(made)
+
+
+def show_definition(passed: Passed) -> dict[str, Any]:
+    """A definition as clients see it, with what it says beside it."""
+    shown = {key: value for key, value in passed.definition.items() if key != "_meta"}
+    meta = foreign_meta(passed.definition.get("_meta"))
+    return {**shown, "_meta": meta} if meta else shown
+
+
+def serve_links(message: Any, catalogue: Catalogue, server: Server) -> Any:
+    """A message or block, with the URIs in it as this client can read them."""
+    if isinstance(message, list):
+        return [serve_links(each, catalogue, server) for each in message]
+    if not isinstance(message, Mapping):
+        return message
+    made = dict(message)
+    if "content" in made:
+        made["content"] = serve_links(made["content"], catalogue, server)
+    if made.get("type") == "resource_link" and isinstance(made.get("uri"), str):
+        made["uri"] = catalogue.served_uri(server, made["uri"])
+    inner = made.get("resource")
+    if made.get("type") == "resource" and isinstance(inner, Mapping):
+        made["resource"] = {**inner, "uri": catalogue.served_uri(server, str(inner.get("uri")))}
+    return made
+
+
+def make_context(method: str) -> Context:
+    """The sender of the current request, for functions that make headers."""
+    channel = SimpleNamespace(call=_make_call(method), tool_name=method, deps=None, attempts=1)
+    return Context(cast(Any, channel))
+
+
+def _make_call(method: str) -> Call:
+    caller = caller_name()
+    return Call(method, None, Scope(caller, caller, caller=caller))
+
+
+def _shape_of(result: BaseModel | None, server: Server) -> dict[str, Any]:
+    """An answer in MCP's JSON shape, with the server's secrets covered."""
+    if result is None:
+        return {}
+    shape = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if len(repr(shape)) > _LARGEST_CONTENT:
+        raise MCPError(types.INTERNAL_ERROR, "The answer is too large to be passed on.")
+    covered: dict[str, Any] = redact_data(shape, server.secrets)
+    return covered
