@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wieldy import Call, Toolbox
-from wieldy.agent import Agent, ChatSessionExtension, RunInterrupted
+from wieldy.agent import Agent, Budget, ChatSessionExtension, RunInterrupted
 from wieldy.testing import ScriptedModel
 from wieldy.tools.tool_search import add_search_tools
 from wieldy.wire.prompt import render_call
@@ -122,6 +122,69 @@ async def test_what_was_sent_is_shown_as_it_was_and_what_would_be_sent_as_it_is(
 
         assert [names(each) for each in before.requests] == [SHOWN]
         assert [names(each) for each in after.requests] == [SHOWN, [*SHOWN, "send_mail"]]
+
+
+def judged(call: Call) -> dict[str, Any]:
+    command = {"purpose": call.tool, "tool_name": call.tool, "tool_kwargs": call.arguments}
+    return {"use_tool": True, "tool_command": command}
+
+
+async def test_the_judge_searches_loads_and_then_uses_the_tool() -> None:
+    async with Toolbox() as box:
+        said = [judged(SEARCH), judged(LOAD), judged(SEND), "Done."]
+        agent, model = make_agent(fill(box), *said, tool_strategy="judge")
+
+        assert await agent.input("Write to ann.").async_start() == "Done."
+
+        first, second, third, last = (request.text for request in model.requests)
+        assert "count_7" not in first + second + third
+        assert ("send_mail" in first, "Send an email" in second) == (False, True)
+        assert "kwargs" in third
+        assert third.count("Send an email") >= 2
+        assert "sent to ann" in last
+        assert "search_tools" in last
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [(None, 5), (Budget(rounds=2), 2)])
+async def test_the_judge_asks_no_more_than_the_rounds_allow(
+    budget: Budget | None, rounds: int
+) -> None:
+    async with Toolbox() as box:
+        said = [judged(SEARCH)] * rounds + ["I could not find it."]
+        agent, model = make_agent(fill(box), *said, tool_strategy="judge")
+        agent.budget = budget
+
+        assert await agent.input("Write to ann.").async_start() == "I could not find it."
+
+        assert len(model.requests) == rounds + 1
+
+
+async def test_the_judge_of_a_conversation_lists_what_was_loaded_before() -> None:
+    async with Toolbox() as box:
+        said = [judged(LOAD), {"use_tool": False}, "Loaded.", judged(SEND), "Done."]
+        agent, model = make_agent(fill(box), *said, tool_strategy="judge")
+        await agent.async_activate_chat_session("ann")
+        await agent.input("Load it.").async_start()
+        assert await agent.input("Write to ann.").async_start() == "Done."
+
+        assert "Send an email" in model.requests[3].text
+        assert "count_7" not in model.requests[3].text
+
+
+async def test_a_judged_run_goes_on_elsewhere_after_a_search(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/store.db"
+    async with Toolbox(store=store) as box:
+        box.rules.ask("send_mail")
+        said = [judged(LOAD), judged(SEND)]
+        agent, _ = make_agent(fill(box), *said, tool_strategy="judge")
+        with pytest.raises(RunInterrupted) as stopped:
+            await agent.input("Write to ann.").async_start()
+    async with Toolbox(store=store) as box:
+        agent, model = make_agent(fill(box), "Done.", tool_strategy="judge")
+        decisions = {each.id: {"approved": True} for each in stopped.value.pending}
+        assert await agent.async_resume(stopped.value.run_id, decisions) == "Done."
+
+        assert "sent to ann" in model.requests[-1].text
 
 
 @pytest.mark.parametrize("strategy", ["native", "xml"])

@@ -37,10 +37,16 @@ class Person:
 
 @asynccontextmanager
 async def connected(
-    url: str, token: str | None = None, mode: Mode = "auto", **options: Any
+    url: str,
+    token: str | None = None,
+    mode: Mode = "auto",
+    headers: dict[str, str] | None = None,
+    **options: Any,
 ) -> AsyncIterator[Client]:
     """A client of a server over HTTP."""
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = dict(headers or {})
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
     async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, mode=mode, **options) as client:

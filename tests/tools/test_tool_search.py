@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wieldy import DefinitionError, NameTaken, Status, Tool, Toolbox
 from wieldy.tools.tool_search import add_search_tools
@@ -156,6 +158,49 @@ async def test_search_and_load_hold_to_what_the_caller_may_see(box: Toolbox) -> 
     assert "wipe" not in told["refused"]["count_2"]
     await load(narrow, "send_mail")
     assert strict.names == [*SHOWN, "count_1"]
+
+
+async def test_what_has_grown_since_it_was_loaded_is_shown_only_if_there_is_room(
+    box: Toolbox,
+) -> None:
+    add_search_tools(box, budget=500)
+    view = box.view(session="ann")
+    await load(view, "count_1", "send_mail", "count_2")
+    small = box.find_tool("send_mail")
+    assert small is not None
+
+    box.remove("send_mail")
+    box.add(lambda to: to, name="send_mail", description="Send an email. " * 100)
+
+    assert view.names == [*SHOWN, "count_1", "count_2"]
+    assert view.cost().total <= 500
+    assert (await view.call("send_mail", {"to": "ann"})).value == "ann"
+    box.remove("send_mail")
+    box.add(small)
+    assert view.names == [*SHOWN, "count_1", "send_mail", "count_2"]
+
+
+async def test_a_tool_that_is_gone_can_be_unloaded(box: Toolbox) -> None:
+    add_search_tools(box)
+    view = box.view(session="ann")
+    await load(view, "count_1", "send_mail")
+    gone = box.remove("count_1")
+
+    told = await load(view, unload=["count_1", "nothing", "load_tools"])
+
+    assert told["unloaded"] == ["count_1"]
+    box.add(gone)
+    assert view.names == [*SHOWN, "send_mail"]
+
+
+@given(query=st.text(max_size=100))
+def test_any_question_is_answered_or_refused_clearly(query: str) -> None:
+    box = fill(Toolbox(), 5)
+    add_search_tools(box)
+
+    outcome = box.view(session="ann").call_sync("search_tools", {"query": query})
+
+    assert outcome.ok or "nothing to search for" in outcome.text or "query" in outcome.text
 
 
 async def test_a_hidden_group_is_neither_found_nor_loaded(box: Toolbox) -> None:

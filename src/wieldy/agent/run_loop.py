@@ -187,8 +187,7 @@ class RunLoop:
             return Step.INTERRUPTED
         state.turns.append(strategy.answer_turn(settled, state.calls))
         state.calls, state.answered = (), []
-        state.round += 1
-        self._spend_amounts(rounds=1, cost=sum(_tool_cost(outcome) for outcome in settled))
+        self.count_round(settled)
         self._catch_up(settled)
         self._tell_limit([each.call.tool for each in settled if each.status is Status.DENIED])
         return Step.ASK
@@ -212,6 +211,11 @@ class RunLoop:
         self.state.requests += 1
         seconds = self.clock.request_seconds()
         return self._note_usage(watch_answer(self.request.model, request, seconds))
+
+    def count_round(self, outcomes: Sequence[Outcome]) -> None:
+        """Count one round of calls, and what they cost."""
+        self.state.round += 1
+        self._spend_amounts(rounds=1, cost=sum(map(_tool_cost, outcomes)))
 
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with permanent ids, and with keys that identify them in a resumed run."""

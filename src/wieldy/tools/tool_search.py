@@ -1,6 +1,6 @@
 """Tools with which a model finds and loads other tools, for toolboxes with very many."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -12,7 +12,12 @@ from wieldy.core.choices import ProviderFormat
 from wieldy.core.context import Context
 from wieldy.core.discovery.parameter_names import parameter_names
 from wieldy.core.discovery.search_words import split_words
-from wieldy.core.discovery.session_listing import SessionListing, listing_of
+from wieldy.core.discovery.session_listing import (
+    LOAD_TOOL,
+    SEARCH_TOOL,
+    SessionListing,
+    listing_of,
+)
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names, listed_names, provider_name
 from wieldy.core.tool import Tool
@@ -21,7 +26,6 @@ from wieldy.toolbox import Toolbox
 from wieldy.view import View
 from wieldy.wire.cost import definition_tokens
 
-SEARCH, LOAD = "search_tools", "load_tools"
 _LONGEST_LINE = 160
 _MOST_PARAMETERS = 12
 _MOST_GUESSES = 10
@@ -70,9 +74,9 @@ def add_search_tools(
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ValueError(f"{name} is a whole number from 1 up, not {number!r}")
     tools = _SearchTools(box, budget, _Pinned(listed_names(always)), provider, sessions)
-    added = [box.add(tools.search, SEARCH, read_only=True)]
+    added = [box.add(tools.search, SEARCH_TOOL, read_only=True)]
     try:
-        added.append(box.add(tools.load, LOAD, read_only=True, idempotent=True))
+        added.append(box.add(tools.load, LOAD_TOOL, read_only=True, idempotent=True))
         tools.check_budget()
         box.use_session_list(tools.listing)
     except (WieldyError, ValueError):
@@ -86,7 +90,7 @@ class _Pinned:
     """The names of the tools that are always shown: the search tools, then those given."""
 
     def __init__(self, always: Sequence[str]) -> None:
-        self._always = (SEARCH, LOAD, *always)
+        self._always = (SEARCH_TOOL, LOAD_TOOL, *always)
 
     def find(self, tools: Mapping[str, Tool]) -> list[str]:
         """Those of the tools, in the order in which they were given."""
@@ -125,7 +129,7 @@ class _SearchTools:
         self._pinned = pinned
         self._provider = provider
         keeper = box.store.loaded_tools if box.recorded else None
-        self.listing = SessionListing(pinned.find, sessions, keeper)
+        self.listing = SessionListing(pinned.find, self._fit, sessions, keeper)
 
     def check_budget(self) -> None:
         """Refuse a budget that the tools which are always shown use up."""
@@ -178,7 +182,7 @@ class _SearchTools:
         found, refused = await _look_up(view, names)
         # Definitions are worked out before a store's transaction, which others wait for.
         wanted = [tool for tool in found if self._describe(tool, refused)]
-        dropped = [tool.name for tool in map(view.find_tool, unload or ()) if tool is not None]
+        dropped = [name for each in unload or () if (name := self._find_name(view, each))]
 
         def change(shown: Sequence[str]) -> tuple[Sequence[str], _LoadReport]:
             report = _LoadReport(self._budget, refused=dict(refused))
@@ -209,6 +213,32 @@ class _SearchTools:
                 told.loaded.append(name)
         # A session that is shown only what all are shown needs no list.
         return after if told.loaded or told.unloaded else shown
+
+    def _fit(self, listed: Sequence[Tool], pinned: Collection[str]) -> list[Tool]:
+        """The tools that there is room for: definitions may have grown since they were loaded."""
+        if len(listed) == len(pinned):
+            return list(listed)
+        sizes = {tool.name: self._size(tool) for tool in listed}
+        left = self._budget - sum(sizes[name] for name in pinned if name in sizes)
+        kept: list[Tool] = []
+        for tool in listed:
+            loaded = tool.name not in pinned
+            if loaded and sizes[tool.name] > left:
+                continue
+            left -= sizes[tool.name] if loaded else 0
+            kept.append(tool)
+        return kept
+
+    def _size(self, tool: Tool) -> int:
+        """The tokens of a definition; of one that can't be described, more than there are."""
+        return definition_tokens(tool, self._provider) if self._describe(tool, {}) else self._budget
+
+    def _find_name(self, view: View, name: str) -> str | None:
+        """The name under which a tool is listed; one that is gone may be unloaded too."""
+        tool = view.find_tool(name)
+        if tool is None:
+            return name if self._box.find_tool(name) is None else None
+        return tool.name
 
     def _describe(self, tool: Tool, refused: dict[str, str]) -> bool:
         """Whether a tool can be described; otherwise the reason is told."""
@@ -244,7 +274,7 @@ async def _find_tools(view: View, query: str, limit: int) -> list[Tool]:
     ranked = view.search_all(query)
     found: list[Tool] = []
     while len(found) < limit and (some := list(islice(ranked, _AT_ONCE))):
-        others = [tool for tool in some if tool.name not in (SEARCH, LOAD)]
+        others = [tool for tool in some if tool.name not in (SEARCH_TOOL, LOAD_TOOL)]
         found += await view.permitted_tools(others)
     return found[:limit]
 

@@ -136,3 +136,52 @@ async def test_over_http_newer_clients_without_tokens_share_a_list() -> None:
         async with connected(url) as one, connected(url) as other:
             await load(one, "send_mail")
             assert await names(one) == await names(other) == [*SHOWN, "send_mail"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_over_http_clients_without_tokens_are_told_apart_by_the_name_they_give(
+    mode: Mode,
+) -> None:
+    ann, bob = ({"Wieldy-Session": name} for name in ("ann", "b" * 5_000))
+    with served(make_box()) as url:
+        async with (
+            connected(url, mode=mode, headers=ann) as one,
+            connected(url, mode=mode, headers=bob) as other,
+            connected(url, mode=mode, headers=ann) as again,
+        ):
+            await load(one, "send_mail")
+            assert await names(one) == await names(again) == [*SHOWN, "send_mail"]
+            assert await names(other) == SHOWN
+
+
+async def test_a_name_does_not_open_the_list_of_a_token() -> None:
+    with served(make_box(), tokens=TOKENS) as url:
+        named = {"Wieldy-Session": "alice"}
+        async with (
+            connected(url, TOKENS["alice"]) as alice,
+            connected(url, TOKENS["bob"], headers=named) as bob,
+        ):
+            await load(alice, "send_mail")
+            assert await names(bob) == SHOWN
+
+
+async def test_only_the_client_of_a_name_hears_of_what_it_loads() -> None:
+    box = make_box()
+    with served(box) as url:
+        async with AsyncExitStack() as stack:
+            one, other = [
+                await stack.enter_async_context(connected(url, headers={"Wieldy-Session": name}))
+                for name in ("ann", "bob")
+            ]
+            mine, theirs = [
+                aiter(await stack.enter_async_context(each.listen(tools_list_changed=True)))
+                for each in (one, other)
+            ]
+
+            await load(one, "send_mail")
+            assert isinstance(await anext(mine), ToolsListChanged)
+            waiting = asyncio.ensure_future(anext(theirs))
+            await names(other)
+            assert not waiting.done()
+            box.remove("count_1")
+            assert isinstance(await waiting, ToolsListChanged)

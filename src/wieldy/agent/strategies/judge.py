@@ -1,4 +1,7 @@
-"""A first request decides whether one tool is used, and its result goes into the second."""
+"""A first request decides whether one tool is used, and its result goes into the second.
+
+Where the toolbox has search tools, a tool that is found or loaded can be used after that.
+"""
 
 from contextlib import aclosing
 from typing import Any
@@ -8,7 +11,8 @@ from wieldy.agent.outcome_words import tell_outcome, tool_info
 from wieldy.agent.output.output_form import OutputForm
 from wieldy.agent.prompt_text import make_turns, value_text
 from wieldy.agent.tool_log import show_arguments
-from wieldy.core.call import Outcome
+from wieldy.core.call import Call, Outcome
+from wieldy.core.discovery.session_listing import LOAD_TOOL, SEARCH_TOOL
 from wieldy.models.model import ModelRequest, Reply
 from wieldy.view import View
 from wieldy.wire.incoming_calls import make_call
@@ -43,40 +47,65 @@ class Judge(Strategy):
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def make_question(self, prompt: Any, options: Any) -> ModelRequest:
-        """The first request: whether a tool is needed, and which."""
+    def make_question(self, prompt: Any, options: Any, again: bool = False) -> ModelRequest:
+        """The request before the answer: whether a tool is needed, and which."""
         slots = {
             "input": prompt.get("input"),
             "extra instruction": prompt.get("instruct"),
             "tools": [tool_info(tool) for tool in self._view],
             "instruct": _QUESTION,
         }
+        if again:
+            slots["action_results"] = prompt.get("action_results")
         return ModelRequest(make_turns(slots, OutputForm(_OUTPUT)), options=options)
 
+    def list_for(self, session: str) -> View:
+        self._view = self._view.view(session=session)
+        return self._view
+
     async def plan(self, run: PlanningRun) -> None:
-        if not len(self._view):
-            return
-        prompt, state = run.request.prompt, run.state
+        while len(self._view):
+            found = await self._use_tool(run)
+            if found is None or not self._only_found(run, found):
+                break
+            # The tool only found or loaded others, so the question is asked again with these.
+            run.count_round([found])
+            run.state.judged = False
+
+    def _only_found(self, run: PlanningRun, outcome: Outcome) -> bool:
+        """Whether a call only found or loaded tools."""
+        searches = run.request.box.has_session_lists
+        return searches and outcome.call.tool in (SEARCH_TOOL, LOAD_TOOL)
+
+    async def _use_tool(self, run: PlanningRun) -> Outcome | None:
+        """Ask about a tool, and run it; None if none was used, or it waits for a decision."""
+        state = run.state
         if not state.judged and run.find_limit() is not None:
-            return
+            return None
         if not state.judged:
             await run.settle()
             await self._decide_tool(run)
             await run.settle()
         if not state.calls:
-            return
+            return None
         (call,), purpose = state.calls, state.purpose
         (outcome,) = await run.run_calls([call], streams=False)
         if state.pending:
-            return
+            return None
         state.calls = ()
-        tool = self._view.get(call.tool)
+        self._tell_result(run, call, outcome, purpose)
+        return outcome
+
+    def _tell_result(self, run: PlanningRun, call: Call, outcome: Outcome, purpose: str) -> None:
+        """Put the result of a call into the prompt and the log."""
+        prompt, tool = run.request.prompt, self._view.get(call.tool)
         result = _safe_result(outcome, tell_outcome(outcome, tool))
         told = result
         source = outside_source(outcome, tool)
         if source is not None:
             told = fence_text(value_text(result), source)
-        prompt.set("action_results", {purpose: told})
+        before = dict(prompt.get("action_results") or {}) if run.state.round else {}
+        prompt.set("action_results", {**before, purpose: told})
         prompt.set("extra_instruction", _NOTICE)
         run.add_log(
             {
@@ -89,12 +118,14 @@ class Judge(Strategy):
 
     async def _decide_tool(self, run: PlanningRun) -> None:
         """Ask whether a tool is needed, and write the result to the state."""
-        question = self.make_question(run.request.prompt, run.options)
+        state = run.state
+        question = self.make_question(run.request.prompt, run.options, again=state.round > 0)
         command = await self._ask_judge(run, question)
         if command is not None:
-            name, run.state.purpose, kwargs = command
-            run.state.calls = run.name_calls([make_call(self._view, name, kwargs)], "judge")
-        run.state.judged = True
+            name, state.purpose, kwargs = command
+            place = f"judge-{state.round}" if state.round else "judge"
+            state.calls = run.name_calls([make_call(self._view, name, kwargs)], place)
+        state.judged = True
 
     async def _ask_judge(
         self, run: PlanningRun, question: ModelRequest

@@ -38,6 +38,9 @@ class PlanningRun(Protocol):
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send a request, and yield its events."""
 
+    def count_round(self, outcomes: Sequence[Outcome]) -> None:
+        """Count one round of calls, and what they cost."""
+
     def name_calls(self, calls: Sequence[Call], place: str) -> list[Call]:
         """The calls with permanent ids."""
 

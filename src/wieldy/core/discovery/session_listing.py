@@ -2,13 +2,16 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from wieldy.core.call import Scope
 from wieldy.core.sync import blocking_border
 from wieldy.core.tool import Tool
+
+# The names of the tools with which a model finds and loads others.
+SEARCH_TOOL, LOAD_TOOL = "search_tools", "load_tools"
 
 T = TypeVar("T")
 # Given the names that a session was shown, in order: those that it is shown from now on, and
@@ -38,6 +41,8 @@ class SessionListing:
 
     Args:
         find_pinned: Finds among all tools the names of those that are always shown, in order.
+        fit: Leaves out, of the tools that a session is shown, those that there is no room for. It
+            is given the tools, and the names of those that are always shown.
         most: How many lists are held in memory. Without a keeper, the session that was used
             least recently starts again with the tools that are always shown.
         keeper: Where lists outlive the process.
@@ -46,10 +51,12 @@ class SessionListing:
     def __init__(
         self,
         find_pinned: Callable[[Mapping[str, Tool]], Iterable[str]],
+        fit: Callable[[Sequence[Tool], Collection[str]], list[Tool]],
         most: int,
         keeper: ListKeeper | None = None,
     ) -> None:
         self._find_pinned = find_pinned
+        self._fit = fit
         self._most = most
         self._keeper = keeper
         self._lists: OrderedDict[str, Sequence[str]] = OrderedDict()
@@ -62,8 +69,9 @@ class SessionListing:
 
     def arrange_names(self, tools: Mapping[str, Tool], names: Iterable[str]) -> list[Tool]:
         """The tools of these names, and after them those that are always shown."""
-        listed = dict.fromkeys((*names, *self._find_pinned(tools)))
-        return [tools[name] for name in listed if name in tools]
+        pinned = dict.fromkeys(self._find_pinned(tools))
+        listed = [tools[name] for name in dict.fromkeys((*names, *pinned)) if name in tools]
+        return self._fit(listed, pinned.keys())
 
     async def refresh(self, session: str) -> None:
         """Read what other processes have loaded for the session."""
