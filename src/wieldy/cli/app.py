@@ -11,6 +11,7 @@ from wieldy.lock.cost_file import COST_FILE
 from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
+from .backup_app import backup, restore
 from .command_options import (
     Agent,
     AlwaysShown,
@@ -83,6 +84,8 @@ app = typer.Typer(
 )
 
 app.add_typer(token_app, name="token")
+app.command()(backup)
+app.command()(restore)
 
 
 @app.callback(invoke_without_command=True)
