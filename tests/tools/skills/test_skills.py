@@ -51,6 +51,23 @@ def test_skills_are_listed_in_a_few_tokens_and_read_on_demand(folder: Path) -> N
     assert read(box, skill="pdf", path="scripts/fill.py").unwrap() == "print('filled')\n"
 
 
+@pytest.mark.parametrize(("count", "most"), [(3, 1_000), (30, 400), (300, 120)])
+def test_the_more_skills_there_are_the_less_is_listed_of_each(
+    tmp_path: Path, count: int, most: int
+) -> None:
+    for number in range(count):
+        skill = tmp_path / f"s{number}"
+        skill.mkdir()
+        front = FRONT.format(name=f"s{number}", description="word " * 200)
+        (skill / "SKILL.md").write_text(front)
+
+    (tool,) = add_skills(Toolbox(), tmp_path)
+
+    lines = tool.description.partition("Skills:\n")[2].splitlines()
+    assert len(lines) == count
+    assert most - 20 <= max(map(len, lines)) <= most + 20
+
+
 def test_a_folder_that_is_a_skill_itself_and_nested_ones_are_found(folder: Path) -> None:
     make_skill(folder / "more" / "office", "xlsx")
     (folder / "README.md").write_text("Not a skill.")
@@ -109,6 +126,20 @@ def test_front_matter_that_is_not_quite_yaml_is_read_as_others_read_it(
     (skill,) = find_skills(tmp_path)
 
     assert skill.description == said
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("--- \nname: one\ndescription: x\n---\t\n\n# One\n---\nMore", "# One\n---\nMore\n"),
+        ("---\nname: one\ndescription: x\n---", "\n"),
+        ("---\r\nname: one\r\ndescription: x --- y\r\n---\r\nBody", "Body\n"),
+    ],
+)
+def test_the_lines_around_the_front_matter_may_end_in_spaces(text: str, body: str) -> None:
+    document = read_document("one", text)
+
+    assert (document.name, document.body) == ("one", body)
 
 
 @given(st.text(max_size=300))

@@ -73,8 +73,8 @@ def _show_cost(name: str, cost: Cost, change: CacheChange | None, path: str) -> 
         screen.show(f"There is no earlier count of {name} in {path} to compare with.")
         return
     if change.broken is None:
-        kept = f"{change.kept:,} definitions, {change.kept_tokens:,} tokens"
-        screen.show(f"The cache holds: {kept} are a stable prefix.", "green")
+        kept = f"{_tell_prefix(change)}, of {change.kept_tokens:,} tokens"
+        screen.show(f"The cache holds: {kept}.", "green")
     else:
         screen.show(_tell_break(change), "yellow")
     for tool, kind in change.changes.items():
@@ -87,6 +87,10 @@ def _tell_break(change: CacheChange) -> str:
     return (
         f"The cache is lost from byte {broken.at_byte:,} on, after {broken.at_token:,} tokens, "
         f"because {screen.line(broken.tool, 80)} was {broken.kind}. "
-        f"{change.kept:,} definitions are a stable prefix, and {broken.lost_tokens:,} tokens of "
-        "definitions are read anew."
+        f"{_tell_prefix(change)}, and {broken.lost_tokens:,} tokens of definitions are read anew."
     )
+
+
+def _tell_prefix(change: CacheChange) -> str:
+    count = "1 definition is" if change.kept == 1 else f"{change.kept:,} definitions are"
+    return f"{count} a stable prefix"

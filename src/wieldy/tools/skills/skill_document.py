@@ -13,7 +13,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_FRONT = 64_000
-_FENCE = "---"
+_FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z][\w-]*\Z")
 # Where a line begins with a key: what is indented belongs to the key before.
 _ENTRY_START = re.compile(r"^(?=[A-Za-z][\w-]*:)", re.MULTILINE)
@@ -52,7 +52,7 @@ class SkillDocument:
 
 def read_document(path: str, text: str) -> SkillDocument:
     """Read the text of a `SKILL.md`; `SkillError` says what is wrong with it."""
-    front, body = _split(path, text)
+    front, body = _split_front(path, text)
     facts = _read_front(path, front)
     name, description = facts.get("name"), facts.get("description")
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.match(name):
@@ -67,17 +67,17 @@ def read_document(path: str, text: str) -> SkillDocument:
     return SkillDocument(name, line, body.strip() + "\n", facts)
 
 
-def _split(path: str, text: str) -> tuple[str, str]:
+def _split_front(path: str, text: str) -> tuple[str, str]:
+    """The front matter, and the instructions behind it."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    if not lines.startswith(f"{_FENCE}\n"):
+    first = _FENCE.match(lines)
+    if first is None:
         raise SkillError(path, "SKILL.md must begin with front matter between two lines of ---")
-    end = lines.find(f"\n{_FENCE}\n", len(_FENCE), _LONGEST_FRONT)
-    if end < 0 and lines.endswith(f"\n{_FENCE}") and len(lines) <= _LONGEST_FRONT:
-        end = len(lines) - len(_FENCE) - 1
-    if end < 0:
+    last = _FENCE.search(lines, first.end(), _LONGEST_FRONT)
+    if last is None:
         reason = f"its front matter has no end within {_LONGEST_FRONT:,} characters"
         raise SkillError(path, reason)
-    return lines[len(_FENCE) + 1 : end + 1], lines[end + len(_FENCE) + 2 :]
+    return lines[first.end() : last.start()], lines[last.end() :]
 
 
 def _read_front(path: str, front: str) -> Mapping[str, Any]:

@@ -19,7 +19,9 @@ from .skill_folder import SKILL_FILE, Skill, SkillShelf
 from .skill_scripts import SkillScripts, has_scripts
 
 READ, RUN = "read_skill", "run_skill_script"
-_LONGEST_LISTED = 300
+# How much of all descriptions is listed together, and of each one at the least and at the most.
+_LISTED_TOGETHER = 12_000
+_SHORTEST_LISTED, _LONGEST_LISTED = 120, 1_024
 _MOST_CHARACTERS = 60_000
 _MOST_FILES = 100
 _MOST_ARGUMENTS = 200
@@ -90,7 +92,8 @@ def add_skills(
 
 def _reading_tool(shelf: SkillShelf) -> Tool:
     skills = shelf.skills.values()
-    listed = [f"- {e.name}: {visible_line(e.description, _LONGEST_LISTED)}" for e in skills]
+    share = max(_SHORTEST_LISTED, min(_LONGEST_LISTED, _LISTED_TOGETHER // len(skills)))
+    listed = [f"- {each.name}: {visible_line(each.description, share)}" for each in skills]
     return Tool(
         _SkillReader(shelf).read,
         name=READ,
