@@ -115,7 +115,8 @@ class PageReader:
             said = f"{response.status} {response.reason}".strip()
             raise ServiceError(f"the site answered with {said}", status=response.status)
         # Parsing takes a while for a large page, and must not hold up the loop.
-        page, unfinished = await asyncio.to_thread(_read_response, response, most)
+        seconds = end - asyncio.get_running_loop().time() - _SPARE_SECONDS
+        page, unfinished = await asyncio.to_thread(_read_response, response, most, seconds)
         if not unfinished:
             return FetchedPage(url, page)
         try:
@@ -182,9 +183,10 @@ def _find_renderer(browser: Browser | bool | None, reach: Reach) -> tuple[PageRe
     return PageRenderer(settings, reach), ""
 
 
-def _read_response(response: HttpResponse, most: int) -> tuple[PageText, bool]:
+def _read_response(response: HttpResponse, most: int, seconds: float) -> tuple[PageText, bool]:
     """The text of a page, and whether its scripts seem to make more of it."""
-    page = read_page(response.content, response.headers.get("content-type", ""), response.url, most)
+    kind = response.headers.get("content-type", "")
+    page = read_page(response.content, kind, response.url, most, seconds)
     if page.kind != "html":
         return page, False
     return page, needs_scripts(response.content[:_MOST_HTML].decode("utf-8", "replace"), page.text)

@@ -1,7 +1,9 @@
 """What came from an address as text that a model can read: HTML, PDF, JSON and plain text."""
 
 import json
+import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
@@ -16,6 +18,16 @@ _JSON = ("application/json", "text/json", "application/x-ndjson")
 _GLANCE = 1000
 _MOST_PAGES = 1000
 _MOST_HTML = 1_000_000
+# Reading takes longer than in proportion to the tags of a page and to the attributes of a tag.
+_MOST_TAGS = 50_000
+_LONGEST_TAG = 10_000
+# A tag with its attributes, as browsers and libxml2 read it. No letter is looked at twice.
+_TAG = re.compile(
+    r"<[a-z][^\s/>]*+"
+    r"(?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|(?![\"'])[^\s>]*+))?+)*+",
+    re.IGNORECASE,
+)
+_TAG_NAME = re.compile(r"<[a-z][a-z0-9-]{0,30}", re.IGNORECASE)
 _MISSING = "Reading {kind} needs the extra `web`: pip install 'wieldy[web]'"
 
 
@@ -29,8 +41,10 @@ class PageText:
     complete: bool = True
 
 
-def read_page(content: bytes, content_type: str, url: str, most: int) -> PageText:
-    """The text of a page, up to `most` characters of it.
+def read_page(
+    content: bytes, content_type: str, url: str, most: int, seconds: float = math.inf
+) -> PageText:
+    """The text of a page, up to `most` characters, and up to the page of a PDF where time is up.
 
     Raises:
         ServiceError: It is not something that can be read as text.
@@ -40,13 +54,13 @@ def read_page(content: bytes, content_type: str, url: str, most: int) -> PageTex
     if read is None:
         size = f"{len(content):,} bytes"
         raise ServiceError(f"it is {kind or 'data of an unknown kind'} ({size}), which has no text")
-    page = read(content, charset, url, most)
+    page = read(content, charset, url, most, time.monotonic() + seconds)
     if len(page.text) <= most:
         return page
     return PageText(page.title, page.text[:most], page.kind, complete=False)
 
 
-_Reader = Callable[[bytes, str | None, str, int], PageText]
+_Reader = Callable[[bytes, str | None, str, int, float], PageText]
 
 
 def _find_reader(kind: str) -> _Reader | None:
@@ -76,7 +90,7 @@ def _guess_kind(content: bytes) -> str:
     return "" if b"\0" in head else "text/plain"
 
 
-def _read_html(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+def _read_html(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
     try:
         import trafilatura  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
@@ -84,7 +98,8 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
     # A charset that the server names counts; without one the page says it, or its bytes do.
     whole = content if charset is None else _decode(content, charset)
     # Finding the main content of a large page takes minutes.
-    source = whole[:_MOST_HTML]
+    begun = trafilatura.utils.decode_file(whole[:_MOST_HTML])
+    source, has_all_tags = _limit_tags(begun)
     about = trafilatura.extract_metadata(source, default_url=url)
     text = trafilatura.extract(
         source,
@@ -99,10 +114,24 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int) -> Page
     if not text or not text.strip():
         # Nothing on it looks like an article: all of its text is better than none.
         text = trafilatura.html2txt(source) or ""
-    return PageText((about and about.title) or "", text.strip(), "html", len(source) == len(whole))
+    complete = has_all_tags and len(whole) <= _MOST_HTML
+    return PageText((about and about.title) or "", text.strip(), "html", complete)
 
 
-def _read_pdf(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+def _limit_tags(source: str) -> tuple[str, bool]:
+    """A page up to a number of tags, without the attributes of huge ones; whether it is whole."""
+    parts, at = [], 0
+    for count, tag in enumerate(_TAG.finditer(source)):
+        if count >= _MOST_TAGS:
+            return "".join([*parts, source[at : tag.start()]]), False
+        if tag.end() - tag.start() > _LONGEST_TAG:
+            name = _TAG_NAME.match(tag[0])
+            parts += [source[at : tag.start()], name[0] if name else "<div"]
+            at = tag.end()
+    return "".join([*parts, source[at:]]), True
+
+
+def _read_pdf(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
     try:
         from pypdf import PdfReader  # noqa: PLC0415 - an extra, and heavy
         from pypdf.errors import PyPdfError  # noqa: PLC0415
@@ -116,7 +145,7 @@ def _read_pdf(content: bytes, charset: str | None, url: str, most: int) -> PageT
         parts: list[str] = []
         size = 0
         for number, page in enumerate(document.pages, start=1):
-            if size > most or number > _MOST_PAGES:
+            if size > most or number > _MOST_PAGES or time.monotonic() > end:
                 return PageText(title, "\n\n".join(parts), "pdf", complete=False)
             parts.append(f"[page {number}]\n{(page.extract_text() or '').strip()}")
             size += len(parts[-1])
@@ -129,7 +158,7 @@ def _read_pdf(content: bytes, charset: str | None, url: str, most: int) -> PageT
     return PageText(title, "\n\n".join(parts), "pdf")
 
 
-def _read_json(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+def _read_json(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
     text = _decode(content, charset)
     try:
         # Such as it is where indenting it would only make it longer than what is shown.
@@ -141,7 +170,7 @@ def _read_json(content: bytes, charset: str | None, url: str, most: int) -> Page
     return PageText("", shown, "json")
 
 
-def _read_text(content: bytes, charset: str | None, url: str, most: int) -> PageText:
+def _read_text(content: bytes, charset: str | None, url: str, most: int, end: float) -> PageText:
     return PageText("", _decode(content, charset), "text")
 
 
