@@ -172,6 +172,8 @@ class _ArtifactTools:
         """
         id, seen = parse_handle(artifact)
         session, by = context.scope.session, context.call_id
+        # The answer tells what stood there, and so does an error.
+        await self._open(id, context)
         made = await self._box.artifacts.update(id, old_str, new_str, session, seen, by=by)
         return _receipt(made)
 

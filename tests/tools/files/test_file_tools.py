@@ -388,6 +388,17 @@ async def test_only_what_users_brought_is_from_outside(
     assert ("suspicious" in outcome.metadata) is shown
 
 
+def test_what_users_brought_is_not_moved_to_where_nobody_would_know() -> None:
+    files = MemoryFiles()
+    files.write(("userinput", "a.txt"), EVIL.encode())
+    everything = ("list", "read", "write", "delete")
+    service = FileService(files, dict.fromkeys(("/userinput/", "/workspace/"), everything))
+
+    service.move("/userinput/a.txt", "/userinput/b.txt")
+    with pytest.raises(AccessDenied, match="comes from outside"):
+        service.move("/userinput/b.txt", "/workspace/b.txt")
+
+
 async def test_a_grant_says_that_other_files_are_from_outside_too() -> None:
     files = MemoryFiles()
     files.write(("inbox", "a.txt"), b"hello")

@@ -12,6 +12,7 @@ from wieldy.core.context import Context
 from wieldy.core.limits.limits import parse_size
 from wieldy.core.tool import Permission, Tool
 from wieldy.toolbox import Toolbox
+from wieldy.tools.files.file_grants import USER_FILES
 from wieldy.tools.files.file_service import FileService
 
 from .code_result import CodeResult
@@ -49,7 +50,8 @@ def add_code_tools(
         disk: How much it may keep in its working folder and in `/tmp`.
         output: How many bytes it may print.
         readonly: Files and folders of this machine that code may read, by their place in the
-            sandbox: `{"/data": "/srv/measurements"}`.
+            sandbox: `{"/data": "/srv/measurements"}`. With `/userinput`, or with a folder of the
+            service whose files come from outside, all results come from outside.
         sandbox: "bubblewrap", or "unprotected": a plain process of this user, which can read,
             change and send whatever this user can.
 
@@ -65,9 +67,12 @@ def add_code_tools(
     """
     limits = SandboxLimits(parse_size(memory), timeout, processes, parse_size(disk), output)
     place = Sandbox(limits, readonly, sandbox)
-    tools = CodeTools(place, make_workspace(find_service(files)))
+    service = find_service(files)
+    tools = CodeTools(place, make_workspace(service))
     box.close_with(tools)
     options: dict[str, Any] = {"permission": Permission.CONFIRM, "destructive": True}
+    if any(_is_outside(*named, service) for named in (readonly or {}).items()):
+        options["untrusted"] = True
     return [
         box.add(tools.run_python, _RUN_PYTHON, **options),
         box.add(tools.run_shell, "run_shell", **options),
@@ -127,6 +132,13 @@ def find_workspace(box: Toolbox) -> Workspace | None:
     tool = box.find_tool(_RUN_PYTHON)
     owner = None if tool is None else getattr(tool.function, "__self__", None)
     return owner.workspace if isinstance(owner, CodeTools) else None
+
+
+def _is_outside(target: str, source: str | os.PathLike[str], service: FileService | None) -> bool:
+    """Whether something that code may read is what somebody brought from outside."""
+    if target.split("/")[1] == USER_FILES:
+        return True
+    return service is not None and service.covers_untrusted(os.path.realpath(source))
 
 
 def _encode(what: str, text: str) -> bytes:

@@ -23,10 +23,15 @@ _MOST_NOTES = 10
 
 
 class OpenFolder(NamedTuple):
-    """A folder of the host for one call, and whether the code may write there."""
+    """A folder of the host for one call.
+
+    `writable` says whether the code may write there, and `untrusted` whether something in it
+    comes from outside.
+    """
 
     path: str
     writable: bool
+    untrusted: bool = False
 
 
 class Workspace(Protocol):
@@ -67,13 +72,15 @@ class SessionWorkspace:
 class DiskWorkspace:
     """The folder of a file service on disk, as it is there."""
 
-    def __init__(self, path: str, writable: bool) -> None:
-        self._folder = OpenFolder(path, writable)
+    def __init__(self, path: str, service: FileService) -> None:
+        self._path = path
+        self._service = service
+        self._writable = is_writable(service)
 
     def open_folder(self, scope: Scope) -> OpenFolder:
         """The folder, whoever asks."""
-        os.makedirs(self._folder.path, exist_ok=True)
-        return self._folder
+        os.makedirs(self._path, exist_ok=True)
+        return OpenFolder(self._path, self._writable, self._service.shows_untrusted(WORKSPACE))
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Nothing is to be done: the code wrote to the folder itself."""
@@ -109,7 +116,8 @@ class CopiedWorkspace:
                 if self._known.get(names) != _digest(content):
                     files.write(names, content)
                     self._known[names] = _digest(content)
-            return OpenFolder(path, self._writable)
+            untrusted = self._service.shows_untrusted(WORKSPACE)
+            return OpenFolder(path, self._writable, untrusted)
 
     def keep_changes(self, folder: OpenFolder) -> list[str]:
         """Write to the service what the code wrote, and delete what it deleted."""
@@ -169,7 +177,7 @@ def make_workspace(service: FileService | None) -> Workspace:
     path = service.find_disk_folder(WORKSPACE)
     if path is None:
         return CopiedWorkspace(service)
-    return DiskWorkspace(path, is_writable(service))
+    return DiskWorkspace(path, service)
 
 
 def is_writable(service: FileService) -> bool:

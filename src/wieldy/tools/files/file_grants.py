@@ -12,7 +12,7 @@ _LONGEST_PATH = 1000
 _LONGEST_NAME = 200
 _WILD = frozenset("*?")
 # The namespace of what users brought, whoever grants it.
-_OUTSIDE = "userinput"
+USER_FILES = "userinput"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def make_grant(prefix: str, operations: Iterable[str], untrusted: bool = False) 
     parts = split_path(prefix)
     if not parts:
         raise ValueError("a grant is for a folder such as /workspace/, not for everything")
-    return Grant(f"/{'/'.join(parts)}/", named, untrusted or parts[0] == _OUTSIDE)
+    return Grant(f"/{'/'.join(parts)}/", named, untrusted or parts[0] == USER_FILES)
 
 
 def split_path(path: Any) -> tuple[str, ...]:

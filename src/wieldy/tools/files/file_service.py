@@ -7,7 +7,7 @@ from typing import Any
 
 from .disk_files import DiskFiles
 from .file_backend import FileBackend, FileInfo, Names
-from .file_errors import FileError, UnfitFile
+from .file_errors import AccessDenied, FileError, UnfitFile
 from .file_grants import Grant, Grants, read_grants
 
 _MOST_ENTRIES = 1_000
@@ -15,6 +15,10 @@ _MOST_MATCHES = 200
 _LONGEST_LINE = 400
 _MOST_SEARCHED = 50_000_000
 _DEEPEST = 30
+_STAYS_OUTSIDE = (
+    "comes from outside, and elsewhere nobody would know that any more. Read it, and write what "
+    "you need of it."
+)
 
 
 class FileService:
@@ -47,6 +51,14 @@ class FileService:
         return self.is_untrusted(path) or any(
             map(self._has_files, self._grants.untrusted_below(path))
         )
+
+    def covers_untrusted(self, place: str) -> bool:
+        """Whether a path of this machine is in a folder from outside, or has one below it."""
+        if not isinstance(self._files, DiskFiles):
+            return False
+        root, place = f"{self._files.root}/", f"{place.rstrip('/')}/"
+        folders = [root + prefix[1:] for prefix in self._grants.untrusted_below("/")]
+        return any(each.startswith(place) or place.startswith(each) for each in folders)
 
     def _has_files(self, path: str) -> bool:
         try:
@@ -117,6 +129,8 @@ class FileService:
         self._grants.check("read", source)
         before = self._grants.check("delete", source)
         after = self._grants.check("write", target)
+        if self.is_untrusted(source) and not self.is_untrusted(target):
+            raise AccessDenied(source, _STAYS_OUTSIDE)
         self._files.move(before, after)
         return {"path": target, "moved_from": source}
 

@@ -120,7 +120,8 @@ def _read_html(content: bytes, charset: str | None, url: str, most: int, end: fl
 
 def _limit_tags(source: str) -> tuple[str, bool]:
     """A page up to a number of tags, without the attributes of huge ones; whether it is whole."""
-    parts, at = [], 0
+    parts: list[str] = []
+    at = 0
     for count, tag in enumerate(_TAG.finditer(source)):
         if count >= _MOST_TAGS:
             return "".join([*parts, source[at : tag.start()]]), False
