@@ -45,6 +45,7 @@ test: lint types ## lint, types and every test
 	@scripts/install-postgres
 	@scripts/install-program bwrap bubblewrap
 	@scripts/install-program chromium chromium chromium-sandbox
+	@scripts/install-program systemd-analyze systemd
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report= --cov-fail-under=$(COVERAGE)
 

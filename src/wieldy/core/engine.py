@@ -494,15 +494,15 @@ def _with_events(run: Run, outcome: Outcome) -> Outcome:
 def _wound_up(run: Run, outcome: Outcome) -> Outcome:
     """The outcome with its events, or an error if they can't be shown."""
     try:
-        return _with_events(run, outcome)
+        wound_up = _with_events(run, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         # The blocks are other people's code, and may raise anything when they are read.
-        broken = failure_outcome(run, error)
-        broken.metadata.update(redact_data(run.metadata or {}, run.secrets))
-        broken.seconds = outcome.seconds
-        return broken
+        wound_up = failure_outcome(run, error)
+        wound_up.metadata.update(redact_data(run.metadata or {}, run.secrets))
+    wound_up.seconds = outcome.seconds
+    return wound_up
 
 
 def _cover_outcome(run: Run, outcome: Outcome) -> Outcome:

@@ -88,9 +88,10 @@ async def calling(client: Client, tool: str, **arguments: str) -> AsyncIterator[
     await asyncio.wait((task,), timeout=SECONDS)
 
 
-async def drains(url: str) -> None:
+async def drains(url: str, token: str = "") -> None:
     """Wait until a server says that it takes no more calls."""
-    async with asyncio.timeout(SECONDS), httpx2.AsyncClient() as http:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with asyncio.timeout(SECONDS), httpx2.AsyncClient(headers=headers) as http:
         while (health := await http.get(url.replace("/mcp", "/health"))).status_code != 503:
             pass
         assert health.json()["draining"]

@@ -14,11 +14,13 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as read_plain
 
+from tests.mcp.clients import connected
 from tests.mcp.conftest import raw
+from tests.mcp.served import served
 from tests.server.test_app import ALICE, TOKENS, http, make_box
 from wieldy import Call, Context, Scope, Status, Toolbox
 from wieldy.mcp.serving.callers import Identity
-from wieldy.server import app
+from wieldy.server import app, run
 from wieldy.server.metrics.instruments import MOST_CALLERS, MOST_TOOLS
 from wieldy.server.metrics.metrics_endpoint import MetricsAccess
 
@@ -75,6 +77,18 @@ async def test_calls_are_counted_by_tool_status_and_caller() -> None:
     assert one(found, "wieldy_call_duration_seconds_bucket", tool="greet", le="120.0") == 2
     assert one(found, "wieldy_call_cost_total", tool="pay") == 0.25
     assert one(found, "process_start_time_seconds")
+
+
+async def test_calls_of_clients_are_measured_too() -> None:
+    box = make_box()
+    with served(box, run) as url:
+        async with connected(url) as client:
+            await client.call_tool("greet", {})
+        async with httpx2.AsyncClient() as http_client:
+            found = figures_of(await http_client.get(url.replace("/mcp", "/metrics")))
+
+    assert one(found, "wieldy_calls_total", tool="greet", status="ok", caller="") == 1
+    assert one(found, "wieldy_call_duration_seconds_count", tool="greet") == 1
 
 
 async def test_names_are_bounded_and_hostile_names_are_only_text() -> None:

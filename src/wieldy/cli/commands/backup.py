@@ -49,7 +49,7 @@ def _tell_progress(rows: int) -> None:
 def _report(done: str, rows: int, path: Path, address: str, as_json: bool) -> None:
     if as_json:
         screen.put({"file": str(path), "store": address, "rows": rows})
-    elif done == "Copied":
-        screen.show(f"{done} {rows:,} rows of {address} into {path}.")
-    else:
-        screen.show(f"{done} {rows:,} rows from {path} into {address}.")
+        return
+    copied = f"{done} {rows:,} row{'s' * (rows != 1)}"
+    source = f"of {address} into {path}" if done == "Copied" else f"from {path} into {address}"
+    screen.show(f"{copied} {source}.")
