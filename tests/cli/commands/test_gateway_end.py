@@ -1,6 +1,7 @@
 """A gateway in a process of its own: its figures, and how it stops."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -14,31 +15,10 @@ from mcp import MCPError
 
 from tests.cli.terminal import WIELDY
 from tests.mcp.clients import connected, text_of
-from tests.mcp.serving.test_running import calling, drains, end, write_to
+from tests.mcp.serving.test_running import PROGRAM, calling, drains, end, write_to
 from wieldy import Toolbox
 
-TOOLS = '''
-import asyncio
-import os
-
-from wieldy import Context, Toolbox
-
-box = Toolbox()
-
-
-@box.tool
-async def until(pipe: str, context: Context) -> str:
-    """Go on until something is written to a named pipe."""
-    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    written = asyncio.Event()
-    asyncio.get_running_loop().add_reader(descriptor, written.set)
-    await context.progress(1, message="started")
-    await written.wait()
-    asyncio.get_running_loop().remove_reader(descriptor)
-    os.close(descriptor)
-    return "it is there"
-'''
-FILE = """
+FILE = f"""
 store = "sqlite:///wieldy.db"
 [listen]
 port = 0
@@ -47,14 +27,13 @@ tokens = true
 [metrics]
 token_file = "metrics.token"
 [[sources]]
-path = "tools.py"
+path = {json.dumps(PROGRAM)}
 """
 
 
 @pytest.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The process of a gateway."""
-    (tmp_path / "tools.py").write_text(TOOLS)
     (tmp_path / "gateway.toml").write_text(FILE)
     (tmp_path / "metrics.token").write_text("only-for-figures\n")
     started = await asyncio.create_subprocess_exec(

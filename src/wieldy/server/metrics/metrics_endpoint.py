@@ -28,6 +28,7 @@ from .rollup_writer import RollupWriter
 
 METRICS_PATH = "/metrics"
 _FRESH_SECONDS = 1.0
+_STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class Metrics:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Count while the `async with` block runs; what was counted is written at its end."""
+        # An application may be started again on another loop.
+        self._lock = asyncio.Lock()
         stop = self._box.observe(self) if hasattr(self._box, "observe") else lambda: None
         collectors = (*self._instruments.collectors, self._facts)
         offer_to_opentelemetry(collectors)
@@ -98,7 +101,10 @@ class Metrics:
                 writing.cancel()
                 with suppress(asyncio.CancelledError):
                     await writing
-                await self._writer.flush()
+                # A store that does not answer must not hold up the end.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_STOP_SECONDS):
+                        await self._writer.flush()
 
     async def _answer(self, request: Request) -> Response:
         refused = self._refusal(request)
