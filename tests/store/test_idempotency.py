@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.store.child import Children, eventually
-from wieldy import Call, KeyTaken, Secret, Status, Toolbox
+from wieldy import Call, KeyTaken, Permission, Scope, Secret, Status, Toolbox
 
 
 class Till:
@@ -49,6 +49,24 @@ async def test_a_repeated_call_gives_the_first_outcome(url: str, till: Till) -> 
         )
         assert blocking.value == 6
     assert till.charged == [5, 5]
+
+
+@pytest.mark.parametrize("permission", ["auto", "confirm"])
+async def test_a_call_of_a_run_that_is_made_again_gives_the_first_outcome(
+    url: str, till: Till, permission: Permission
+) -> None:
+    async with Toolbox(store=url) as box:
+        box.add(till.charge, permission=permission)
+        calls = [
+            Call("charge", {"amount": 5}, Scope(run="run1"), idempotency_key="run1:0:0")
+            for _ in range(2)
+        ]
+        first, again = [(await box.call_many([call]))[0] for call in calls]
+
+        assert again.call.id == first.call.id == calls[0].id
+        assert (again.status, again.value) == (first.status, first.value)
+        assert len(await box.ledger.list()) == 1
+        assert len(till.charged) == (permission == "auto")
 
 
 async def test_a_failure_is_an_outcome_too(url: str, till: Till) -> None:

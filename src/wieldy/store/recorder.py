@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from wieldy.core.call import Outcome, Status
+from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import (
     CallNotFound,
     CallUnknown,
@@ -65,8 +65,7 @@ class LedgerRecorder:
     async def _once(self, run: Run, proceed: Handler) -> Outcome:
         try:
             key = run.call.idempotency_key
-            # A key that is the call's own id is found when the row is written.
-            if key is not None and key != run.call.id and not self._resumes(run):
+            if key is not None and not _is_own_key(run.call, key) and not self._resumes(run):
                 await self._look_for_first(run, key)
             return await proceed(run)
         except Repeated as repeated:
@@ -278,6 +277,11 @@ class LedgerRecorder:
             # The first call may have been made in another session.
             run.come_from_outside()
         return outcome
+
+
+def _is_own_key(call: Call, key: str) -> bool:
+    """Whether a key is made of the call's id or run: it is found when the row is written."""
+    return key == call.id or (call.scope.run is not None and key.startswith(f"{call.scope.run}:"))
 
 
 def _refuse_what_is_over(run: Run, record: Record) -> None:

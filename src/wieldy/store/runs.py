@@ -7,17 +7,40 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, insert, select, update
 
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
-from .databases.prepared_statements import insert_new
+from .databases.prepared_statements import Prepared, insert_if_new
 from .databases.tables import RUN_STATES, run_steps, runs
 from .left_runs import LeftRuns, count_tries
 from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
+# What a step changes in the row of its run.
+_MOVED = ("state", "owner", "steps", "changed_at", "answer", "error")
+_STEP = ("run", "number", "at", "body")
+
+
+def _add_step() -> Prepared:
+    statement = insert(run_steps).values({name: bindparam(name) for name in _STEP})
+    return Prepared(_STEP, lambda dialect: statement)
+
+
+def _move_on() -> Prepared:
+    mine = and_(
+        runs.c.id == bindparam("id_"),
+        runs.c.claim == bindparam("claim_"),
+        runs.c.steps == bindparam("steps_"),
+    )
+    moved: list[tuple[str, Any]] = [(name, bindparam(name)) for name in _MOVED]
+    statement = update(runs).where(mine).ordered_values(*moved)
+    return Prepared((*_MOVED, "id_", "claim_", "steps_"), lambda dialect: statement)
+
+
+# Every step of every run is written by these.
+_ADD_STEP, _MOVE_ON = _add_step(), _move_on()
 
 
 class StoredRun:
@@ -216,8 +239,8 @@ class Runs:
 
 def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:
     # An earlier attempt whose answer was lost may have been committed.
-    if connection.execute(insert_new(connection.dialect, runs, row)).first() is not None:
-        connection.execute(insert(run_steps).values(step))
+    if insert_if_new(runs, tuple(row)).touches(connection, tuple(row.values())):
+        _ADD_STEP.touches(connection, [step[name] for name in _STEP])
 
 
 def _save(
@@ -225,10 +248,10 @@ def _save(
 ) -> bool:
     """Write a step of a run that is ours; False if it is not."""
     number = step["number"]
-    mine = (runs.c.id == claim.run, runs.c.claim == claim.token, runs.c.steps == number)
     # The row is locked until the commit, so a process that wants to take the run over waits.
-    if connection.execute(update(runs).where(*mine).values(values)).rowcount:
-        connection.execute(insert(run_steps).values(step))
+    moved = [values[name] for name in _MOVED]
+    if _MOVE_ON.touches(connection, (*moved, claim.run, claim.token, number)):
+        _ADD_STEP.touches(connection, [step[name] for name in _STEP])
         return True
     there = _find(connection, claim.run)
     return there is not None and (there.claim, there.steps) == (claim.token, number + 1)
