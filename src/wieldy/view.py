@@ -360,6 +360,18 @@ class View(VisibleTools, Shareable):
         """
         return await self._engine.permits.callable_tools(tools, self._scope)
 
+    def acting_for(self, scope: Scope) -> "View":
+        """Make the view that somebody with this scope has of the same tools.
+
+        Args:
+            scope: Who looks or calls, as far as this view leaves that open.
+
+        Returns:
+            The view.
+        """
+        parts = (self._registry, self._engine, self._desk, self._index)
+        return View(*parts, self._selection, self._scope.within(scope), self.box)
+
     def calling_view(self) -> "View":
         """Find what the running tool was called through: what its caller may see and call.
 

@@ -5,13 +5,13 @@ import keyword
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from wieldy import Tool
 from wieldy.wire.python_names import RESERVED, python_names
-from wieldy.wire.python_stubs import parameter_names, tool_stub
+from wieldy.wire.python_stubs import parameter_names, tool_outline, tool_stub
 
 
 class Place(BaseModel):
@@ -86,6 +86,33 @@ def test_each_part_of_a_schema_has_a_type(schema: Any, written: str) -> None:
 )
 def test_any_description_leaves_the_stub_python(description: str) -> None:
     ast.parse(tool_stub(Tool(print, name="act", description=description, input_schema={}), "act"))
+
+
+ANY_TEXT = st.text(st.characters(), max_size=12)
+
+
+@example("2nd", "body", "x", "D.")
+@example("none", "\u5929", "x", "D.")
+@example("__", "_", "x", "D.")
+@example("any", "\u5929", "x", "D.")
+@example("act", "body", "\ufb01", 'a\r"""\rimport os\x0b"""\u2029"')
+@example("act", "body", "x", "a\0b\ud800")
+@given(ANY_TEXT.filter(bool), ANY_TEXT, ANY_TEXT, ANY_TEXT)
+def test_a_stub_is_one_function_and_its_types_whatever_its_names_and_texts_are(
+    name: str, argument: str, member: str, said: str
+) -> None:
+    part = {"type": "object", "properties": {member: {"type": "string"}}, "description": said}
+    whole = {"type": "object", "properties": {argument: part}}
+    tool = Tool(lambda **sent: None, name="act", description=said, input_schema=whole)
+    written = python_names([name])[name]
+    *types, function = ast.parse(tool_stub(tool, written)).body
+    assert isinstance(function, ast.AsyncFunctionDef)
+    assert function.name == written
+    assert all(isinstance(each, ast.Expr) for each in function.body)
+    (kind,) = types
+    title = kind.name if isinstance(kind, ast.ClassDef) else ast.unparse(kind).partition(" ")[0]
+    assert title not in {"Any", "Literal", "NotRequired", "TypedDict"}
+    assert len(tool_outline(tool, written).splitlines()) == 1
 
 
 def test_arguments_with_other_names_get_some_that_python_accepts() -> None:

@@ -7,7 +7,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.errors import CallUnknown, CorruptRow
 from wieldy.core.permission.parked import Parked
 from wieldy.core.permission.rulings import NOTHING_HOLDS
-from wieldy.core.permission.waiting_calls import waiting_facts
+from wieldy.core.permission.waiting_calls import describe_waiting, waiting_facts
 
 from .row_values import (
     ENDS,
@@ -62,10 +62,12 @@ class Entry(Outcome):
         for name in ("repairs", "late"):
             if (kept := from_column(getattr(row, name))) is not None:
                 metadata.setdefault(name, kept)
-        if row.state == "pending" and row.requests is not None:
-            metadata |= waiting_facts(from_column(row.requests))
         value = from_column(row.value)
         error, content = read_error(row, status), read_content(row)
+        if row.state == "pending" and row.requests is not None:
+            requests = from_column(row.requests)
+            metadata |= waiting_facts(requests)
+            content = (describe_waiting(call, requests, row.reason),)
         super().__init__(
             call, status, value, error, content, metadata, _call_seconds(row, metadata)
         )

@@ -26,6 +26,8 @@ _LONGEST_LINE = 200
 # Results are described less deeply than arguments, which a program has to get right.
 _RESULT_DEPTH = 1
 _INDENT = "    "
+# A class of such a name would hide what the stubs are written with.
+_TAKEN_TITLES = KEYWORDS | {"Any", "Literal", "NotRequired", "TypedDict"}
 
 
 def tool_stub(tool: Tool, name: str) -> str:
@@ -62,8 +64,8 @@ def tool_outline(tool: Tool, name: str) -> str:
     shown = [
         given if own in needed else f"{given}=…" for own, given in parameter_names(tool).items()
     ]
-    first = tool.stated_description.strip().partition("\n")[0]
-    return f"{name}({', '.join(shown)}): {first[:_LONGEST_LINE]}"
+    first = tool.stated_description.strip()[:_LONGEST_LINE].splitlines()[:1]
+    return _allowed(f"{name}({', '.join(shown)}): {''.join(first)}")
 
 
 def parameter_names(tool: Tool) -> dict[str, str]:
@@ -115,7 +117,7 @@ class _Stub:
             if isinstance(part, Mapping) and isinstance(part.get("description"), str)
         ]
         said = [*self._tool.description.strip().splitlines(), *described]
-        quoted = "\n".join(said).replace("\\", "\\\\").replace('"""', "'''").splitlines()
+        quoted = _allowed("\n".join(said)).replace("\\", "\\\\").replace('"""', "'''").splitlines()
         if len(quoted) <= 1:
             return [f'{_INDENT}"""{_closable("".join(quoted))}"""'] if quoted else [f"{_INDENT}..."]
         lines = [f'"""{quoted[0]}', *quoted[1:], '"""']
@@ -143,9 +145,10 @@ class _Stub:
     def _free_title(self, name: str) -> str:
         words = re.sub(r"\W+", "_", name, flags=re.ASCII).split("_")
         title = self._title + "".join(word[:1].upper() + word[1:] for word in words)
+        title = title if title.isidentifier() else f"_{title}"
         number = 2
         free = title
-        while free in self._classes:
+        while free in self._classes or free in _TAKEN_TITLES:
             free, number = f"{title}{number}", number + 1
         return free
 
@@ -191,7 +194,7 @@ class _Types:
 
 
 def _class(title: str, members: Mapping[str, str]) -> str:
-    if all(key.isidentifier() and key not in KEYWORDS for key in members):
+    if all(key == written for key, written in python_names(members, KEYWORDS).items()):
         lines = [f"{_INDENT}{key}: {kind}" for key, kind in members.items()]
         return "\n".join([f"class {title}(TypedDict):", *lines])
     listed = ", ".join(f"{key!r}: {kind}" for key, kind in members.items())
@@ -212,6 +215,11 @@ def _default(schema: Any) -> str:
 
 def _are_plain(choices: list[Any]) -> bool:
     return all(each is None or isinstance(each, str | int) for each in choices)
+
+
+def _allowed(text: str) -> str:
+    """A text without the characters that source can't have."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def _closable(line: str) -> str:

@@ -120,6 +120,15 @@ async def test_a_thousand_calls_at_once_are_made() -> None:
     assert office.ran.total() == 1_000
 
 
+async def test_calls_that_were_not_made_are_not_counted(office: Office) -> None:
+    office.ran.clear()
+    code = "import asyncio\nawait asyncio.gather(look(n=1), look(n=2), return_exceptions=True)"
+    outcome = await office.run(code)
+    assert outcome.status is Status.ERROR
+    assert "had been made" not in outcome.text
+    assert not office.ran
+
+
 async def test_names_that_are_not_there_can_be_tried_so_often_and_no_more() -> None:
     office = Office(calls=10)
     async with office.box:

@@ -162,6 +162,23 @@ async def test_only_tools_of_the_view_are_functions() -> None:
         assert (await box.call("run_code", {"code": "await seen()"})).value == "seen"
 
 
+async def test_a_program_has_the_functions_of_whoever_runs_it() -> None:
+    async with Toolbox() as box:
+        box.add(lambda: "wiped", "wipe", "Wipe.")
+        box.add(lambda: "seen", "look", "Look.")
+        shown = {"wipe": ("root",), "look": ("root", "ann")}
+        add_code_mode(box.view(where=lambda tool, scope: scope.caller in shown[tool.name]))
+
+        async def run(code: str, caller: str | None) -> Outcome:
+            return await box.call(Call("run_code", {"code": code}, scope=Scope(caller=caller)))
+
+        assert (await run("await wipe()", "root")).value == "wiped"
+        assert (await run("await look()", "ann")).value == "seen"
+        assert (await run("await find_functions('wipe')", "ann")).value == []
+        for caller in ("ann", None):
+            assert "name 'wipe' is not defined" in (await run("await wipe()", caller)).text
+
+
 async def test_tools_that_are_added_later_are_described_and_callable() -> None:
     async with Toolbox() as box:
         add_code_mode(box.view())

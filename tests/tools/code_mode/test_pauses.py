@@ -177,6 +177,65 @@ async def test_a_program_that_differs_when_it_runs_again_is_an_error(kept: bool,
     assert office.ran.total() == 1
 
 
+@STORES
+async def test_a_program_that_ends_without_a_call_that_it_made_is_an_error(
+    kept: bool, url: str
+) -> None:
+    paid: list[str] = []
+    async with Toolbox(store=url if kept else None) as box:
+
+        @box.tool(permission="confirm")
+        async def pay(bill: str) -> str:
+            """Pay."""
+            paid.append(bill)
+            box.remove("pay")
+            return bill
+
+        add_code_mode(box.view())
+        code = "try:\n    x = await pay(bill='a')\nexcept:\n    x = 'not paid'\nx"
+        receipt = await box.call("run_code", {"code": code})
+        (parked,) = await box.pending()
+        await box.approve(parked.id)
+        outcome = await box.outcome(receipt.call.id)
+    assert outcome.status is Status.ERROR
+    assert "ended after 0 of the 1 calls that it had made before" in outcome.text
+    assert paid == ["a"]
+
+
+@STORES
+async def test_a_program_that_fails_when_it_runs_again_counts_all_calls_that_were_made(
+    kept: bool, url: str
+) -> None:
+    office = Office(url if kept else None)
+    async with office.box as box:
+        receipt = await office.run("x = await look(n=1)\nawait pay(bill='a')")
+        box.remove("look")
+        outcome = await office.decide(receipt.call.id, True)
+    assert "name 'look' is not defined" in outcome.text
+    assert "2 calls had been made before." in outcome.text
+
+
+async def test_a_second_program_of_the_same_id_leaves_the_first_alone() -> None:
+    office = Office()
+    async with office.box as box:
+        first = Call("run_code", {"code": "[await look(n=1), await pay(bill='a')]"}, id="mine")
+        await box.call(first)
+        second = await box.call(first.replace(arguments={"code": "await pay(bill='b')"}))
+        outcome = await office.decide("mine", True)
+    assert second.status is not Status.OK
+    assert outcome.value == [2, {"paid": "a"}]
+    assert office.ran == {"look 1": 1, "pay a": 1}
+
+
+async def test_a_paused_program_says_what_it_waits_for_whoever_looks(url: str) -> None:
+    office = Office(url)
+    async with office.box as box:
+        receipt = await office.run("await pay(bill='a')")
+        outcome = await box.outcome(receipt.call.id)
+    assert f"waits for the calls {receipt.call.id}.0" in receipt.text
+    assert outcome.text == receipt.text
+
+
 async def test_rules_that_change_meanwhile_change_nothing_that_was_done(url: str) -> None:
     office = Office(url)
     code = """

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from wieldy.core.arguments.private_copy import private_copy
-from wieldy.core.block import Text, to_text
+from wieldy.core.block import to_text
 from wieldy.core.call import Call, Decision, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import AlreadyDecided, CallNotFound
 from wieldy.core.limits.held_size import held_bytes
 from wieldy.core.run import Run
 
-from .waiting_calls import waited_calls, waiting_facts
+from .waiting_calls import describe_waiting, waited_calls, waiting_facts
 
 _REMEMBERED = 1000
 _REMEMBERED_BYTES = 32 * 1024 * 1024
@@ -428,9 +428,8 @@ def make_receipt(parked: Parked) -> Outcome:
     if parked.requests is None:
         return Outcome(parked.call, Status.PENDING, metadata=metadata)
     metadata |= waiting_facts(parked.requests)
-    needs = f"the calls {', '.join(parked.waits_for)}" if parked.waits_for else "answers"
-    said = f"{parked.tool} waits for {needs} as {parked.id}: {parked.reason}"
-    return Outcome(parked.call, Status.PENDING, content=(Text(said),), metadata=metadata)
+    said = describe_waiting(parked.call, parked.requests, parked.reason)
+    return Outcome(parked.call, Status.PENDING, content=(said,), metadata=metadata)
 
 
 def went_on(seen: Parked, by: str | None = None) -> AlreadyDecided:

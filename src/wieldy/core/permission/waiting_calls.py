@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wieldy.core.call import Outcome
+from wieldy.core.block import Text
+from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import CALL_METHOD, InputNeeded, WieldyError
 
 # The argument with which a client of a server comes back to a call that waited.
@@ -67,6 +68,14 @@ def waiting_facts(requests: Mapping[str, Any]) -> dict[str, Any]:
     """What the receipt of a call says of what it waits for, beside a decision."""
     calls = waited_calls(requests)
     return {"waits_for": list(calls)} if calls else {"input": requests}
+
+
+def describe_waiting(call: Call, requests: Mapping[str, Any], reason: str | None) -> Text:
+    """What the receipt of a call says that waits for other calls or for answers."""
+    calls = waited_calls(requests)
+    needs = f"the calls {', '.join(calls)}" if calls else "answers"
+    why = "" if reason is None else f": {reason}"
+    return Text(f"{call.tool} waits for {needs} as {call.id}{why}")
 
 
 def _names_call(request: Any) -> bool:

@@ -106,16 +106,16 @@ class _CodeMode:
     ) -> None:
         self._view = view
         self._box = box
-        self._functions: Callable[[], ProgramFunctions] = partial(
-            ProgramFunctions, view, name, budget
+        self._functions: Callable[[View], ProgramFunctions] = partial(
+            ProgramFunctions, own_name=name, budget=budget
         )
         self._limits = limits
         self._pool = pool
         self._paused = PausedPrograms()
 
     def describe_functions(self) -> str:
-        """The functions of the program, as they are now."""
-        return self._functions().describe()
+        """The functions of the program, as they are now for somebody of whom nothing is known."""
+        return self._functions(self._view).describe()
 
     async def run_code(
         self, code: Annotated[str, Field(description="the program")], context: Context
@@ -137,7 +137,8 @@ class _CodeMode:
                 f"The program has {len(code):,} characters; {self._limits.code:,} are the most."
             )
         calls = await self._find_calls(context)
-        program = Program(code, self._functions(), calls, self._limits, context)
+        functions = self._functions(self._view.acting_for(context.scope))
+        program = Program(code, functions, calls, self._limits, context)
         try:
             return await program.run(self._pool.open)
         except CallsNeeded:

@@ -19,6 +19,7 @@ from .program_errors import ProgramFailed
 
 _REMEMBERED = 1_000
 _LONGEST_OUTER = 400
+_ADVICE = "The tools may have changed. Run the program anew, and mind that"
 
 
 class InnerCalls(Protocol):
@@ -28,6 +29,9 @@ class InnerCalls(Protocol):
 
     async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
         """The outcome of the call at this index, which is made unless it was made before."""
+
+    def count_known(self) -> int:
+        """How many calls the program had made, up to the last, when it was run before."""
 
 
 def inner_id(outer: str, index: int | str) -> str:
@@ -70,6 +74,13 @@ class RecordedCalls:
             return await self._find_again(call_id, index, tool, arguments)
         finally:
             current_spending.reset(token)
+
+    def count_known(self) -> int:
+        """How many calls the program had made, up to the last, when it was run before."""
+        # The calls of a program that this one runs have a longer place.
+        own = inner_id(self.context.call_id, "")
+        places = (each.removeprefix(own) for each in self.known)
+        return max((int(place) + 1 for place in places if place.isdecimal()), default=0)
 
     async def _find_again(
         self, call_id: str, index: int, tool: str, arguments: Mapping[str, Any]
@@ -130,6 +141,10 @@ class RememberedCalls:
         self.made[index] = _Made(tool, digest, outcome)
         return outcome
 
+    def count_known(self) -> int:
+        """How many calls the program had made, up to the last, when it was run before."""
+        return max(self.made, default=-1) + 1
+
 
 class PausedPrograms:
     """What paused programs have done, by their calls, in a toolbox without a store."""
@@ -139,12 +154,22 @@ class PausedPrograms:
 
     def take(self, view: View, box: Toolbox, context: Context) -> RememberedCalls:
         """What the program whose call this is has done so far."""
-        kept = self._kept.pop(context.call_id, None)
-        if kept is None and context.answers is not None:
-            raise ProgramFailed("It is no longer known what this program has done. Run it anew.")
         calls = RememberedCalls(view, box, context)
-        if kept is not None:
-            calls.started_at, calls.made = kept.started_at, kept.made
+        if context.answers is None:
+            if context.call_id in self._kept:
+                # The calls of both programs would have the same ids.
+                raise ProgramFailed(
+                    f"Another program has paused under the id {context.call_id} of this call. "
+                    "Give each call an id of its own."
+                )
+            return calls
+        kept = self._kept.pop(context.call_id, None)
+        if kept is None:
+            raise ProgramFailed(
+                "It is no longer known what this program has done. Run it anew, and mind that "
+                "calls have been made: those before its pause, and those that were approved since."
+            )
+        calls.started_at, calls.made = kept.started_at, kept.made
         return calls
 
     def keep(self, calls: RememberedCalls) -> None:
@@ -158,6 +183,13 @@ def differs(index: int, tool: str) -> ProgramFailed:
     """The error of a program that does not do again what it did before."""
     return ProgramFailed(
         f"The program was run again after a pause, and its call {index + 1}, of {tool}, is not "
-        "the call that it made there before. The tools may have changed. Run the program anew, "
-        "and mind that the calls before this one have been made."
+        f"the call that it made there before. {_ADVICE} the calls before this one have been made."
+    )
+
+
+def ended_early(begun: int, known: int) -> ProgramFailed:
+    """The error of a program that ends without calls that it made before."""
+    return ProgramFailed(
+        f"The program was run again after a pause, and ended after {begun} of the {known} calls "
+        f"that it had made before. {_ADVICE} all of these calls have been made."
     )

@@ -28,7 +28,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.permission.waiting_calls import CallsNeeded
 
-from .inner_calls import InnerCalls
+from .inner_calls import InnerCalls, ended_early
 from .program_errors import ProgramFailed, count_made, explain_failure
 from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
 from .program_values import clean_text, plain_value, value_for_program
@@ -88,6 +88,8 @@ class Program:
         self._worker: int | None = None
         self._stopped = threading.Event()
         self._open: dict[int, _Inner] = {}
+        # How many calls the program has begun, and how many of these were made or found again.
+        self._begun = 0
         self._made = 0
         self._slept = 0.0
         self._printed = 0
@@ -105,9 +107,10 @@ class Program:
                 answers = await self._answer(sorted(snapshot.pending_call_ids))
                 snapshot = await self._do(partial(self._go_on, snapshot, answers))
             self._refuse_unawaited()
+            self._refuse_early_end()
             return self._read(snapshot)
         except MontyError as error:
-            raise explain_failure(error, self._made) from None
+            raise explain_failure(error, self._count_calls()) from None
         finally:
             await self._close()
 
@@ -200,16 +203,17 @@ class Program:
             wanted = want(*snapshot.args, **snapshot.kwargs)
         except (TypeError, ValueError) as error:
             return snapshot.resume({"exc_type": "TypeError", "message": clean_text(str(error))})
-        index = self._made if isinstance(wanted, WantedCall) else -1
+        index = self._begun if isinstance(wanted, WantedCall) else -1
         if index >= self._limits.calls:
             raise self._stop(f"it made more than {self._limits.calls:,} calls")
-        self._made += index >= 0
+        self._begun += index >= 0
         self._open[snapshot.call_id] = _Inner(index, name, wanted)
         return snapshot.resume({"future": ...})
 
     async def _answer(self, ids: list[int]) -> dict[int, ExternalSettledResult]:
         """What the program waits for, once all of it is there."""
         waiting = [self._open.pop(call_id) for call_id in ids]
+        self._made += sum(inner.index >= 0 for inner in waiting)
         if len(waiting) == 1:
             found: list[Any] = [await self._settle(waiting[0])]
         else:
@@ -259,8 +263,15 @@ class Program:
         names = [inner.name for inner in left if not isinstance(inner.wanted, float)]
         if names:
             listed = ", ".join(dict.fromkeys(names))
-            self._made -= sum(inner.index >= 0 for inner in left)
             raise self._stop(f"{listed} was called without await, and has not run: write `await`")
+
+    def _refuse_early_end(self) -> None:
+        if self._begun < self._calls.count_known():
+            raise ended_early(self._begun, self._calls.count_known())
+
+    def _count_calls(self) -> int:
+        """How many calls were made, also those that the program made only before a pause."""
+        return max(self._made, self._calls.count_known())
 
     def _read(self, snapshot: MontyComplete) -> Any:
         try:
@@ -272,7 +283,7 @@ class Program:
         return value
 
     def _stop(self, reason: str) -> ProgramFailed:
-        made = count_made(self._made)
+        made = count_made(self._count_calls())
         return ProgramFailed("\n".join([f"The program was stopped: {reason}.", *made]))
 
     async def _close(self) -> None:
