@@ -5,7 +5,7 @@ import keyword
 from typing import Any, Literal
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -89,8 +89,11 @@ def test_any_description_leaves_the_stub_python(description: str) -> None:
 
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
+# The first draw reads the table of all characters, which takes a while on a busy machine.
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@CALM
 @example("2nd", "body", "x", "D.")
 @example("none", "\u5929", "x", "D.")
 @example("__", "_", "x", "D.")
@@ -121,6 +124,7 @@ def test_arguments_with_other_names_get_some_that_python_accepts() -> None:
     assert parameter_names(tool) == {"from": "from_", "user-id": "user_id", "id": "id"}
 
 
+@CALM
 @given(st.lists(st.text(), max_size=8))
 def test_names_become_identifiers_of_which_no_two_are_the_same(names: list[str]) -> None:
     found = python_names(names)

@@ -34,7 +34,7 @@ def effects(folder: Path) -> Counter[str]:
     return Counter(path.read_text().splitlines() if path.exists() else ())
 
 
-@pytest.mark.parametrize("point", ["ended act 0", "after look 1", "ended act 10"])
+@pytest.mark.parametrize("point", ["ended act 0", "after look 1", "ended look 2"])
 async def test_a_program_killed_between_its_calls_goes_on_by_itself(
     point: str, url: str, tmp_path: Path
 ) -> None:
