@@ -1,0 +1,41 @@
+"""A program whose calls are decided one by one, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import wieldy
+from tests.tools.code_mode.deciding_program import make_box
+from wieldy import Status
+
+PROGRAM = Path(__file__).with_name("deciding_program.py")
+
+
+def do_elsewhere(work: str, url: str, folder: Path) -> None:
+    """Do something in another process, and wait for its end."""
+    source = str(Path(wieldy.__file__).parents[1])
+    subprocess.run(
+        [sys.executable, str(PROGRAM), url, str(folder), work],
+        env={**os.environ, "PYTHONPATH": source},
+        timeout=120,
+        check=True,
+    )
+
+
+async def test_each_process_that_decides_does_its_part_and_nothing_runs_twice(
+    url: str, tmp_path: Path
+) -> None:
+    for work in ("run", "approve", "approve", "approve"):
+        do_elsewhere(work, url, tmp_path)
+    async with make_box(url, tmp_path) as box:
+        (entry,) = await box.ledger.list(tool="run_code")
+        assert (entry.status, entry.value) == (Status.OK, [1, 1, 2, 2, 3, True])
+        assert await box.recover() == []
+    ran = [line.split(" by ") for line in (tmp_path / "effects").read_text().splitlines()]
+    expected = ("look 1", "look 2", "pay 1", "pay 2", "pay 3")
+    assert Counter(each for each, _ in ran) == dict.fromkeys(expected, 1)
+    by = dict((each, process) for each, process in ran)
+    assert by["look 1"] == by["look 2"]
+    assert len({by[each] for each in expected}) == 4, "three decided, and one began"
