@@ -107,6 +107,9 @@ async def add_server(found: LoadedSources, name: str, server: ServerTable, folde
     before = set(found.box.names)
     box = found.toolbox
     try:
+        # The SDK is an extra, and slow to import.
+        from wieldy.mcp import pass_to_client  # noqa: PLC0415
+
         await box.add_mcp(
             {"mcpServers": {name: entry}},
             tags=server.tags,
@@ -116,6 +119,7 @@ async def add_server(found: LoadedSources, name: str, server: ServerTable, folde
             trusted=server.trusted,
             permission=server.permission,
             prefix=server.prefix,
+            on_sample=pass_to_client,
         )
     except (ImportError, WieldyError) as error:
         failure = Failure(f"servers.{name}", str(error), name)

@@ -248,7 +248,10 @@ async def _take_in(
         if kind == "openapi":
             await box.add_openapi(source)
         else:
-            await box.add_mcp(source)
+            # The SDK is an extra, and slow to import.
+            from wieldy.mcp import pass_to_client  # noqa: PLC0415
+
+            await box.add_mcp(source, on_sample=pass_to_client)
     except (ImportError, WieldyError) as error:
         raise SourceError(str(error)) from error
     except Exception as error:

@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client.oauth import OAuth
     from .client.patience import Patience
+    from .client.server_requests import pass_to_client
     from .client.servers import Server
     from .serving.running import serve
     from .serving.server import BoxServer, current_request, server
 
-__all__ = ["BoxServer", "OAuth", "Patience", "Server", "current_request", "serve", "server"]
+__all__ = [
+    "BoxServer",
+    "OAuth",
+    "Patience",
+    "Server",
+    "current_request",
+    "pass_to_client",
+    "serve",
+    "server",
+]
 
 # The SDK is slow to import, so each name is loaded from its module on first use.
 _HOMES = {
@@ -19,6 +29,7 @@ _HOMES = {
     "Patience": "client.patience",
     "Server": "client.servers",
     "current_request": "serving.server",
+    "pass_to_client": "client.server_requests",
     "serve": "serving.running",
     "server": "serving.server",
 }

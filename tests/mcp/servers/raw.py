@@ -138,6 +138,17 @@ def listing(cursor: str | None) -> dict[str, Any]:
     return {"tools": TOOLS.get(MODE, [tool("echo")])}
 
 
+def think() -> dict[str, Any]:
+    """Ask the client's model while the call waits, and wait for the answer."""
+    said = {"role": "user", "content": {"type": "text", "text": "Think."}}
+    params = {"messages": [said], "maxTokens": 10}
+    say({"id": "m1", "method": "sampling/createMessage", "params": params})
+    while True:
+        heard = hear()
+        if heard.get("id") == "m1":
+            return text(json.dumps(heard.get("result", heard.get("error"))))
+
+
 def ask(params: dict[str, Any]) -> Any:
     """Ask the person something while the call waits, and wait for the answer."""
     schema = {"type": "object", "properties": {"size": {"type": "string"}}}
@@ -257,6 +268,14 @@ def offer(request: dict[str, Any]) -> dict[str, Any] | None:
         case "follow", "resources/unsubscribe":
             FOLLOWED.remove(request["params"]["uri"])
             return {}
+        case "crowd", "tools/call":
+            # Two calls are under way when the question comes.
+            other = hear()
+            said: dict[str, Any] = ask({})
+            say({"id": other["id"], "result": said})
+            return said
+        case "think", "tools/call":
+            return think()
         case "follow", "tools/call":
             GOOD["name"] = "grown"
             say({"method": "notifications/resources/list_changed"})

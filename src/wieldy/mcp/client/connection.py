@@ -125,19 +125,23 @@ class Connection:
             self._server.changed(change, uri)
 
     def _pass_on(self, said: types.LoggingMessageNotificationParams) -> None:
-        """Pass a log message of the server to the call that it belongs to, if that is known.
+        """Pass a log message of the server to the call that it belongs to, if that is known."""
+        errand = self.find_errand()
+        if errand is not None and errand.hear is not None:
+            errand.hear(said)
+
+    def find_errand(self) -> RequestExtras | None:
+        """The request that a message of the server belongs to, if that is known.
 
         A message on the stream of one answer belongs to that request. A message on a shared
         stream names no request. It goes to the running request if there is only one. If there
-        are several it is dropped, because their callers must not see each other's messages.
+        are several it goes to none, because their callers must not see each other's messages.
         """
         under_way = self._under_way
         # A shared stream is read in the context in which it was opened, which is no request's.
         own = [each for each in under_way if each is current_errand.get()]
         about = own or (list(under_way) if len(under_way) == 1 else [])
-        for errand in about:
-            if errand.hear is not None:
-                errand.hear(said)
+        return about[0] if about else None
 
     def doubt(self) -> None:
         """Note that a caller gave up waiting for an answer."""

@@ -1,7 +1,8 @@
 """Data that belongs to one request to a server, besides the protocol's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
+from typing import Any, Protocol
 
 import mcp_types as types
 
@@ -9,18 +10,45 @@ import mcp_types as types
 Hear = Callable[[types.LoggingMessageNotificationParams], None]
 
 
+# A function that answers a request of the server, in MCP's JSON shape; None declines it.
+AskClient = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
+
+
+class CallingClient(Protocol):
+    """The client of a gateway whose call is running."""
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the client sent beside its call, for the server."""
+
+    @property
+    def log_level(self) -> str | None:
+        """The least important messages that the client wants, if it has said so."""
+
+    async def ask(self, server: str, request: dict[str, Any]) -> Mapping[str, Any] | None:
+        """Ask the client what a server wants to know; None if it can't be asked or declines."""
+
+
 class RequestExtras:
-    """A running request: its headers, the receiver of its log messages, and whether it was sent.
+    """A running request: its headers, the receivers of the server's messages and questions.
+
+    It also says whether the request was sent.
 
     The transport records here that it has sent the request. A request that was never sent, or
     that the server rejected, certainly did not run.
     """
 
-    __slots__ = ("headers", "hear", "sent", "status", "turned_away")
+    __slots__ = ("ask", "headers", "hear", "sent", "status", "turned_away")
 
-    def __init__(self, headers: Mapping[str, str] | None = None, hear: Hear | None = None) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str] | None = None,
+        hear: Hear | None = None,
+        ask: AskClient | None = None,
+    ) -> None:
         self.headers = headers or {}
         self.hear = hear
+        self.ask = ask
         self.sent = False
         self.status: int | None = None
         self.turned_away = False
@@ -33,3 +61,5 @@ class RequestExtras:
 
 # The transports run in the sender's context, even if they use tasks of their own.
 current_errand: ContextVar[RequestExtras | None] = ContextVar("wieldy_mcp_errand", default=None)
+# The client whose call is running here, set by whoever serves it.
+calling_client: ContextVar[CallingClient | None] = ContextVar("wieldy_mcp_client", default=None)

@@ -100,6 +100,10 @@ class Server:
         refused = {} if self._shelf is None else self._shelf.refused
         return {**self._latest.problems, **refused}
 
+    def tool_meta(self) -> dict[str, dict[str, Any]]:
+        """The `_meta` of the definitions of its tools, by their names in the toolbox."""
+        return {} if self._shelf is None else self._shelf.find_meta()
+
     @property
     def offer_errors(self) -> dict[str, str]:
         """The reasons why listed resources, templates and prompts are not offered."""
@@ -212,6 +216,7 @@ class Server:
         """Open the first session. This runs on the connection's loop."""
         self._opening = Opening(source, patience, answers, self._pass_notification)
         self._connection = Connection(self, self._opening, patience)
+        answers.find_errand = self._connection.find_errand
         await self._connection.open()
 
     def rename(self, name: str) -> None:

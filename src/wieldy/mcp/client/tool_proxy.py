@@ -17,10 +17,10 @@ from wieldy.core.context import Context
 from wieldy.core.errors import CallUnknown, InputNeeded, RemoteFailure
 from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
-from wieldy.core.secrets.secret import redact_text
+from wieldy.core.secrets.secret import redact_data, redact_text
 
 from .connection import AnswerLost
-from .request_extras import Hear, RequestExtras
+from .request_extras import AskClient, CallingClient, Hear, RequestExtras, calling_client
 from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .server_source import Headers, call_headers
 from .tool_listing import read_listing
@@ -32,11 +32,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # The log messages that a server may send for one call, so that observers are not flooded.
 _MOST_MESSAGES, _LONGEST_MESSAGE = 1000, 4000
 _MOST_PROGRESS = 2000
-_MESSAGES_WANTED: dict[str, Any] = {types.LOG_LEVEL_META_KEY: "info"}
 
 
 class Asks(Protocol):
     """Sends requests to the server."""
+
+    name: str
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -109,10 +110,15 @@ class Proxy:
             )
         )
         progressed, hear = None, None
+        client = calling_client.get()
+        # What the client says beside its call is not for the calls that its tool makes.
+        meta = dict(client.meta) if client is not None and context.scope.parent is None else {}
         if run.sink is not None:
             progressed, hear = _shown_by(context), _heard_by(context, run)
             # Servers of 2026-07-28 send messages only about requests that ask for them.
-            request.params.meta = cast(types.RequestParamsMeta, dict(_MESSAGES_WANTED))
+            meta[types.LOG_LEVEL_META_KEY] = (client and client.log_level) or "info"
+        if meta:
+            request.params.meta = cast(types.RequestParamsMeta, meta)
 
         async def send(client: Client) -> Result:
             try:
@@ -132,7 +138,9 @@ class Proxy:
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
         try:
-            result: Result = await self._server.ask(send, RequestExtras(headers, hear), self._safe)
+            ask = None if client is None else _asked_by(client, self._server.name)
+            extras = RequestExtras(headers, hear, ask)
+            result: Result = await self._server.ask(send, extras, self._safe)
         except AnswerLost as lost:
             if self._safe:
                 raise RemoteFailure(f"no answer came: {lost}") from lost
@@ -143,7 +151,7 @@ class Proxy:
         blocks = blocks_of(result)
         noted = meta_of(result)
         if noted is not None:
-            run.note("mcp", noted)
+            run.note("mcp", redact_data(noted, run.secrets))
         raise_if_failed(result, blocks)
         structured = "structured_content" in result.model_fields_set
         if not structured or result.structured_content is None:
@@ -155,6 +163,17 @@ class Proxy:
             return value
         # The blocks are the content for the model; the structured data is the value.
         return Outcome(run.call, Status.OK, value, content=tuple(blocks))
+
+
+def _asked_by(client: CallingClient, server: str) -> AskClient:
+    """Pass questions of the server from any loop to the client of this call."""
+    home = asyncio.get_running_loop()
+
+    async def ask(request: dict[str, Any]) -> Mapping[str, Any] | None:
+        asked = asyncio.run_coroutine_threadsafe(client.ask(server, request), home)
+        return await asyncio.wrap_future(asked)
+
+    return ask
 
 
 def _shown_by(context: Context) -> ProgressFnT:

@@ -100,6 +100,18 @@ class Shelf:
         found = (self._current_tool(tool) for _, tool in self._kept.values())
         return [tool for tool in found if tool is not None]
 
+    def find_meta(self) -> dict[str, dict[str, Any]]:
+        """The `_meta` of definitions, by the name of the tool in the toolbox.
+
+        A tool that somebody else has put in the place of the server's is not the server's.
+        """
+        kept = list(self._kept.values())
+        return {
+            tool.name: dict(definition.meta)
+            for definition, tool in kept
+            if definition.meta and self._current_tool(tool) is not None
+        }
+
     def fill(self, listed: Sequence[types.Tool]) -> None:
         """Apply the server's current list."""
         with self._lock:

@@ -14,6 +14,8 @@ from wieldy.core.schema.result_check import promised_result
 from wieldy.core.tool import Tool
 from wieldy.wire.mcp import render_result
 
+from .passing.passed_meta import foreign_meta
+
 Answer = dict[str, Any]
 
 
@@ -29,6 +31,9 @@ def call_answer(outcome: Outcome, tool: Tool | None, check_output: bool = True) 
         return waiting_answer(outcome)
     promise = None if tool is None else promised_result(tool)
     made = complete_result(render_result(outcome, promise))
+    said = foreign_meta(outcome.metadata.get("mcp"))
+    if said:
+        made["_meta"] = {**said, **made.get("_meta", {})}
     if promise is None or made["isError"]:
         return made
     if outcome.metadata.get("dry_run") and not outcome.metadata.get("simulated"):

@@ -136,7 +136,8 @@ class Elicitation:
             for parked in await cast(Decider, self._box).pending():
                 if parked.id != question.call_id:
                     continue
-                asked = input_question(make_receipt(parked), _asking_agent(parked))
+                server = _server_name(self._box.get(parked.tool))
+                asked = input_question(make_receipt(parked), _asking_agent(parked), server)
                 if asked is not None and asked.requests != question.requests:
                     return replace(asked, around=question.around)
         return None
@@ -145,7 +146,7 @@ class Elicitation:
         """The state of the client's own call after a question about it was decided."""
         if question.around is None:
             return decided
-        sink = TellingSink(Teller(ctx.session).tell)
+        sink = TellingSink(Teller(ctx).tell)
         outcome = await cast(Decider, self._box).go_on(question.around, sink=sink)
         await sink
         return outcome
@@ -167,7 +168,7 @@ class Elicitation:
     def _ask_about(
         self, outcome: Outcome, tool: Tool | None, asker: str | None = None
     ) -> Question | None:
-        asked = input_question(outcome, asker)
+        asked = input_question(outcome, asker, _server_name(tool))
         if asked is not None:
             return asked
         # A call that is already approved waits for a process that has the tool.
@@ -248,6 +249,12 @@ class Elicitation:
 def _asking_agent(parked: Parked) -> str | None:
     """The agent whose run made a call; None for a call that a tool made."""
     return None if parked.scope.run is None else parked.scope.agent
+
+
+def _server_name(tool: Tool | None) -> str | None:
+    """The MCP server that a tool comes from, whose words its questions are."""
+    mcp = tool is not None and tool.source.startswith("mcp:")
+    return tool.source.removeprefix("mcp:") if mcp and tool is not None else None
 
 
 def _can_ask(ctx: Request, question: Question) -> bool:

@@ -1,21 +1,31 @@
-"""Send what a running call shows as progress notifications."""
+"""Send what a running call shows as progress notifications and log messages."""
 
 from math import inf, nextafter
+from typing import Any, get_args
 
-from mcp.server.session import ServerSession
+from mcp.server.context import ServerRequestContext
+from mcp_types import LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams
 
 from wieldy.core.block import Block, Notice, Progress, Text
+
+from .passing.calling_client import wanted_level
+
+# From the least important to the most important.
+_LEVELS: tuple[str, ...] = get_args(LoggingLevel)
 
 
 class Teller:
     """Reports the progress of a call to its client, if the client asked for that.
 
     The protocol requires each value to be larger than the one before. Each piece of streamed
-    text is the message of a notification whose value is one more.
+    text is the message of a notification whose value is one more. Notices are log messages
+    for clients that have asked for some.
     """
 
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
+    def __init__(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        self._session = ctx.session
+        self._request_id = ctx.request_id
+        self._wanted = wanted_level(ctx)
         self._last = -inf
         self._counted = False
 
@@ -25,11 +35,26 @@ class Teller:
             self._counted = True
             await self._report_progress(float(item.done), item.total, item.message)
             return
+        if isinstance(item, Notice) and self._wanted in _LEVELS:
+            await self._log(item)
+            return
         text = item.shown_text if isinstance(item, Notice) else getattr(item, "text", None)
         if isinstance(item, Text | Notice) and text:
             # If the tool reports progress itself, pieces of text must not look like progress.
             step = self._last if self._counted else max(self._last, 0) + 1
             await self._report_progress(step, None, text)
+
+    async def _log(self, notice: Notice) -> None:
+        level = notice.level if notice.level in _LEVELS else "info"
+        if _LEVELS.index(level) < _LEVELS.index(str(self._wanted)):
+            return
+        params = LoggingMessageNotificationParams.model_validate(
+            {"level": level, "data": notice.message, "logger": notice.logger}
+        )
+        # On the stream of this request, so that no other client hears it.
+        await self._session.send_notification(
+            LoggingMessageNotification(params=params), related_request_id=self._request_id
+        )
 
     async def _report_progress(self, done: float, total: float | None, message: str | None) -> None:
         self._last = done if done > self._last else nextafter(self._last, inf)

@@ -78,7 +78,9 @@ def approval_question(outcome: Outcome, tool: Tool | None, asker: str | None = N
     return Question("approve", call.id, call.tool, {APPROVE: request})
 
 
-def input_question(outcome: Outcome, asker: str | None = None) -> Question | None:
+def input_question(
+    outcome: Outcome, asker: str | None = None, server: str | None = None
+) -> Question | None:
     """The tool's own question, if the call waits for its answer.
 
     Of an agent's call it is also said which agent and which tool want to know it.
@@ -87,10 +89,21 @@ def input_question(outcome: Outcome, asker: str | None = None) -> Question | Non
     if not isinstance(requests, Mapping):
         return None
     readable = _readable_question(dict(requests))
+    if server is not None:
+        readable = {key: introduce_request(request, server) for key, request in readable.items()}
     if asker is not None:
         who = f"{_said_by(asker)}{_short_text(visible_name(outcome.call.tool))} wants to know:"
         readable = {key: _introduce_question(request, who) for key, request in readable.items()}
     return Question("input", outcome.call.id, outcome.call.tool, readable)
+
+
+def introduce_request(request: dict[str, Any], server: str) -> dict[str, Any]:
+    """A question of a server behind, which says whose it is and hides nothing."""
+    readable: dict[str, Any] = _readable_question(request)
+    asked = _introduce_question(readable, f"{_short_text(visible_name(server))} asks:")
+    params = dict(asked.get("params") or {})
+    params["_meta"] = {**(params.get("_meta") or {}), "wieldy/server": server}
+    return {**asked, "params": params}
 
 
 def missing_capabilities(requests: Requests, client: ClientCapabilities | None) -> dict[str, Any]:

@@ -17,12 +17,14 @@ from mcp_types import (
     INVALID_REQUEST,
     CallToolRequestParams,
     CompleteRequestParams,
+    EmptyResult,
     GetPromptRequestParams,
     InputRequiredResult,
     NotificationParams,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ServerCapabilities,
+    SetLevelRequestParams,
     SubscribeRequestParams,
     SubscriptionsListenRequestParams,
     UnsubscribeRequestParams,
@@ -34,6 +36,7 @@ from wieldy.core.discovery.session_listing import client_listing
 from wieldy.core.keyword_check import check_options
 from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.tool import Tool
+from wieldy.mcp.client.request_extras import calling_client
 from wieldy.wire.definitions import lowered_schema, tool_definitions
 
 from .approved_runner import Pickup
@@ -43,6 +46,7 @@ from .elicitation import Elicitation
 from .list_changes import ListChanges
 from .offer import Offer, ServedBox
 from .pages import page_after
+from .passing.calling_client import LOG_LEVEL, ServedClient
 from .passing.catalogue import Catalogues
 from .passing.joined_instructions import add_instructions, has_instructions
 from .passing.passed_requests import PassedRequests
@@ -150,10 +154,11 @@ class BoxServer(Server[Any]):
         views = options.get("views")
         self._views: Mapping[str, Offer] = {} if views is None else views
         self._check_output = options.get("check_output", True)
+        self._patience = options.get("patience", 300.0)
         self._asking = Elicitation(
             box,
             options.get("self_approval", True),
-            options.get("patience", 300.0),
+            self._patience,
             self._check_output,
         )
         secret = options.get("secret") or os.urandom(32)
@@ -194,6 +199,7 @@ class BoxServer(Server[Any]):
         self._add_own("prompts/list", paged, self.passed.list_prompts)
         self._add_own("prompts/get", GetPromptRequestParams, self.passed.get_prompt)
         self._add_own("completion/complete", CompleteRequestParams, self.passed.complete)
+        self.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
         self.middleware.append(self._join_instructions)
 
     def _add_own(self, method: str, params: Any, handler: Any) -> None:
@@ -245,7 +251,8 @@ class BoxServer(Server[Any]):
         scope, listing = Scope(caller, caller, caller=caller), self.changes.clients.key_of(ctx)
         offered = await self._offer().callable_tools(scope, listing=listing)
         shown, cursor = page_after(offered, params.cursor, lambda tool: tool.name)
-        return complete_result({"tools": tool_definitions(shown, "mcp"), **cursor})
+        definitions = await self.passed.add_meta(shown, tool_definitions(shown, "mcp"))
+        return complete_result({"tools": definitions, **cursor})
 
     async def _call_tool(
         self, ctx: Request, params: CallToolRequestParams
@@ -254,15 +261,27 @@ class BoxServer(Server[Any]):
         with self.traffic.one():
             before = _request.set(ctx)
             list_before = client_listing.set(self.changes.clients.key_of(ctx))
+            client_before = calling_client.set(ServedClient(ctx, self._patience))
             try:
-                given = params.input_responses or {}
-                if params.request_state is not None:
-                    return await self._asking.resume(ctx, caller, params.request_state, given)
-                outcome, tool = await self._run(ctx, params, caller)
-                return await self._asking.settle(ctx, caller, outcome, tool, given)
+                answer = await self._answer_call(ctx, params, caller)
+                return await self.passed.serve_result(answer, self._offer().get(params.name))
             finally:
                 _request.reset(before)
                 client_listing.reset(list_before)
+                calling_client.reset(client_before)
+
+    async def _answer_call(
+        self, ctx: Request, params: CallToolRequestParams, caller: str | None
+    ) -> Answer | InputRequiredResult:
+        given = params.input_responses or {}
+        if params.request_state is not None:
+            return await self._asking.resume(ctx, caller, params.request_state, given)
+        outcome, tool = await self._run(ctx, params, caller)
+        return await self._asking.settle(ctx, caller, outcome, tool, given)
+
+    async def _set_level(self, ctx: Request, params: SetLevelRequestParams) -> EmptyResult:
+        ctx.session._connection.state[LOG_LEVEL] = params.level
+        return EmptyResult()
 
     async def _run(
         self, ctx: Request, params: CallToolRequestParams, caller: str | None
@@ -274,7 +293,7 @@ class BoxServer(Server[Any]):
             Scope(caller, caller, caller=caller),
             provider_id=str(ctx.request_id),
         )
-        tell = Teller(ctx.session).tell
+        tell = Teller(ctx).tell
         tool = self._offer().get(params.name)
         if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
             return await find_waiting(self.box, tool, call, tell), tool

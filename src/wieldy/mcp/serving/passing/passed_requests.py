@@ -1,6 +1,6 @@
 """Answer clients with the resources, prompts and completions of the servers behind."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ from wieldy.core.call import Call, Scope
 from wieldy.core.context import Context
 from wieldy.core.errors import RemoteFailure, StoreError, WieldyError
 from wieldy.core.secrets.secret import redact_data, redact_text
+from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.call_results import complete_result
@@ -24,6 +25,7 @@ from .catalogue import Catalogue, Catalogues, Passed
 from .passed_meta import foreign_meta, mark_untrusted
 
 Request = ServerRequestContext[Any, Any]
+A = TypeVar("A")
 R = TypeVar("R", bound=BaseModel)
 _LONGEST_ERROR = 1000
 # The content of one resource or prompt, in characters.
@@ -103,6 +105,33 @@ class PassedRequests:
             completion = {"values": completion["values"][:_MOST_VALUES], "hasMore": True}
         return complete_result({"completion": completion})
 
+    async def add_meta(
+        self, tools: Sequence[Tool], definitions: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Definitions of tools, with what their servers say beside them."""
+        found = find_meta(tools, self.catalogues.servers)
+        if not any(found):
+            return definitions
+        catalogue = await self.catalogues.current("resources", "templates")
+        servers = self.catalogues.servers
+        return [
+            {**each, "_meta": serve_interface(meta, catalogue, servers[source_name(tool)])}
+            if meta
+            else each
+            for tool, each, meta in zip(tools, definitions, found, strict=True)
+        ]
+
+    async def serve_result(self, answer: A, tool: Tool | None) -> A:
+        """The result of a call, with its links as this client can read them."""
+        server = None if tool is None else self.catalogues.servers.get(source_name(tool))
+        if server is None or not isinstance(answer, dict):
+            return answer
+        content = answer.get("content", [])
+        if not any(each.get("type") in ("resource", "resource_link") for each in content):
+            return answer
+        catalogue = await self.catalogues.current("resources", "templates")
+        return cast(A, {**answer, "content": serve_links(content, catalogue, server)})
+
     async def _find_reference(
         self, ref: types.ResourceTemplateReference | types.PromptReference
     ) -> tuple[Server, types.ResourceTemplateReference | types.PromptReference] | None:
@@ -149,6 +178,37 @@ def show_definition(passed: Passed) -> dict[str, Any]:
     shown = {key: value for key, value in passed.definition.items() if key != "_meta"}
     meta = foreign_meta(passed.definition.get("_meta"))
     return {**shown, "_meta": meta} if meta else shown
+
+
+def source_name(tool: Tool) -> str:
+    """The name of the server that a tool comes from, or something that no server is called."""
+    return tool.source.removeprefix("mcp:") if tool.source.startswith("mcp:") else ""
+
+
+def find_meta(tools: Iterable[Tool], servers: Mapping[str, Server]) -> list[dict[str, Any]]:
+    """The `_meta` of each tool's definition, as far as it may be passed on."""
+    known: dict[str, dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
+    for tool in tools:
+        server = servers.get(source_name(tool))
+        if server is None:
+            found.append({})
+            continue
+        if server.name not in known:
+            known[server.name] = server.tool_meta()
+        meta = foreign_meta(known[server.name].get(tool.name))
+        found.append(cast("dict[str, Any]", redact_data(meta, server.secrets)))
+    return found
+
+
+def serve_interface(meta: dict[str, Any], catalogue: Catalogue, server: Server) -> dict[str, Any]:
+    """The `_meta` of a tool, whose user interface has a URI that this client can read."""
+    made, ui = dict(meta), meta.get("ui")
+    if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):
+        made["ui"] = {**ui, "resourceUri": catalogue.served_uri(server, ui["resourceUri"])}
+    if isinstance(meta.get("ui/resourceUri"), str):
+        made["ui/resourceUri"] = catalogue.served_uri(server, meta["ui/resourceUri"])
+    return made
 
 
 def serve_links(message: Any, catalogue: Catalogue, server: Server) -> Any:
