@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wieldy import Call, Outcome, Status
-from wieldy.core.block import Resource, Text
+from wieldy.core.block import Image, Resource, Text
 from wieldy.core.errors import CallError
 from wieldy.wire import anthropic, gemini, mcp, openai, openai_responses
 
@@ -28,3 +28,14 @@ def test_a_lone_surrogate_is_replaced_in_what_is_sent(wire: Any) -> None:
 
     sent.encode("utf-8")
     assert "x\ufffdy" in sent and "t\ufffd" in sent and "bad \ufffd" in sent
+
+
+@pytest.mark.parametrize("wire", [openai, openai_responses, anthropic, gemini])
+def test_a_picture_of_a_kind_that_no_model_sees_is_told_in_words(wire: Any) -> None:
+    shown = (Image(b"<svg/>", "image/svg+xml"),)
+    outcome = Outcome(Call("draw", {}), Status.OK, value=None, content=shown)
+
+    sent = json.dumps(wire.render([outcome]))
+
+    assert "[image, image/svg+xml, 6 bytes, not shown]" in sent
+    assert "PHN2Zy8+" not in sent

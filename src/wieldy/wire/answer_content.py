@@ -10,6 +10,8 @@ from wieldy.core.errors import CallInterrupted, CallPending
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 NO_OUTPUT = "(no output)"
+# A provider that gets a picture of another kind refuses the whole conversation.
+_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 def in_order(outcomes: Iterable[Outcome], calls: Sequence[Call] = ()) -> list[Outcome]:
@@ -71,11 +73,11 @@ def in_words(block: Block) -> str:
 
 
 def as_image(block: Block) -> Image | None:
-    """The block as a picture, also if it is a resource that holds one; else None."""
+    """The picture that a block is, or holds as a resource; None if models could not see it."""
     if isinstance(block, Image):
-        return block
-    if isinstance(block, Resource) and block.data and (block.mime_type or "").startswith("image/"):
-        return Image(block.data, block.mime_type or "")
+        return block if block.mime_type in _IMAGES else None
+    if isinstance(block, Resource) and block.data and block.mime_type in _IMAGES:
+        return Image(block.data, block.mime_type)
     return None
 
 

@@ -25,7 +25,6 @@ _SHOWN: dict[str, type[TextDelta] | type[ThinkingDelta]] = {
     "text": TextDelta,
     "thinking": ThinkingDelta,
 }
-_IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 def parse_calls(message: Any, box: Tools) -> list[Call]:
@@ -261,7 +260,7 @@ def _tool_result(outcome: Outcome) -> dict[str, Any]:
 
 def _content_part(block: Block) -> dict[str, Any]:
     image = as_image(block)
-    if image is not None and image.mime_type in _IMAGES:
+    if image is not None:
         return {"type": "image", "source": _base64_source(image.data, image.mime_type)}
     if isinstance(block, Resource) and block.data and block.mime_type == "application/pdf":
         return {"type": "document", "source": _base64_source(block.data, block.mime_type)}

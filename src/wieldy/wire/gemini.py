@@ -25,6 +25,7 @@ __all__ = ["StreamReader", "parse_calls", "provider_name", "render", "tool_name"
 Content = dict[str, Any]
 _CHANGED_NAME = re.compile(r"_[0-9-].*_[0-9a-f]{8}\Z")
 _HASH_LENGTH = 8
+_IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif", "gif"))
 # The fields of a call that is streamed in pieces. The call is sent back without them.
 _IN_PIECES = {"partial_args", "partialArgs", "will_continue", "willContinue"}
 
@@ -301,4 +302,6 @@ def _inline_data(block: Block) -> dict[str, Any] | None:
     if not held or not isinstance(block, Image | Audio | Resource):
         return None
     mime_type = block.mime_type or "application/octet-stream"
+    if mime_type.startswith("image/") and mime_type not in _IMAGES:
+        return None
     return {"inlineData": {"mimeType": mime_type, "data": block.data}}

@@ -15,6 +15,7 @@ import pytest
 from tests.tools.code.conftest import CodeBox
 from wieldy import Call, Image, Outcome, Permission, Scope, Status, Text, Toolbox
 from wieldy.tools.code import CodeStopped, SandboxUnavailable, add_code_tools
+from wieldy.tools.code.picture_files import read_new_pictures
 from wieldy.tools.files import DiskFiles, FileService, Grant, MemoryFiles
 
 PNG = base64.b64decode(
@@ -402,3 +403,22 @@ async def test_code_that_can_read_what_comes_from_outside_gives_results_from_out
     assert outcome.metadata["untrusted"] is True
     assert outcome.metadata["suspicious"]
     assert await code_box.boxes[-1].untrusted.holds()
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\x01\x86\xa0\0\x01\x86\xa0"),
+        ("a.gif", b"GIF89a\xff\xff\xff\xff"),
+        ("a.jpg", b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\xff\xff\xff\xff"),
+    ],
+)
+async def test_a_picture_that_is_too_large_for_models_is_named_and_not_shown(
+    tmp_path: Path, name: str, beginning: bytes
+) -> None:
+    (tmp_path / name).write_bytes(beginning + bytes(100))
+
+    found = read_new_pictures(str(tmp_path), {})
+
+    assert found.images == ()
+    assert "8,000 each way are the most" in found.notes[0]

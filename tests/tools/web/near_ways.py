@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack, suppress
 
 from tests.openapi.api import Api, serving
@@ -27,6 +27,11 @@ BODIES = {
     "preconnect": '<link rel="preconnect" href="NEAR_TLS">',
     "name lookup": '<link rel="dns-prefetch" href="NEAR_TLS">',
     "picture": '<img src="NEAR_URL">',
+    "icon": '<link rel="icon" href="NEAR_URL">',
+    "prefetch": '<link rel="prefetch" href="NEAR_URL">',
+    "module": '<link rel="modulepreload" href="NEAR_URL">',
+    "prerendering": '<script type="speculationrules">'
+    '{"prerender": [{"source": "list", "urls": ["NEAR_URL"]}]}</script>',
 }
 SCRIPTS = {
     "fetch": "fetch('NEAR_URL', {mode: 'no-cors'})",
@@ -40,6 +45,11 @@ SCRIPTS = {
     "worker": "const w = `fetch('NEAR_URL', {mode: 'no-cors'})`;"
     "new Worker(URL.createObjectURL(new Blob([w])))",
     "service worker": "navigator.serviceWorker.register('NEAR_URL')",
+    "shared worker": "const s = `fetch('NEAR_URL', {mode: 'no-cors'})`;"
+    "new SharedWorker(URL.createObjectURL(new Blob([s])))",
+    "ping": "const a = document.createElement('a'); a.href = '#there'; a.ping = 'NEAR_URL';"
+    "app.append(a); a.click()",
+    "web transport": "new WebTransport('NEAR_TLS')",
     "name": "fetch('NEAR_URL'.replace('127.0.0.2', 'rebinding.example'), {mode: 'no-cors'})",
     "number": "fetch('NEAR_URL'.replace('127.0.0.2', '2130706434'), {mode: 'no-cors'})",
     "mapped": "fetch('NEAR_URL'.replace('127.0.0.2', '[::ffff:127.0.0.2]'), {mode: 'no-cors'})",
@@ -59,7 +69,15 @@ STUN = (
 )
 WAYS = (*BODIES, *SCRIPTS, *LEAVING)
 # The browser is so set up that a page does not do these at all.
-NEVER = ("preconnect", "name lookup", "picture", "service worker")
+NEVER = (
+    "preconnect",
+    "name lookup",
+    "picture",
+    "icon",
+    "prerendering",
+    "service worker",
+    "web transport",
+)
 FILL = "app.innerHTML = '<p>These words were made by a page that tries to reach what is near.</p>'"
 
 
@@ -101,8 +119,8 @@ class Tries:
             pages[name] = script_page(FILL) + self.fill(name, body)
         return pages
 
-    async def visit(self, site: Api, reach: Reach) -> None:
-        """Open every page in a browser that may go where `reach` says."""
+    async def visit(self, site: Api, reach: Reach, names: Collection[str] | None) -> None:
+        """Open some pages, or all, in a browser that may go where `reach` says."""
         reader = PageReader(timeout=120, browser=True, client=Client(120, reach))
         async with AsyncExitStack() as stack:
             stack.push_async_callback(reader.close)
@@ -113,7 +131,8 @@ class Tries:
             for name in WAYS:
                 stack.callback((await self.listen(name)).close)
             site.answer("/moved", 302, Location=self.fill("redirect", "NEAR_URL"))
-            urls = {name: put(site, f"/{name}", page) for name, page in self.write_pages().items()}
+            pages = self.write_pages()
+            urls = {name: put(site, f"/{name}", pages[name]) for name in names or pages}
             found = await asyncio.gather(*(reader.fetch(url, 5_000) for url in urls.values()))
             self.pages = dict(zip(urls, found, strict=True))
             with suppress(BlockingIOError):
@@ -128,12 +147,12 @@ async def resolve(host: str, port: int) -> Sequence[str]:
     return [NEAR]
 
 
-def try_all(reach: Reach) -> Tries:
-    """All ways, tried by a site at 127.0.0.1, which may be reached."""
+def try_all(reach: Reach, names: Collection[str] | None = None) -> Tries:
+    """All ways, or those of some pages, tried by a site at 127.0.0.1, which may be reached."""
     reach.allow("127.0.0.1")
     tries = Tries()
     with serving() as site:
-        asyncio.run(tries.visit(site, reach))
+        asyncio.run(tries.visit(site, reach, names))
     return tries
 
 

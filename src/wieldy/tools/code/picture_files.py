@@ -1,6 +1,8 @@
 """The pictures that code leaves in its working folder."""
 
 import os.path
+import re
+import struct
 from typing import NamedTuple
 
 from wieldy.core.block import Image
@@ -12,6 +14,10 @@ from .workspaces import walk_files
 
 _LARGEST = 5_000_000
 _MOST_PICTURES = 10
+# Models refuse larger pictures, and with them the whole conversation.
+_MOST_PIXELS = 8_000
+# The part of a JPEG file that tells its size. Others before it have other second letters.
+_JPEG_SIZE = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08(.{4})", re.DOTALL)
 # The kind of each name, and what a file of it begins with; a model refuses one that does not.
 _KINDS = {
     ".png": ("image/png", (b"\x89PNG\r\n\x1a\n",)),
@@ -65,7 +71,24 @@ def _read_picture(files: DiskFiles, names: Names) -> Image:
     kind, beginnings = _KINDS[_suffix(names)]
     if not data.lstrip().startswith(beginnings):
         raise ValueError(f"{'/'.join(names)!r:.300} is not a picture of the kind {kind}")
+    width, height = _read_size(kind, data)
+    if max(width, height) > _MOST_PIXELS:
+        size = f"{width:,} by {height:,} pixels, and {_MOST_PIXELS:,} each way are the most"
+        raise ValueError(f"{'/'.join(names)!r:.300} has {size}")
     return Image(data, kind)
+
+
+def _read_size(kind: str, data: bytes) -> tuple[int, int]:
+    """The width and height that a picture says it has; nothing where it does not say so."""
+    try:
+        if kind == "image/png":
+            return struct.unpack_from(">II", data, 16)
+        if kind == "image/gif":
+            return struct.unpack_from("<HH", data, 6)
+        found = _JPEG_SIZE.search(data) if kind == "image/jpeg" else None
+        return struct.unpack(">HH", found[1]) if found else (0, 0)
+    except struct.error:
+        return (0, 0)
 
 
 def _suffix(names: Names) -> str:
