@@ -126,3 +126,15 @@ async def test_files_that_root_lends_are_nobodys_to_run(code_box: CodeBox) -> No
     assert outcome.value.stdout == "-rwxr-xr-x\n"
     assert not stat.S_IMODE((code_box.folder / "t").stat().st_mode) & 0o6000
     assert processes_of(code_box.folder) == set()
+
+
+def test_an_interpreter_that_was_started_by_a_roundabout_path_is_found(tmp_path: Path) -> None:
+    roundabout = os.path.relpath(sys.executable, tmp_path)
+    code = "import asyncio; from wieldy.tools.code import Sandbox; "
+    code += "print(asyncio.run(Sandbox().run(['python', '-c', 'print(6 * 7)'], '.')).stdout)"
+
+    done = subprocess.run(
+        [roundabout, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+    assert (done.stdout, done.stderr) == ("42\n\n", "")

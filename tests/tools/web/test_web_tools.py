@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import socket
+import subprocess
+import sys
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -500,3 +502,11 @@ async def test_what_a_page_and_a_search_say_is_from_outside_and_scanned(site: Ap
             assert outcome.metadata["suspicious"][0]["kind"] == "instruction to the model"
         assert (gone.status, gone.metadata["untrusted"]) == (Status.ERROR, True)
         assert all([await box.untrusted.holds(each) for each in "abc"])
+
+
+def test_without_the_extra_the_message_says_what_to_install() -> None:
+    code = "import sys; sys.modules['httpcore2'] = None; import wieldy.tools.web"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert 'pip install "wieldy[web]"' in done.stderr.splitlines()[-1]

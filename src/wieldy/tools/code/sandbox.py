@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,6 +25,7 @@ from .sandbox_root import (
     bind_arguments,
     closing_arguments,
     interpreter_mounts,
+    interpreter_path,
     make_environment,
     memory_arguments,
     named_mounts,
@@ -111,7 +111,7 @@ class Sandbox:
             files = ProgramFiles(held, self._program is not None)
             entry = files.add(_ENTRY, _ENTRY_TEXT.read_bytes())
             places = {name: files.add(name, data) for name, data in (scripts or {}).items()}
-            inner = [sys.executable, "-I", "-S", entry]
+            inner = [interpreter_path(), "-I", "-S", entry]
             inner += [json.dumps(self._system_limits(user))]
             inner += [places.get(word, word) for word in words]
             mounts = [*self._mounts, Mount(place, WORKSPACE, writable)]

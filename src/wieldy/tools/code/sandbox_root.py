@@ -77,6 +77,11 @@ def staged_path(place: int) -> str:
     return f"/tmp/{place}"
 
 
+def interpreter_path() -> str:
+    """This interpreter, by a path without `..`: what that leaves out is not in the sandbox."""
+    return os.path.abspath(sys.executable)
+
+
 def interpreter_mounts() -> list[Mount]:
     """Where this interpreter and its libraries are, if that is not in `/usr`."""
     program = os.path.dirname(os.path.dirname(os.path.realpath(sys.executable)))
@@ -119,7 +124,7 @@ def account_files() -> dict[str, bytes]:
 
 def make_environment(home: str) -> dict[str, str]:
     """The whole environment of a program."""
-    programs = os.path.dirname(sys.executable)
+    programs = os.path.dirname(interpreter_path())
     return {
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
         "HOME": home,

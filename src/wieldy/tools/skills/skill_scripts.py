@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import shlex
-import sys
 import weakref
 from collections.abc import Sequence
 from uuid import uuid4
@@ -15,6 +14,7 @@ from wieldy.tools.code import CodeResult, Sandbox, SandboxLimits
 from wieldy.tools.code.code_tools import find_workspace
 from wieldy.tools.code.folder_usage import remove_folder
 from wieldy.tools.code.sandbox import SandboxKind
+from wieldy.tools.code.sandbox_root import interpreter_path
 from wieldy.tools.code.session_folders import SessionFolders
 from wieldy.tools.code.workspace_run import run_in_workspace
 from wieldy.tools.code.workspaces import Workspace, make_workspace
@@ -24,7 +24,7 @@ from .skill_document import SkillError
 from .skill_folder import Skill, SkillShelf
 
 _INTERPRETERS = {
-    ".py": (sys.executable,),
+    ".py": (interpreter_path(),),
     ".sh": ("sh",),
     ".bash": ("bash",),
     ".js": ("node",),
@@ -112,7 +112,7 @@ def _find_program(skill: Skill, folder: str, path: str) -> list[str]:
         first = file.read(_LONGEST_SHEBANG).partition(b"\n")[0].decode("utf-8", "replace")
     named = _read_shebang(first) if first.startswith("#!") else []
     if _suffix(path) == ".py" or (named and _PYTHON.match(os.path.basename(named[0]))):
-        return [sys.executable]
+        return [interpreter_path()]
     if not named and not known:
         endings = ", ".join(_INTERPRETERS)
         reason = f"it is no script: a script begins with #! or ends in one of {endings}"
