@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -128,13 +129,24 @@ async def test_files_that_root_lends_are_nobodys_to_run(code_box: CodeBox) -> No
     assert processes_of(code_box.folder) == set()
 
 
-def test_an_interpreter_that_was_started_by_a_roundabout_path_is_found(tmp_path: Path) -> None:
-    roundabout = os.path.relpath(sys.executable, tmp_path)
-    code = "import asyncio; from wieldy.tools.code import Sandbox; "
-    code += "print(asyncio.run(Sandbox().run(['python', '-c', 'print(6 * 7)'], '.')).stdout)"
+@pytest.mark.parametrize("place", ["roundabout", "environment in /tmp"])
+def test_the_interpreter_is_found_wherever_it_is(tmp_path: Path, place: str) -> None:
+    interpreter = os.path.relpath(sys.executable, tmp_path)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        if place != "roundabout":
+            made = [sys.executable, "-m", "venv", "--without-pip", f"{folder}/environment"]
+            subprocess.run(made, check=True)
+            interpreter = f"{folder}/environment/bin/python"
+        code = f"import sys; sys.path[:0] = {sys.path!r}; import asyncio; "
+        code += "from wieldy.tools.code import Sandbox; "
+        code += "print(asyncio.run(Sandbox().run(['python', '-c', 'print(6 * 7)'], '.')).stdout)"
 
-    done = subprocess.run(
-        [roundabout, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
-    )
+        done = subprocess.run(
+            [interpreter, "-c", code],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
 
     assert (done.stdout, done.stderr) == ("42\n\n", "")

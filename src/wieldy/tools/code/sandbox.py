@@ -156,7 +156,8 @@ class Sandbox:
         words = [self._program, *system_arguments()]
         if self._forbids:
             words += ["--disable-userns"]
-        words += [*bind_arguments(mounts, staged), *memory_arguments(self._memory_files)]
+        # What is named comes later, because it may lie in `/tmp`.
+        words += [*memory_arguments(self._memory_files), *bind_arguments(mounts, staged)]
         words += [*files.arguments(), *closing_arguments()]
         for name, value in make_environment("/tmp").items():
             words += ["--setenv", name, value]
