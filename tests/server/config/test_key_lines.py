@@ -73,7 +73,7 @@ def test_everything_in_a_document_has_a_line() -> None:
     assert paths_of(tomllib.loads(DOCUMENT)) - set(find_lines(DOCUMENT)) == {()}
 
 
-TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=8)
+TEXTS = st.text("ab .\"'#=[]{},é☃", max_size=8)
 VALUES = st.recursive(
     st.integers() | st.booleans() | TEXTS,
     lambda inner: st.lists(inner, max_size=3),
