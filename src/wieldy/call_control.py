@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
 from wieldy.core.call import Outcome
+from wieldy.core.choices import PermissionMode
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
@@ -62,6 +63,7 @@ class CallControl(View):
         by: str | None = None,
         arguments: Arguments = None,
         *,
+        reason: str | None = None,
         deps: Any = None,
         check_output: bool = False,
     ) -> Outcome:
@@ -74,6 +76,7 @@ class CallControl(View):
             by: Who approves it, for the record.
             arguments: Arguments to run with instead of those of the call. They replace all of
                 them, and are checked like any others.
+            reason: Why, for the record.
             deps: What the tool gets as `Context.deps`; by default what the caller passed.
             check_output: Whether a result that does not fit the tool's output schema is an error.
 
@@ -90,7 +93,7 @@ class CallControl(View):
             `outcome = await box.approve(receipt.call.id, by="reviewer")`
         """
         extras = Extras(deps, check_output=check_output)
-        return await self._desk.approve(call_id, by, arguments, extras)
+        return await self._desk.approve(call_id, by, arguments, extras, reason)
 
     async def answer(
         self,
@@ -235,6 +238,11 @@ class CallControl(View):
     def untrusted(self) -> TrustDesk:
         """The sessions with a result from outside in them, and how a person clears one."""
         return TrustDesk(self._engine.permits.sessions)
+
+    @property
+    def modes_in_force(self) -> dict[tuple[str | None, str | None], PermissionMode]:
+        """The permission modes that are set, by the agent and the session that they are for."""
+        return dict(self._engine.permits.modes.table)
 
     @property
     def desk(self) -> Desk:

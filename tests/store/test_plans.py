@@ -10,6 +10,7 @@ from sqlalchemy import Engine, event
 
 from tests.store.conftest import Execute
 from wieldy import Toolbox
+from wieldy.store.ledger_pages import CallFilter, read_brief_page
 from wieldy.store.row_values import STATES
 
 MANY = """
@@ -98,6 +99,22 @@ async def test_calls_are_listed_by_an_index_whatever_they_are_listed_by(
             assert len(await box.ledger.ids("ended", limit=3)) == 3
         assert any("LIMIT" in statement and "<=" in statement for statement in said)
         await assert_indexed(box, said, but_for="x" * 5000)
+
+
+async def test_the_pages_of_the_api_are_ranges_of_an_index(url: str, execute: Execute) -> None:
+    async with Toolbox(store=url) as box:
+        await box.ledger.list()
+        execute(MANY)
+        execute(RARE)
+        execute("UPDATE wieldy_calls SET caller = 'ann', parent = 'ended 1' WHERE id = 'rare'")
+        execute("ANALYZE wieldy_calls")
+        with listening() as said:
+            for asked in (CallFilter(caller="ann"), CallFilter(parent="ended 1")):
+                rows = await read_brief_page(box.store, asked, None, 10)
+                assert [row.id for row in rows] == ["rare"]
+            later = await read_brief_page(box.store, CallFilter(), (2000.0, "ended 2000"), 10)
+            assert [row.id for row in later] == [f"ended {n}" for n in range(1999, 1989, -1)]
+        await assert_indexed(box, said)
 
 
 async def test_whoever_follows_looks_at_what_is_open_or_new(url: str, execute: Execute) -> None:

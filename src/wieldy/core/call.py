@@ -111,7 +111,7 @@ class Decision:
         arguments_digest: The digest of the arguments.
         at: When it was decided, in seconds since the epoch.
         by: Who decided, if they said.
-        reason: Why the call was denied.
+        reason: Why, if they said.
         answers: The answers, if the tool had asked for input.
         state: The state in which such a tool had stopped.
     """

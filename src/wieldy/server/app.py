@@ -1,4 +1,4 @@
-"""The ASGI application of a toolbox, with the MCP endpoint and health checks."""
+"""The ASGI application of a toolbox, with the MCP endpoint, the API and health checks."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +12,7 @@ from wieldy.mcp.serving.offer import ServedBox
 from wieldy.mcp.serving.running import GRACE, Ready, serve_application
 from wieldy.mcp.serving.server import BoxServer
 
+from .api.api_routes import ServedApi
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
 
 
@@ -33,7 +34,7 @@ def app(
     tokens: Mapping[str, str] | None = None,
     **options: Unpack[AppOptions],
 ) -> Starlette:
-    """Create an ASGI application with MCP at `/mcp`, health checks at `/health`, and `/metrics`.
+    """Create an ASGI application with `/mcp`, the API at `/api`, `/health` and `/metrics`.
 
     The application does not close the box; its caller does.
 
@@ -104,6 +105,9 @@ def _make_parts(
 
 
 def _composed(endpoint: HttpEndpoint, metrics: Metrics | None) -> Starlette:
+    api = ServedApi(endpoint.server)
+    endpoint.before_drain.append(api.close_streams)
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with endpoint.lifespan(app):
@@ -113,5 +117,5 @@ def _composed(endpoint: HttpEndpoint, metrics: Metrics | None) -> Starlette:
                 async with metrics.running():
                     yield
 
-    routes = [*endpoint.routes] if metrics is None else [*endpoint.routes, metrics.route]
+    routes = [*endpoint.routes, *api.routes, *([] if metrics is None else [metrics.route])]
     return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)

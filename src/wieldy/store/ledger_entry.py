@@ -142,6 +142,13 @@ def read_entry_or_say(row: Any) -> Entry:
         return Entry(SimpleNamespace(**{**row._mapping, **lost, **said}))
 
 
+def read_brief_entry(row: Any) -> Entry:
+    """The entry of a row that was read without its long columns, which are empty in it."""
+    unread = dict.fromkeys((*_READ, "covered", "requests", "answers", "paused"))
+    known = {**unread, **row._mapping}
+    return read_entry_or_say(SimpleNamespace(**known, _mapping=known))
+
+
 def read_parked(row: Any) -> Parked:
     """The parked call of a row; `CorruptRow` if its arguments are not those that were parked."""
     try:

@@ -5,11 +5,11 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, select, text
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select, text
 
 from .databases.tables import IS_RUNNING, IS_WAITING, OPEN, appeared_since, calls, in_state
 from .ledger_entry import Entry, read_entry_or_say
-from .ledger_pages import CallFilter
+from .ledger_pages import BRIEF, CallFilter
 from .store_access import StoreAccess
 
 # A row has the time of its change, but is visible only after the commit. The two times, and the
@@ -62,13 +62,15 @@ class Following:
         self._seen: dict[str, _Mark] = {}
         self._looked = time.time()
         self._commit: object = None
+        # Set when every later change will be given.
+        self.began = asyncio.Event()
 
     async def entries(self, last: int) -> AsyncIterator[Entry]:
         """The newest calls, the oldest of them first, and then every change."""
         newest = self._asked.newest.limit(last)
-        for row in await self._store.read(
-            lambda connection: self._begin_following(connection, newest)
-        ):
+        first = await self._store.read(lambda connection: self._begin_following(connection, newest))
+        self.began.set()
+        for row in first:
             yield read_entry_or_say(row)
         pause = _FIRST_PAUSE
         while True:
@@ -99,7 +101,7 @@ class Following:
         rows = [*_with_ids(connection, select(calls), changed)]
         # Each statement has its own snapshot, so a row may be newer than its mark.
         self._seen, self._looked, self._commit = marks | _read_marks(rows), began, commit
-        return sorted(rows, key=_last_moment)
+        return sorted(rows, key=last_change)
 
     def _changing_marks(
         self, connection: Connection, *others: ColumnElement[bool]
@@ -118,6 +120,26 @@ class Following:
             if call_id not in found and not mark.settled(self._looked)
         ]
         return found | _read_marks(_with_ids(connection, _MARKS, waited_for))
+
+
+async def read_changed_since(store: StoreAccess, moment: float, limit: int) -> list[Row[Any]]:
+    """The calls that have changed since then, the earliest change first, as a list has them.
+
+    Calls that changed shortly before may be among them. A call counts whose row appeared at most
+    a day earlier.
+    """
+    since = moment - _OVERLAP
+    moments = (calls.c.proposed_at, calls.c.decided_at, calls.c.started_at, calls.c.ended_at)
+    changed = or_(*(column >= since for column in moments))
+
+    def read(connection: Connection) -> list[Row[Any]]:
+        found: dict[str, Row[Any]] = {}
+        for appeared in appeared_since(since - _LONGEST_TURN):
+            query = select(*BRIEF).where(appeared, changed).limit(limit)
+            found |= {row.id: row for row in connection.execute(query)}
+        return sorted(found.values(), key=last_change)
+
+    return await store.read(read)
 
 
 def _last_commit(connection: Connection) -> object:
@@ -142,6 +164,7 @@ def _read_marks(rows: Iterable[Row[Any]]) -> dict[str, _Mark]:
     }
 
 
-def _last_moment(row: Row[Any]) -> tuple[float, str]:
+def last_change(row: Any) -> tuple[float, str]:
+    """When a row, or an entry, last changed, and its id."""
     moments = (row.proposed_at, row.decided_at, row.started_at, row.ended_at)
     return max(moment for moment in moments if moment is not None), row.id

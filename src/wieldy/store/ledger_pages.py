@@ -19,6 +19,11 @@ _MOST_ROWS = 500
 _MOST_CHARACTERS = 4_000_000
 _AT_ONCE = 16
 _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "requests", "late")
+_UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
+# The columns of a call in a list.
+BRIEF = [column for column in calls.c if column.name not in _UNLISTED]
+# Where a page ends: when its last call was proposed, and the call's id.
+Place = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class CallFilter:
     session: str | None = None
     since: datetime | float | None = None
     until: datetime | float | None = None
+    caller: str | None = None
+    parent: str | None = None
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATES:
@@ -48,9 +55,12 @@ class CallFilter:
 
     @property
     def belongs(self) -> list[ColumnElement[bool]]:
-        """The conditions that never change for a call: its tool and its session."""
+        """The conditions that never change for a call: its tool, and on whose behalf it is."""
         wanted = [] if self.tool is None else [of_tool(self.tool)]
-        return wanted if self.session is None else [*wanted, calls.c.session == self.session]
+        for column in (calls.c.session, calls.c.caller, calls.c.parent):
+            asked = getattr(self, column.name)
+            wanted += [] if asked is None else [column == asked]
+        return wanted
 
     @property
     def newest(self) -> Select[Any]:
@@ -60,22 +70,30 @@ class CallFilter:
 
 async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Row[Any]]:
     """The rows that match, read page by page, so that memory does not grow."""
-    last: Row[Any] | None = None
+    query = asked.newest
     while True:
-        query = asked.newest if last is None else asked.newest.where(_rows_after(last))
         page = await store.read(partial(_first_page, query))
         for row in page:
             yield row
         if not page:
             return
-        last = page[-1]
+        query = asked.newest.where(_rows_after(page[-1].proposed_at, page[-1].id))
 
 
-def _rows_after(row: Row[Any]) -> ColumnElement[bool]:
+async def read_brief_page(
+    store: StoreAccess, asked: CallFilter, after: Place | None, limit: int
+) -> list[Row[Any]]:
+    """The rows after a place, the newest first, without the columns that may be long."""
+    query = asked.newest.with_only_columns(*BRIEF)
+    query = query if after is None else query.where(_rows_after(*after))
+    return await store.read(lambda connection: [*connection.execute(query.limit(limit))])
+
+
+def _rows_after(proposed_at: float, call_id: str) -> ColumnElement[bool]:
     """The condition for the rows after this one, the newest first."""
-    earlier = or_(calls.c.proposed_at < row.proposed_at, calls.c.id < row.id)
+    earlier = or_(calls.c.proposed_at < proposed_at, calls.c.id < call_id)
     # The first condition lets the database use the index; an OR alone would not.
-    return and_(calls.c.proposed_at <= row.proposed_at, earlier)
+    return and_(calls.c.proposed_at <= proposed_at, earlier)
 
 
 def _first_page(query: Select[Any], connection: Connection) -> list[Row[Any]]:

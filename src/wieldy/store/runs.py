@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, insert, select, tuple_, update
 
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
@@ -211,8 +211,12 @@ class Runs:
         session: str | None = None,
         limit: int | None = 50,
         outermost: bool = False,
+        after: tuple[float, str] | None = None,
     ) -> list[StoredRun]:
-        """Runs, the newest first; with `outermost` without those inside other runs."""
+        """Runs, the newest first; with `outermost` without those inside other runs.
+
+        `after` is the time and the id of a run: only those that come after it are listed.
+        """
         if state is not None and state not in RUN_STATES:
             raise ValueError(f"state is one of {', '.join(RUN_STATES)}, not {state!r}")
         query = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit)
@@ -220,6 +224,8 @@ class Runs:
             query = query if wanted is None else query.where(column == wanted)
         query = query if session is None else query.where(runs.c.session == session)
         query = query.where(runs.c.parent.is_(None)) if outermost else query
+        if after is not None:
+            query = query.where(tuple_(runs.c.created_at, runs.c.id) < after)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [StoredRun(row) for row in rows]
 

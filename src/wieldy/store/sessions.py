@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, literal, select
+from sqlalchemy import Connection, Row, delete, insert, literal, select, tuple_
 
 from wieldy.core.call import check_id
 from wieldy.core.errors import NotKept, SessionTaken
@@ -138,17 +138,35 @@ class Sessions:
 
         return await self._store.write(remove)
 
-    async def list(self, limit: int | None = 50) -> "list[Session]":
+    async def get(self, session: str) -> Session | None:
+        """Find a session.
+
+        Args:
+            session: The session's id.
+
+        Returns:
+            The session without its messages, or None if there is none of this id.
+        """
+        row = await self._store.read(lambda connection: _locked_row(connection, session))
+        return None if row is None else Session(row)
+
+    async def list(
+        self, limit: int | None = 50, *, after: tuple[float, str] | None = None
+    ) -> "list[Session]":
         """List the sessions, the one written to last first.
 
         Args:
             limit: The most sessions to list; None lists all.
+            after: The `updated_at` and the id of a session: list only those that come after it.
 
         Returns:
             The sessions, without their messages.
         """
         limit = _check_count("limit", limit)
-        query = select(sessions).order_by(sessions.c.updated_at.desc(), sessions.c.id).limit(limit)
+        newest = (sessions.c.updated_at.desc(), sessions.c.id.desc())
+        query = select(sessions).order_by(*newest).limit(limit)
+        if after is not None:
+            query = query.where(tuple_(sessions.c.updated_at, sessions.c.id) < after)
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [Session(row) for row in rows]
 

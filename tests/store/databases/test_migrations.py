@@ -101,7 +101,7 @@ async def test_a_store_without_the_indexes_of_today_gets_them(url: str, execute:
         await box.approve(parked.call.id)
     names = "name FROM sqlite_master" if "sqlite" in url else "indexname FROM pg_indexes"
     asked = f"SELECT {names} ORDER BY 1"
-    there, new = execute(asked), ("over", "tool", "late")
+    there, new = execute(asked), ("over", "tool", "late", "caller", "parent")
     for name in new:
         execute(f"DROP INDEX wieldy_calls_{name}")
     execute("DELETE FROM wieldy_version WHERE number > 5")
@@ -115,10 +115,12 @@ async def test_a_store_without_callers_and_criteria_gets_them(url: str, execute:
     async with make_box(url) as box:
         await box.standing.deny("safe", session="s")
         parked = await box.call("risk", {"n": 1})
+    execute("DROP INDEX wieldy_calls_caller")
     for table, column in (("calls", "caller"), ("calls", "run"), ("rules", "caller")):
         execute(f"ALTER TABLE wieldy_{table} DROP COLUMN {column}")
     execute("ALTER TABLE wieldy_rules DROP COLUMN criteria")
-    execute("DELETE FROM wieldy_version WHERE number > 7")
+    # An earlier step indexes the calls before they have callers.
+    execute("DELETE FROM wieldy_version WHERE number > 5")
     async with make_box(url) as box:
         await box.standing.ask(destructive=True, caller="ann")
         old, new = await box.standing.list()

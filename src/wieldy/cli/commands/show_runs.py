@@ -1,13 +1,12 @@
 """`wieldy runs`: show the runs of agents, and one run as a tree of rounds and calls."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wieldy.agent.subagents.run_tree import WholeRun, read_whole_run
 from wieldy.cli import exits, screen
 from wieldy.cli.json_views import entry_data
 from wieldy.cli.store_choice import StoreChoice
-from wieldy.core.call import nested_run_id
 from wieldy.core.errors import WieldyError
 from wieldy.store.ledger_entry import Entry
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("time", "run", "agent", "state", "session", "input")
 _SHORT = 60
-# By place in the run, such as "0" for the first round or "judge": the calls made there.
-Rounds = dict[str, list[Entry]]
 
 
 class RunChoiceError(WieldyError):
@@ -73,34 +70,8 @@ def _row(run: "StoredRun") -> tuple[object, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _WholeRun:
-    """A run with its calls, and with the runs inside them."""
-
-    run: "StoredRun"
-    last: Any
-    rounds: Rounds
-    inside: "dict[str, _WholeRun]"
-
-    def take_inside(self, entry: Entry) -> "_WholeRun | None":
-        """The run of a subagent that a call has asked."""
-        return self.inside.get(nested_run_id(entry.call.id))
-
-    def apart(self) -> "list[_WholeRun]":
-        """The runs that tools have made themselves: no call of this run stands for them."""
-        called = {nested_run_id(each.call.id) for made in self.rounds.values() for each in made}
-        return [whole for run_id, whole in self.inside.items() if run_id not in called]
-
-
-async def _read_whole(store: "Store", run: "StoredRun") -> _WholeRun:
-    steps = await store.runs.steps(run.id)
-    rounds = await _read_rounds(store, steps)
-    inside = [await _read_whole(store, each) for each in await store.runs.inside(run.id)]
-    return _WholeRun(run, steps[-1], rounds, {each.run.id: each for each in inside})
-
-
 async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
-    whole = await _read_whole(store, run)
+    whole = await read_whole_run(store, run)
     if as_json:
         screen.put(_whole_data(whole))
         return
@@ -126,7 +97,7 @@ async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
         screen.show(screen.line(f"answer: {run.answer['text']}", 200))
 
 
-def _whole_data(whole: _WholeRun) -> dict[str, Any]:
+def _whole_data(whole: WholeRun) -> dict[str, Any]:
     def call_data(entry: Entry) -> dict[str, Any]:
         inner = whole.take_inside(entry)
         return {**entry_data(entry), **({} if inner is None else {"inner_run": _whole_data(inner)})}
@@ -139,18 +110,7 @@ def _whole_data(whole: _WholeRun) -> dict[str, Any]:
     return {**data, "runs": apart} if apart else data
 
 
-async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:
-    """The calls of a run by their rounds, as the ledger has them now."""
-    places = {call["id"]: call["key"] for body in steps for call in body["calls"]}
-    rounds: Rounds = {}
-    for call_id, key in places.items():
-        entry = await store.ledger.get(call_id)
-        if entry is not None:
-            rounds.setdefault(str(key).split(":")[1], []).append(entry)
-    return rounds
-
-
-def _tree(whole: _WholeRun, indent: str = "") -> Iterator[str]:
+def _tree(whole: WholeRun, indent: str = "") -> Iterator[str]:
     for place, entries in whole.rounds.items():
         yield indent + (f"round {int(place) + 1}" if place.isdecimal() else place)
         for number, entry in enumerate(entries, start=1):
@@ -163,7 +123,7 @@ def _tree(whole: _WholeRun, indent: str = "") -> Iterator[str]:
         yield from _inner_tree(each, f"{indent}  ")
 
 
-def _inner_tree(whole: _WholeRun, indent: str) -> Iterator[str]:
+def _inner_tree(whole: WholeRun, indent: str) -> Iterator[str]:
     run, last = whole.run, whole.last
     facts = [f"run {run.id} of {run.agent}: {run.state}"]
     if last["usage"]:

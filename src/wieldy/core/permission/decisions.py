@@ -74,6 +74,7 @@ class Desk:
         by: str | None = None,
         arguments: Mapping[str, Any] | str | None = None,
         extras: Extras | None = None,
+        reason: str | None = None,
     ) -> Outcome:
         """Run a parked call, as it is or with edited arguments, and return its outcome."""
         arguments = private_copy(arguments)
@@ -87,7 +88,7 @@ class Desk:
             checked = await self._engine.check(parked.call.replace(arguments=arguments))
             edited = Edited(*checked)
             agreed, repairs = digest_of(edited.arguments), tuple(edited.repairs)
-        decision = decision_on(parked, True, agreed, by)
+        decision = decision_on(parked, True, agreed, by, reason)
         here = self._has_tool(parked)
         call = await self._approvals.approve(parked, decision, edited, here)
         held = call.decision

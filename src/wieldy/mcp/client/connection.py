@@ -111,6 +111,13 @@ class Connection:
                 raise await self._unanswered_error(link, errand)
         raise AssertionError("the second time is the last")
 
+    async def renew(self) -> None:
+        """Open a new session at once; requests that run on the old one may still end."""
+        self._rests_until, self._rest = 0.0, _FIRST_REST
+        if self._link is not None:
+            self._link.retire("it was connected again")
+        await self._current_session()
+
     def told(self, message: Any) -> None:
         """Receive a notification from the server."""
         if isinstance(message, types.LoggingMessageNotification):

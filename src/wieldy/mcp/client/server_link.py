@@ -219,6 +219,15 @@ class Server:
         answers.find_errand = self._connection.find_errand
         await self._connection.open()
 
+    async def reconnect(self) -> None:
+        """End the session and open another one, and read the tools again.
+
+        Raises:
+            ServerUnavailable: The server can't be reached, or was never added.
+        """
+        connection = self._require_connection()
+        await run_on_loop(self._thread, connection.renew)
+
     def rename(self, name: str) -> None:
         """Change the name, before the server is visible to others."""
         self.name = name

@@ -1,6 +1,6 @@
 """The MCP endpoint for a web application: its routes, its guard and its lifespan."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
@@ -86,6 +86,7 @@ class HttpEndpoint:
         self.routes = [Route(PATH, self), *health.routes, *described]
         self.uses_tokens = bool(identifiers)
         self.access.open_paths |= {*open_paths}
+        self.before_drain: list[Callable[[], None]] = []
         self.middleware = [Middleware(Guard, access=self.access, max_body=self._max_body)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,6 +125,8 @@ class HttpEndpoint:
 
     async def drain(self, seconds: float) -> bool:
         """Refuse new calls and wait for running ones; returns whether they ended in time."""
+        for each in self.before_drain:
+            each()
         done = await self.server.traffic.drain(seconds)
         self.server.changes.listening.close()
         return done

@@ -13,6 +13,15 @@ from .callers import IdentifiedUser
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
+# What the API for programs says: a code that stays the same, and the next step.
+_CODES = {
+    401: ("no_token", "Send `Authorization: Bearer TOKEN`; `wieldy token make` makes tokens."),
+    403: ("not_from_there", "Call from an address and an origin that the server expects."),
+    408: ("too_slow", "Send the body faster."),
+    413: ("too_large", "Send less."),
+    421: ("wrong_host", "Call the server by a name that it expects."),
+    503: ("try_again", "Try again in a moment."),
+}
 
 
 class Guard:
@@ -35,7 +44,8 @@ class Guard:
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await answer_refusal(refused, self._access.challenge)(scope, receive, send)
+            refusal = answer_refusal(refused, self._access.challenge, str(scope["path"]))
+            await refusal(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
@@ -85,13 +95,17 @@ def _replay(first: Message, receive: Receive) -> Receive:
     return again
 
 
-def answer_refusal(refusal: Refusal, challenge: str) -> Response:
+def answer_refusal(refusal: Refusal, challenge: str, path: str = "") -> Response:
     """The response that tells why a request is refused."""
     headers = {"www-authenticate": challenge} if refusal.status == 401 else {}
     if refusal.status in (408, 413):
         # The rest of the body is not read.
         headers["connection"] = "close"
-    body = json.dumps({"error": refusal.message})
+    told: object = refusal.message
+    if path.startswith("/api/"):
+        code, hint = _CODES.get(refusal.status, ("refused", "Look at the settings of the server."))
+        told = {"code": code, "message": refusal.message, "hint": hint, "details": {}}
+    body = json.dumps({"error": told})
     return Response(body, refusal.status, headers, "application/json")
 
 

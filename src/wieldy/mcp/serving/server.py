@@ -154,10 +154,11 @@ class BoxServer(Server[Any]):
         views = options.get("views")
         self._views: Mapping[str, Offer] = {} if views is None else views
         self._check_output = options.get("check_output", True)
+        self.self_approval = options.get("self_approval", True)
         self._patience = options.get("patience", 300.0)
         self._asking = Elicitation(
             box,
-            options.get("self_approval", True),
+            self.self_approval,
             self._patience,
             self._check_output,
         )
@@ -305,17 +306,21 @@ class BoxServer(Server[Any]):
         if unknown:
             raise ValueError(f"There is a view for {', '.join(unknown)}, and no token.")
 
-    def _offer(self) -> Offer:
-        """What the caller of the current request may see and call."""
+    def find_offer(self) -> Offer | None:
+        """What the caller of the current request may see and call; None without their view."""
         identity = current_identity()
         if identity is None:
             return self._view
         if identity.view is None:
             return self._views.get(identity.name, self._view)
-        offer = self._views.get(identity.view)
+        return self._views.get(identity.view)
+
+    def _offer(self) -> Offer:
+        """What the caller of the current request may see and call."""
+        offer = self.find_offer()
         if offer is None:
             # Somebody who should see a part must not see the whole.
-            raise MCPError(INVALID_REQUEST, f"There is no view {identity.view!r} here.")
+            raise MCPError(INVALID_REQUEST, "The view of this token is not here.")
         return offer
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:

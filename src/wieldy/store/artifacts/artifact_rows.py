@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, tuple_, update
 
 from wieldy.core.canonical import digest_of
 from wieldy.store.databases.prepared_statements import insert_if_new
 from wieldy.store.databases.tables import artifact_versions as versions
 from wieldy.store.databases.tables import artifacts
+
+# Where a page of artifacts ends: when the last one changed, its session and its id.
+Place = tuple[float, str | None, str]
 
 
 def place(session: str | None, id: str) -> dict[str, str]:
@@ -37,9 +40,16 @@ def find_all(connection: Connection, session: str | None) -> list[Row[Any]]:
     return [*connection.execute(query.order_by(artifacts.c.created_at, artifacts.c.key))]
 
 
-def find_everywhere(connection: Connection, id: str | None, limit: int | None) -> list[Row[Any]]:
+def find_everywhere(
+    connection: Connection, id: str | None, limit: int | None, after: Place | None = None
+) -> list[Row[Any]]:
     """The artifacts of all sessions, or those of an id; the one changed last comes first."""
-    query = select(artifacts).order_by(artifacts.c.changed_at.desc(), artifacts.c.key).limit(limit)
+    newest = (artifacts.c.changed_at.desc(), artifacts.c.key.desc())
+    query = select(artifacts).order_by(*newest).limit(limit)
+    if after is not None:
+        changed_at, session, last = after
+        before = (changed_at, place(session, last)["key"])
+        query = query.where(tuple_(artifacts.c.changed_at, artifacts.c.key) < before)
     return [*connection.execute(query if id is None else query.where(artifacts.c.id == id))]
 
 

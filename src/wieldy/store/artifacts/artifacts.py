@@ -138,18 +138,23 @@ class Artifacts:
         return [_shown(row) for row in found]
 
     async def everywhere(
-        self, id: str | None = None, limit: int | None = None
+        self,
+        id: str | None = None,
+        limit: int | None = None,
+        *,
+        after: tuple[float, str | None, str] | None = None,
     ) -> builtins.list[Head]:
         """List the artifacts of all sessions, the one changed last first.
 
         Args:
             id: Only artifacts of this id.
             limit: The most artifacts to list; None lists all.
+            after: When an artifact changed, its session and its id: list only those after it.
 
         Returns:
             The artifacts, without their text.
         """
-        found = await self._store.read(lambda c: rows.find_everywhere(c, id, limit))
+        found = await self._store.read(lambda c: rows.find_everywhere(c, id, limit, after))
         return [_shown(row) for row in found]
 
     async def versions(self, id: str, session: str | None = None) -> builtins.list[Version]:

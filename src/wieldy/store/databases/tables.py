@@ -188,6 +188,8 @@ _index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL
 _index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
 _index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
 _index("wieldy_calls_late", _ENTERED, where=_LATE)
+_index("wieldy_calls_caller", "caller", "proposed_at", where="caller IS NOT NULL")
+_index("wieldy_calls_parent", "parent", "proposed_at", where="parent IS NOT NULL")
 
 
 def of_tool(tool: str) -> ColumnElement[bool]:

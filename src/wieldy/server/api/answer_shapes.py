@@ -1,0 +1,110 @@
+"""The types that answers and requests of the API are made of."""
+
+import base64
+import binascii
+import json
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+_SHOWN = 20_000
+_DEEPEST = 100
+_MOST_ITEMS = 200_000
+
+
+def clean_text(value: Any) -> Any:
+    """A text that can be written as UTF-8: lone surrogates become question marks."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def clean_json(value: Any) -> Any:
+    """A value from the store as JSON that every reader accepts."""
+    return _clean(value, 0)
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return "(nested too deep to show)"
+    if isinstance(value, dict):
+        return {clean_text(str(key)): _clean(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(each, depth + 1) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return clean_text(value if isinstance(value, str) else str(value))
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, int | float):
+        try:
+            return datetime.fromtimestamp(value, UTC)
+        except (OverflowError, OSError, ValueError):
+            return datetime.fromtimestamp(0, UTC)
+    return value
+
+
+PlainText = Annotated[str, BeforeValidator(clean_text)]
+JsonValue = Annotated[Any, BeforeValidator(clean_json)]
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+Limit = Annotated[int, Field(ge=1, le=500, description="The most items of a page.")]
+Cursor = Annotated[
+    str | None,
+    Field(max_length=4000, description="`next_cursor` of the page before; without it, the first."),
+]
+
+
+class AnswerShape(BaseModel):
+    """What the API answers; it has exactly the fields that are described."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Input(BaseModel):
+    """What the API is sent; other fields than those described are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class CutPart(AnswerShape):
+    """A part of an answer that was cut."""
+
+    part: str = Field(description="The name of the field, which now holds the beginning as text.")
+    characters: int = Field(description="How long the whole is, as JSON.")
+    whole: str = Field(description="How to read the whole.")
+
+
+def cut_long(part: str, value: Any, whole: bool, cuts: list[CutPart]) -> Any:
+    """A value as it is, or the beginning of its JSON text if that is too long to show."""
+    cleaned = clean_json(value)
+    if whole or cleaned is None or isinstance(cleaned, bool | int | float):
+        return cleaned
+    text = cleaned if isinstance(cleaned, str) else json.dumps(cleaned, ensure_ascii=False)
+    if len(text) <= _SHOWN:
+        return cleaned
+    cuts.append(CutPart(part=part, characters=len(text), whole="Ask again with ?whole=true."))
+    return text[:_SHOWN]
+
+
+def make_cursor(*place: Any) -> str:
+    """The place where a page ends, as text for a URL."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, kinds: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The place in a cursor whose parts have these types, or None if it is no such cursor."""
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    if not isinstance(place, list) or len(place) != len(kinds):
+        return None
+    fits = all(isinstance(each, kind) for each, kind in zip(place, kinds, strict=True))
+    finite = all(math.isfinite(each) for each in place if isinstance(each, float))
+    return tuple(place) if fits and finite else None

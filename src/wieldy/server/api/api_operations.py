@@ -1,0 +1,271 @@
+"""One operation of the API: what it takes and gives, who may ask for it, and how it runs."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from wieldy.core.call import Scope as CallScope
+from wieldy.core.choices import Role
+from wieldy.core.errors import WieldyError
+from wieldy.mcp.serving.callers import Identity, current_identity
+from wieldy.mcp.serving.server import BoxServer
+from wieldy.toolbox import Toolbox
+from wieldy.view import View
+
+from .answer_shapes import Input, read_cursor
+from .api_problems import Problem, find_problem, forbidden, not_found
+
+if TYPE_CHECKING:
+    from wieldy.store.store import Store
+
+    from .event_hub import EventHub
+    from .event_stream import EventStream
+
+T = TypeVar("T")
+_log = logging.getLogger("wieldy.server")
+_MOST_FAULTS = 20
+
+
+class NoInput(Input):
+    """Nothing."""
+
+
+class ApiBox:
+    """What all operations of one application share."""
+
+    def __init__(self, server: BoxServer, box: Toolbox) -> None:
+        self.server = server
+        self.box = box
+        self.hub: EventHub | None = None
+        self.streams: set[EventStream] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run_counted(self, work: Coroutine[Any, Any, T], seconds: float) -> T | None:
+        """Run something that goes on if its caller leaves; None if it takes longer than this."""
+        task = asyncio.create_task(self._count(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        done, _ = await asyncio.wait((task,), timeout=seconds)
+        return task.result() if done else None
+
+    async def _count(self, work: Coroutine[Any, Any, T]) -> T:
+        with self.server.traffic.one():
+            return await work
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Whoever asked for it may be gone, and then nobody else looks at the error.
+            task.exception()
+
+
+class Asked:
+    """One request: who asks for what."""
+
+    def __init__(self, api: ApiBox, request: Request) -> None:
+        self.api = api
+        self.box = api.box
+        self.request = request
+        self.identity: Identity | None = current_identity()
+        self.query: Any = None
+        self.body: Any = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of whoever asks; None where tokens are not used."""
+        return None if self.identity is None else self.identity.name
+
+    def has_role(self, *roles: Role) -> bool:
+        """Whether whoever asks has one of these roles; administrators have all."""
+        return self.identity is None or not self.identity.roles.isdisjoint((*roles, "administer"))
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether whoever asks may see what belongs to others."""
+        return self.has_role("approve")
+
+    def owns(self, caller: str | None) -> bool:
+        """Whether whoever asks may see what belongs to this caller."""
+        return self.sees_all or (caller is not None and caller == self.name)
+
+    @property
+    def scope(self) -> CallScope:
+        """On whose behalf calls are made; callers have a session of their name, as over MCP."""
+        return CallScope(self.name, self.name, caller=self.name)
+
+    @property
+    def view(self) -> View:
+        """What whoever asks may see and call."""
+        offer = self.api.server.find_offer()
+        if not isinstance(offer, View):
+            # Somebody whose view is not there sees nothing.
+            offer = self.box.view(names=())
+        name = self.name
+        return offer if name is None else offer.view(agent=name, caller=name, session=name)
+
+    @property
+    def store(self) -> "Store":
+        """The store, or a `Problem` if the box has none."""
+        if not self.box.recorded:
+            hint = "Serve a toolbox with a store, such as Toolbox(store='sqlite:///wieldy.db')."
+            raise Problem(409, "no_store", "This server records nothing.", hint)
+        return self.box.store
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def place(self, *kinds: Any) -> tuple[Any, ...] | None:
+        """The place in the request's cursor, if it has one."""
+        cursor = self.query.cursor
+        if cursor is None:
+            return None
+        place = read_cursor(cursor, kinds)
+        if place is None:
+            hint = "Send `next_cursor` of the page before as it is, or begin without a cursor."
+            raise Problem(400, "bad_cursor", "This cursor is not one of ours.", hint)
+        return place
+
+
+Handler = Callable[[Asked], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOperation:
+    """One operation. Its name, summary and description are those of its function."""
+
+    method: str
+    path: str
+    run: Handler
+    answer: type[BaseModel] | None
+    query: type[Input] = NoInput
+    body: type[Input] | None = None
+    roles: tuple[Role, ...] = ()
+    statuses: tuple[int, ...] = (200,)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return str(getattr(self.run, "__name__", "operation"))
+
+
+def operation(
+    method: str,
+    path: str,
+    answer: type[BaseModel] | None,
+    *,
+    query: type[Input] = NoInput,
+    body: type[Input] | None = None,
+    roles: Sequence[Role] = (),
+    statuses: Sequence[int] = (200,),
+) -> Callable[[Handler], ApiOperation]:
+    """Make an operation of a function."""
+
+    def make(run: Handler) -> ApiOperation:
+        return ApiOperation(method, path, run, answer, query, body, tuple(roles), tuple(statuses))
+
+    return make
+
+
+class ApiPath:
+    """All operations of one path, as an ASGI application."""
+
+    def __init__(self, api: ApiBox, operations: Mapping[str, ApiOperation]) -> None:
+        self._api = api
+        self._operations = operations
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """AnswerShape one request."""
+        answer: ASGIApp
+        try:
+            answer = await self._answer(Request(scope, receive))
+        except Problem as problem:
+            answer = write_answer(problem.answer, problem.status, problem.headers)
+        except Exception:
+            _log.exception("A request to %s failed", scope["path"])
+            broken = Problem(500, "internal", "The server failed.", "Its log says why.")
+            answer = write_answer(broken.answer, 500)
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        operation = self._operations.get(request.method)
+        if operation is None:
+            known = ", ".join(self._operations)
+            hint = f"This path knows {known}."
+            raise Problem(405, "wrong_method", "Not this method.", hint, headers={"allow": known})
+        asked = Asked(self._api, request)
+        if operation.roles and not asked.has_role(*operation.roles):
+            raise forbidden(" or ".join(operation.roles))
+        asked.query = _read_query(request, operation.query)
+        if operation.body is not None:
+            asked.body = await _read_body(request, operation.body)
+        try:
+            found = await operation.run(asked)
+        except WieldyError as error:
+            problem = find_problem(error)
+            if problem is None:
+                raise
+            raise problem from error
+        if operation.answer is None:
+            made: ASGIApp = found
+            return made
+        status, body = found if isinstance(found, tuple) else (operation.statuses[0], found)
+        return write_answer(body, status)
+
+
+async def refuse_path(request: Request) -> Response:
+    """AnswerShape a request for a path that does not exist."""
+    return write_answer(not_found("path", "GET /api/openapi.json").answer, 404)
+
+
+def write_answer(
+    body: BaseModel | Mapping[str, Any], status: int, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The JSON answer with this body."""
+    plain = body.model_dump(mode="json") if isinstance(body, BaseModel) else body
+    # What belongs to one caller must not stay in a cache.
+    more = {"cache-control": "no-store", **(headers or {})}
+    return Response(json.dumps(plain), status, more, "application/json")
+
+
+def _read_query(request: Request, model: type[Input]) -> Input:
+    pairs = request.query_params.multi_items()
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise Problem(400, "repeated", "A parameter is there twice.", "Send each of them once.")
+    try:
+        return model.model_validate(dict(pairs))
+    except ValidationError as error:
+        raise _invalid("query", error) from error
+
+
+async def _read_body(request: Request, model: type[Input]) -> Input:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        hint = "Send JSON, with the header `Content-Type: application/json`."
+        raise Problem(415, "not_json", "The body must be JSON.", hint)
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        if any(fault["type"] == "json_invalid" for fault in error.errors(include_url=False)):
+            hint = "Send one JSON object, encoded as UTF-8."
+            raise Problem(400, "invalid_json", "The body is no JSON.", hint) from error
+        raise _invalid("body", error) from error
+
+
+def _invalid(where: str, error: ValidationError) -> Problem:
+    faults = [
+        {"field": ".".join(map(str, fault["loc"]))[:200], "message": fault["msg"][:500]}
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    said = "; ".join(f"{fault['field'] or where}: {fault['message']}" for fault in faults[:3])
+    hint = "GET /api/openapi.json describes what is expected."
+    details = {"where": where, "fields": faults[:_MOST_FAULTS]}
+    return Problem(422, "invalid_request", f"The {where} does not fit. {said}", hint, details)

@@ -1,0 +1,107 @@
+"""What the API says when it can't do what was asked: a code, a message and a hint, as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from wieldy.core.errors import (
+    AlreadyDecided,
+    AnswerNeeded,
+    CallNotFound,
+    InvalidArguments,
+    NotKept,
+    ServerUnavailable,
+    StoreError,
+    ToolNotFound,
+    WieldyError,
+)
+from wieldy.core.permission.waiting_calls import WaitsForCalls
+from wieldy.core.run_errors import RunNotFound
+from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
+
+from .answer_shapes import AnswerShape, JsonValue, PlainText
+
+_LOST = (CallNotFound, NotKept, RunNotFound, ArtifactNotFound, ToolNotFound)
+_LONGEST = 2000
+
+
+class ProblemFacts(AnswerShape):
+    """What is wrong."""
+
+    code: str = Field(description="The kind of problem, which stays the same between versions.")
+    message: PlainText
+    hint: PlainText = Field(description="What to do about it.")
+    details: dict[str, JsonValue] = Field(description="Facts about the problem, by name.")
+
+
+class ProblemAnswer(AnswerShape):
+    """The body of every answer that is not a success."""
+
+    error: ProblemFacts
+
+
+class Problem(Exception):
+    """A request that can't be answered, with the status of the answer."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        hint: str,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.answer = ProblemAnswer(
+            error=ProblemFacts(
+                code=code, message=message[:_LONGEST], hint=hint, details=dict(details or {})
+            )
+        )
+
+
+def not_found(kind: str, listing: str) -> Problem:
+    """What is said about an id that does not exist, and in the same words about another's."""
+    return Problem(
+        404, "not_found", f"There is no such {kind}.", f"{listing} lists those there are."
+    )
+
+
+def forbidden(needed: str) -> Problem:
+    """What is said to somebody who may not do this."""
+    return Problem(
+        403,
+        "role_needed",
+        f"This needs the role {needed}.",
+        "Ask an administrator for a token with that role; GET /api/me says which roles you have.",
+    )
+
+
+def wrong_value(message: str, **details: Any) -> Problem:
+    """What is said about a value of the right type that can't be used."""
+    return Problem(422, "wrong_value", message, "Change the value and send it again.", details)
+
+
+def find_problem(error: WieldyError) -> Problem | None:
+    """The problem behind an error that was raised while a request was handled, or None."""
+    if isinstance(error, _LOST):
+        return not_found("thing", "The list of its kind")
+    if isinstance(error, AlreadyDecided):
+        told = {"verdict": error.verdict, "by": error.by, "reason": error.reason}
+        hint = "The earlier decision holds. GET /api/calls/{call_id} tells what became of it."
+        return Problem(409, "already_decided", str(error), hint, told)
+    if isinstance(error, AnswerNeeded | WaitsForCalls):
+        missing = list(getattr(error, "missing", ()))
+        hint = "GET /api/pending/{call_id} says what it waits for."
+        return Problem(409, "answer_needed", str(error), hint, {"missing": missing})
+    if isinstance(error, InvalidArguments):
+        hint = "GET /api/tools/{name} has the tool's input schema."
+        return Problem(422, "invalid_arguments", str(error), hint)
+    if isinstance(error, StoreError):
+        return Problem(503, "store_unavailable", str(error), "Try again in a moment.")
+    if isinstance(error, ServerUnavailable):
+        return Problem(503, "server_unavailable", str(error), "Look at the server, and try again.")
+    return None

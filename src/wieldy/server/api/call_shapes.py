@@ -1,0 +1,154 @@
+"""A call as the API shows it: in a list, and in full."""
+
+import json
+from typing import Any
+
+from pydantic import Field
+
+from wieldy.core.call import Decision, Outcome
+from wieldy.core.choices import CallState
+from wieldy.store.ledger_entry import Entry
+
+from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, clean_text, cut_long
+
+_LONGEST_ERROR = 2000
+
+
+class Decided(AnswerShape):
+    """A decision on a call."""
+
+    approved: bool
+    by: PlainText | None
+    reason: PlainText | None
+    at: Moment
+
+
+class CallBrief(AnswerShape):
+    """A call in a list."""
+
+    call_id: PlainText
+    tool: PlainText
+    state: CallState
+    caller: PlainText | None
+    agent: PlainText | None
+    session: PlainText | None
+    parent: PlainText | None = Field(description="The call whose tool made this one.")
+    run: PlainText | None = Field(description="The agent's run that made this call.")
+    proposed_at: Moment | None
+    started_at: Moment | None
+    ended_at: Moment | None
+    seconds: float | None
+    because: PlainText | None = Field(description="The rule, trait or mode that decided.")
+    decision: Decided | None
+    error: PlainText | None
+
+
+class StoryLine(AnswerShape):
+    """One thing that happened to a call."""
+
+    at: Moment
+    what: str
+    by: PlainText | None
+    reason: PlainText | None
+
+
+class CallDetail(CallBrief):
+    """A call in full."""
+
+    arguments: JsonValue = Field(description="With every secret covered.")
+    arguments_whole: bool = Field(description="Whether nothing of the arguments is left out.")
+    value: JsonValue
+    content: JsonValue
+    metadata: JsonValue
+    attempts: int
+    story: list[StoryLine]
+    children: list[CallBrief] = Field(description="The calls that its tool made, the newest first.")
+    more_children: bool
+    cut: list[CutPart] = Field(description="The parts that are too long to show here.")
+
+
+def describe_call(outcome: Outcome) -> CallBrief:
+    """A call in a list."""
+    return CallBrief(**_brief_facts(outcome))
+
+
+def describe_whole_call(
+    outcome: Outcome,
+    whole: bool = False,
+    children: list[CallBrief] | None = None,
+    more: bool = False,
+) -> CallDetail:
+    """A call in full; long parts are cut unless the whole is asked for."""
+    cuts: list[CutPart] = []
+    recorded = outcome if isinstance(outcome, Entry) else None
+    ended = recorded is None or recorded.ended
+    parts = {
+        "arguments": outcome.call.arguments if recorded else None,
+        "value": recorded.value if recorded else read_value(outcome),
+        "content": [block.to_dict() for block in outcome.content] if ended else [],
+        "metadata": outcome.metadata if recorded else {},
+    }
+    return CallDetail(
+        **_brief_facts(outcome),
+        **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
+        arguments_whole=recorded is not None and not recorded.partial,
+        attempts=0 if recorded is None else recorded.attempts,
+        story=[] if recorded is None else _tell_story(recorded),
+        children=children or [],
+        more_children=more,
+        cut=cuts,
+    )
+
+
+def read_value(outcome: Outcome) -> Any:
+    """The value of an outcome, read from its text, in which secrets are covered."""
+    if not outcome.ok or outcome.value is None:
+        return None
+    if isinstance(outcome.value, str):
+        return outcome.text
+    try:
+        return json.loads(outcome.text)
+    except ValueError:
+        return outcome.text
+
+
+def _brief_facts(outcome: Outcome) -> dict[str, Any]:
+    call, error = outcome.call, outcome.error
+    recorded = outcome if isinstance(outcome, Entry) else None
+    return {
+        "call_id": call.id,
+        "tool": call.tool,
+        "state": outcome.status.value if recorded is None else recorded.state,
+        **call.scope.to_dict(),
+        "proposed_at": None if recorded is None else recorded.proposed_at,
+        "started_at": None if recorded is None else recorded.started_at,
+        "ended_at": None if recorded is None else recorded.ended_at,
+        "seconds": outcome.seconds,
+        "because": None if recorded is None else recorded.because,
+        "decision": None if call.decision is None else _describe_decision(call.decision),
+        "error": None if error is None else clean_text(str(error))[:_LONGEST_ERROR],
+    }
+
+
+def _describe_decision(made: Decision) -> Decided:
+    return Decided.model_validate(
+        {"approved": made.approved, "by": made.by, "reason": made.reason, "at": made.at}
+    )
+
+
+def _tell_story(entry: Entry) -> list[StoryLine]:
+    made = entry.call.decision
+    lines: list[tuple[float | None, str, str | None, str | None]] = [
+        (entry.proposed_at, "proposed", entry.call.scope.caller, entry.because)
+    ]
+    if made is not None:
+        verdict = "approved" if made.approved else "denied"
+        lines.append((made.at, verdict, made.by, made.reason))
+    lines.append((entry.started_at, "started", None, None))
+    lines.append((entry.ended_at, entry.state, None, str(entry.error) if entry.error else None))
+    return [
+        StoryLine.model_validate({"at": at, "what": what, "by": by, "reason": reason})
+        for at, what, by, reason in sorted(
+            (line for line in lines if line[0] is not None), key=lambda line: line[0] or 0.0
+        )
+    ]

@@ -1,0 +1,150 @@
+"""Server-sent events: calls and pending calls as they change."""
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
+
+from .answer_shapes import Input
+from .api_operations import ApiBox, Asked, operation
+from .api_problems import Problem
+from .event_hub import CallEvent, EventHub, EventPlace, EventReader, read_place
+
+MOST_STREAMS = 100
+MOST_OF_ONE = 10
+_HEARTBEAT = 15.0
+# A client that takes nothing for this time is not waited for any longer.
+_PATIENCE = 20.0
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    # A proxy must pass each event on at once.
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class EventQuery(Input):
+    """How long to listen."""
+
+    seconds: float = Field(
+        300,
+        ge=0,
+        le=300,
+        description="After this time the stream ends; come back with the last event's id.",
+    )
+
+
+@operation("GET", "/events", None, query=EventQuery)
+async def stream_events(asked: Asked) -> "EventStream":
+    """Stream calls as they change, as server-sent events.
+
+    An event is named `pending` if the call waits for a person, and `call` otherwise; its data is
+    the call as it stands. With the header `Last-Event-ID` the stream begins where an earlier one
+    ended; calls may come twice, and none is missed. The event `reset` says that too much has
+    happened since: list the calls again. Callers see their own calls; those with the role approve
+    or administer see all.
+    """
+    given = asked.request.headers.get("last-event-id")
+    place = None if given is None else read_place(given)
+    if given is not None and place is None:
+        hint = "Send the id of the last event as it was, or none."
+        raise Problem(400, "bad_event_id", "This Last-Event-ID is not one of ours.", hint)
+    hub = _find_hub(asked)
+    streams = asked.api.streams
+    own = sum(1 for stream in streams if stream.name == asked.name)
+    if len(streams) >= MOST_STREAMS or (asked.name is not None and own >= MOST_OF_ONE):
+        hint = "Close a stream, or come back later."
+        raise Problem(
+            429,
+            "too_many_streams",
+            "Too many streams are open.",
+            hint,
+            headers={"retry-after": "30"},
+        )
+    reader = EventReader(asked.owns)
+    return EventStream(asked.api, hub, reader, asked.name, place, asked.query.seconds)
+
+
+def _find_hub(asked: Asked) -> EventHub:
+    api = asked.api
+    if api.hub is None:
+        api.hub = EventHub(asked.store)
+    return api.hub
+
+
+class EventStream:
+    """One stream, as an ASGI application."""
+
+    def __init__(
+        self,
+        api: ApiBox,
+        hub: EventHub,
+        reader: EventReader,
+        name: str | None,
+        place: EventPlace | None,
+        seconds: float,
+    ) -> None:
+        self.name = name
+        self._api = api
+        self._hub = hub
+        self._reader = reader
+        self._place = place
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client leaves, does not read, or the time is over."""
+        self._api.streams.add(self)
+        leaving = asyncio.create_task(_wait_for_leaving(receive, self._reader))
+        try:
+            await self._hub.join(self._reader)
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            with suppress(TimeoutError):
+                await self._send_events(send)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            leaving.cancel()
+            self._hub.leave(self._reader)
+            self._api.streams.discard(self)
+
+    async def _send_events(self, send: Send) -> None:
+        end = time.monotonic() + self._seconds
+        # Whoever gets no event at all can come back to this place too.
+        await _put(
+            send, f"retry: 1000\nid: {self._place or self._hub.place}\nevent: hello\ndata: {{}}\n\n"
+        )
+        if self._place is not None:
+            missed = await self._hub.find_missed(self._place)
+            if missed is None:
+                told = json.dumps({"reason": "Too much has changed. List the calls again."})
+                await _put(send, f"id: {self._hub.place}\nevent: reset\ndata: {told}\n\n")
+            else:
+                await self._send_all(send, missed)
+        while not self._reader.ended:
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            events = await self._reader.take(min(_HEARTBEAT, left))
+            if events:
+                await self._send_all(send, events)
+            elif not self._reader.ended:
+                await _put(send, ": still here\n\n")
+
+    async def _send_all(self, send: Send, events: list[CallEvent]) -> None:
+        for event in events:
+            if self._reader.sees(event.caller):
+                head = f"id: {event.place}\nevent: {event.kind}\n"
+                await _put(send, f"{head}data: {event.data}\n\n")
+
+
+async def _put(send: Send, text: str) -> None:
+    async with asyncio.timeout(_PATIENCE):
+        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def _wait_for_leaving(receive: Receive, reader: EventReader) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    reader.end()

@@ -1,0 +1,195 @@
+"""What decides on calls: rules, permission modes, and tools that differ from the lock."""
+
+import asyncio
+from typing import Any, Literal
+
+from pydantic import Field
+
+from wieldy.core.choices import PermissionMode
+from wieldy.core.errors import NotKept
+from wieldy.core.permission.rules import Rule
+from wieldy.store.stored_rules import StandingRule
+
+from .answer_shapes import AnswerShape, Input, JsonValue, Moment, PlainText
+from .api_operations import Asked, operation
+from .api_problems import not_found, wrong_value
+
+Verdict = Literal["allow", "ask", "deny"]
+_NAME = Field(None, min_length=1, max_length=500)
+
+
+class RuleFacts(AnswerShape):
+    """A rule."""
+
+    id: PlainText | None = Field(description="Null for a rule of the program or its file.")
+    verdict: Verdict
+    pattern: PlainText
+    where: dict[str, JsonValue]
+    criteria: dict[str, JsonValue]
+    reason: PlainText | None
+    agent: PlainText | None
+    session: PlainText | None
+    caller: PlainText | None
+    by: PlainText | None
+    made_at: Moment | None
+    expires_at: Moment | None
+    dead: PlainText | None = Field(description="Why it no longer holds.")
+
+
+class RuleList(AnswerShape):
+    """Rules, those of the program first."""
+
+    rules: list[RuleFacts]
+
+
+class NewRule(Input):
+    """A standing rule to make."""
+
+    verdict: Verdict
+    pattern: str | None = Field(None, min_length=1, max_length=500)
+    where: dict[str, Any] | None = None
+    reason: str | None = Field(None, max_length=10_000)
+    expires_in: float | None = Field(None, gt=0, le=10**9, description="Seconds.")
+    agent: str | None = _NAME
+    session: str | None = _NAME
+    caller: str | None = _NAME
+    read_only: bool | None = None
+    idempotent: bool | None = None
+    destructive: bool | None = None
+    open_world: bool | None = None
+    trusted: bool | None = None
+    untrusted: bool | None = None
+    tags: list[str] | None = None
+    group: str | None = Field(None, max_length=500)
+    source: str | None = Field(None, max_length=500)
+
+
+class Removal(AnswerShape):
+    """What was removed."""
+
+    removed: str
+
+
+class ModeFacts(AnswerShape):
+    """A permission mode, and the calls that it is for."""
+
+    mode: PermissionMode
+    agent: PlainText | None
+    session: PlainText | None
+
+
+class ModeList(AnswerShape):
+    """The permission modes that are set. Of those that apply to a call, the strictest wins."""
+
+    modes: list[ModeFacts]
+
+
+class NewMode(Input):
+    """A permission mode to set."""
+
+    mode: PermissionMode | None = Field(description="Null takes back the one that was set.")
+    agent: str | None = _NAME
+    session: str | None = _NAME
+
+
+class HeldTool(AnswerShape):
+    """A tool that differs from the lock."""
+
+    tool: PlainText
+    source: PlainText
+    blocked: bool = Field(description="Whether it can't be called; otherwise each call is asked.")
+    reason: PlainText
+
+
+class LockChangeList(AnswerShape):
+    """The tools that are held back, because they differ from the lock."""
+
+    changes: list[HeldTool]
+
+
+@operation("GET", "/rules", RuleList, roles=("approve",))
+async def list_rules(asked: Asked) -> RuleList:
+    """List the rules that decide on calls."""
+    own = [_describe_rule(rule) for rule in asked.box.rules]
+    standing = await asked.box.standing.list() if asked.box.recorded else []
+    return RuleList(rules=[*own, *map(_describe_rule, standing)])
+
+
+@operation("POST", "/rules", RuleFacts, body=NewRule, roles=("administer",), statuses=(201,))
+async def make_rule(asked: Asked) -> RuleFacts:
+    """Make a standing rule, which holds for every process on the store."""
+    wanted: NewRule = asked.body
+    given = wanted.model_dump(exclude_none=True, exclude={"verdict", "pattern"})
+    if wanted.verdict == "allow" and wanted.reason is not None:
+        raise wrong_value("A rule that allows has no reason: nobody is told it.")
+    try:
+        made = await getattr(asked.store.standing, wanted.verdict)(
+            wanted.pattern, by=asked.name, **given
+        )
+    except (TypeError, ValueError) as error:
+        raise wrong_value(str(error)) from error
+    return _describe_rule(made)
+
+
+@operation("DELETE", "/rules/{rule_id}", Removal, roles=("administer",))
+async def remove_rule(asked: Asked) -> Removal:
+    """Take a standing rule back."""
+    try:
+        await asked.store.standing.remove(asked.part("rule_id"))
+    except NotKept:
+        raise not_found("standing rule", "GET /api/rules") from None
+    return Removal(removed=asked.part("rule_id"))
+
+
+@operation("GET", "/modes", ModeList, roles=("approve",))
+async def list_modes(asked: Asked) -> ModeList:
+    """List the permission modes that are set."""
+    found = asked.box.modes_in_force
+    return ModeList(
+        modes=[
+            ModeFacts(mode=mode, agent=agent, session=session)
+            for (agent, session), mode in found.items()
+        ]
+    )
+
+
+@operation("PUT", "/modes", ModeList, body=NewMode, roles=("administer",))
+async def set_mode(asked: Asked) -> ModeList:
+    """Set the permission mode of all calls, or of those of an agent or a session."""
+    wanted: NewMode = asked.body
+
+    def change() -> None:
+        asked.box.set_mode(wanted.mode, wanted.agent, wanted.session, by=asked.name)
+
+    # The change is in the ledger when this returns, so it waits for the store.
+    await asyncio.to_thread(change)
+    found: ModeList = await list_modes.run(asked)
+    return found
+
+
+@operation("GET", "/lock-changes", LockChangeList, roles=("approve",))
+async def list_lock_changes(asked: Asked) -> LockChangeList:
+    """List the tools that are held back, because they differ from the lock."""
+    held = [(tool, tool.hold) for tool in asked.box.all_tools() if tool.hold is not None]
+    return LockChangeList(
+        changes=[
+            HeldTool(tool=tool.name, source=tool.source, blocked=not hold.asks, reason=hold.reason)
+            for tool, hold in held
+            if hold is not None
+        ]
+    )
+
+
+def _describe_rule(rule: Rule | StandingRule) -> RuleFacts:
+    verdict = rule.verdict if isinstance(rule, StandingRule) else rule.verdict.value
+    shared = ("id", "pattern", "reason", "agent", "session", "caller", "expires_at")
+    stored = {name: getattr(rule, name, None) for name in ("by", "made_at", "dead")}
+    return RuleFacts.model_validate(
+        {
+            "verdict": verdict,
+            "where": {name: str(matcher) for name, matcher in rule.where.items()},
+            "criteria": rule.criteria.to_dict(),
+            **{name: getattr(rule, name) for name in shared},
+            **stored,
+        }
+    )

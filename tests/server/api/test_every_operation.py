@@ -1,0 +1,188 @@
+"""Every operation against everybody who may come, and everything that may be sent."""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.server.api.api_client import DOCUMENT, PEOPLE, ApiClient, api_of, make_box
+from wieldy import Toolbox
+from wieldy.server.api.api_operations import ApiOperation
+from wieldy.server.api.api_routes import OPERATIONS
+
+# What an operation is sent that it takes; those that are not here take an empty object.
+BODIES: dict[str, dict[str, Any]] = {
+    "make_call": {"tool": "add", "arguments": {"a": 1, "b": 2}},
+    "explain_call": {"tool": "add", "arguments": {"a": 1, "b": 2}},
+    "answer_call": {"answers": {"answer": "large"}},
+    "make_rule": {"verdict": "ask", "pattern": "wipe"},
+    "set_mode": {"mode": "ask"},
+}
+QUERIES = {"compare_artifact_versions": {"old": 1}, "stream_events": {"seconds": 0}}
+PLAIN = [each for each in OPERATIONS if each.name != "stream_events"]
+HOSTILE = (
+    "\0",
+    "../../etc/passwd",
+    "a/b",
+    "x" * 3000,
+    "😀",
+    "'; DROP TABLE wieldy_calls--",
+    "\u2028",
+)
+
+WRONG: tuple[Any, ...] = (["x"], {"x": {"y": []}}, 1e300, "y" * 20_000, True)
+
+
+def fill_path(operation: ApiOperation, text: str = "nothing-there") -> str:
+    filled = re.sub(r"{\w+}", lambda match: quote(text, safe=""), operation.path)
+    return "/api" + filled
+
+
+async def ask(client: ApiClient, operation: ApiOperation, who: str | None, **changes: Any) -> Any:
+    options: dict[str, Any] = {"params": QUERIES.get(operation.name, {})}
+    if operation.body is not None:
+        options["json"] = BODIES.get(operation.name, {})
+    path = changes.pop("path", fill_path(operation))
+    return await client.send(operation.method, path, who, **(options | changes))
+
+
+def test_the_document_has_every_route_and_nothing_else() -> None:
+    described = {
+        (method.upper(), path.removeprefix("/api"))
+        for path, methods in DOCUMENT["paths"].items()
+        for method in methods
+    }
+    assert described == {(each.method, each.path) for each in OPERATIONS}
+    assert len({each.name for each in OPERATIONS}) == len(OPERATIONS)
+
+
+async def test_nobody_comes_in_without_a_token(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path)) as client:
+        for operation in OPERATIONS:
+            for who in (None, "mallory", "cal-secret "):
+                answer = await ask(client, operation, who)
+                said = (answer.status_code, answer.json()["error"]["code"])
+                assert said == (401, "no_token"), (operation.name, who)
+
+
+async def test_an_operation_is_for_its_roles_and_for_administrators(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path)) as client:
+        for operation in PLAIN:
+            for who, roles in PEOPLE.items():
+                answer = await ask(client, operation, who)
+                allowed = {*operation.roles, "administer"} & {*roles} or not operation.roles
+                refused = answer.status_code == 403
+                assert refused is not bool(allowed), (operation.name, who, answer.text)
+                assert answer.status_code < 500, (operation.name, who, answer.text)
+
+
+async def test_hostile_text_in_a_path_is_an_id_that_does_not_exist(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in (each for each in PLAIN if "{" in each.path):
+            for text in HOSTILE:
+                answer = await ask(client, operation, None, path=fill_path(operation, text))
+                assert answer.status_code == 404, (operation.name, text, answer.text)
+        raw = await client.send("GET", "/api/calls/%ff%fe%ed%a0%80")
+        assert raw.status_code == 404
+
+
+async def test_hostile_text_in_a_query_is_refused_or_finds_nothing(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in PLAIN:
+            for name in operation.query.model_fields:
+                for text in (*HOSTILE, "-1", "1e999", "NaN", "99999999999999999999", ""):
+                    params = {**QUERIES.get(operation.name, {}), name: text}
+                    answer = await ask(client, operation, None, params=params)
+                    assert answer.status_code < 500, (operation.name, name, text, answer.text)
+
+
+async def test_what_a_request_does_not_know_is_refused(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in OPERATIONS:
+            unknown = await ask(client, operation, None, params={"nonsense": "1"})
+            assert (unknown.status_code, unknown.json()["error"]["code"]) == (
+                422,
+                "invalid_request",
+            )
+            twice = await client.refused(operation.method, fill_path(operation) + "?a=1&a=2")
+            assert twice == (400, "repeated"), operation.name
+            if "cursor" in operation.query.model_fields:
+                for cursor in ("x", "bnVsbA", "W10", "W251bGwsIG51bGxd", "é", "WzFlOTk5LCAiYSJd"):
+                    bad = await ask(client, operation, None, params={"cursor": cursor})
+                    assert bad.status_code == 400, (operation.name, cursor, bad.text)
+                    assert bad.json()["error"]["code"] == "bad_cursor"
+
+
+BAD_BODIES: list[tuple[bytes, str, tuple[int, str]]] = [
+    (b"{}", "text/plain", (415, "not_json")),
+    (b"a=1", "application/x-www-form-urlencoded", (415, "not_json")),
+    (b"{", "application/json", (400, "invalid_json")),
+    (b"", "application/json", (400, "invalid_json")),
+    (b"\xff\xfe", "application/json", (400, "invalid_json")),
+    (b'{"tool": "\\ud800"}', "application/json", (400, "invalid_json")),
+    (b"[" * 100_000, "application/json", (400, "invalid_json")),
+    (b"[]", "application/json", (422, "invalid_request")),
+    (b"null", "application/json", (422, "invalid_request")),
+    (b'{"nonsense": 1}', "application/json; charset=utf-8", (422, "invalid_request")),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "refusal"), BAD_BODIES)
+async def test_a_body_that_is_not_what_is_expected_is_refused(
+    body: bytes, kind: str, refusal: tuple[int, str], tmp_path: Path
+) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in (each for each in OPERATIONS if each.body is not None):
+            said = await client.refused(
+                operation.method,
+                fill_path(operation),
+                content=body,
+                headers={"Content-Type": kind},
+            )
+            assert said == refusal, operation.name
+
+
+async def test_every_field_of_a_body_refuses_wrong_types(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in PLAIN:
+            fields = () if operation.body is None else operation.body.model_fields
+            for name in fields:
+                for wrong in WRONG:
+                    body = {**BODIES.get(operation.name, {}), name: wrong}
+                    answer = await ask(client, operation, None, json=body)
+                    assert answer.status_code < 500, (operation.name, name, wrong, answer.text)
+
+
+async def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False, max_body=1000) as client:
+        for operation in (each for each in OPERATIONS if each.body is not None):
+            answer = await ask(client, operation, None, json={"reason": "x" * 2000})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+
+
+async def test_other_paths_and_methods_are_told_what_there_is(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        assert await client.refused("GET", "/api/nonsense") == (404, "not_found")
+        assert await client.refused("PATCH", "/api/calls") == (405, "wrong_method")
+        assert await client.refused("DELETE", "/api/me") == (405, "wrong_method")
+
+
+async def test_a_page_of_another_origin_is_turned_away(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        headers = {"Origin": "https://evil.example"}
+        said = await client.refused("POST", "/api/calls", json={"tool": "add"}, headers=headers)
+    assert said == (403, "not_from_there")
+
+
+async def test_without_a_store_what_needs_one_says_so(tmp_path: Path) -> None:
+    box = Toolbox()
+    box.add(lambda: "hello", name="greet", permission="confirm")
+    async with api_of(box, tokens=False) as client:
+        for path in ("calls", "artifacts", "sessions", "runs", "calls/x", "events"):
+            assert await client.refused("GET", f"/api/{path}") == (409, "no_store")
+        made = await client.post("/api/calls", {"tool": "greet"})
+        waiting = (await client.get("/api/pending"))["pending"]
+        done = await client.post(f"/api/pending/{waiting[0]['call_id']}/approve", {})
+    assert (made["state"], done["state"], done["value"]) == ("pending", "ok", "hello")
