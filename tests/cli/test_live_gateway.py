@@ -44,6 +44,8 @@ args = ["server.py", "b"]
 verdict = "deny"
 tools = "wipe"
 [views.all]
+[access]
+tokens = true
 [callers.ann]
 view = "all"
 """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.openapi.api import Api, document, operation
 from wieldy import DocumentError, NameTaken, Permission, Status, Toolbox
-from wieldy.openapi.yaml_reader import read_yaml
+from wieldy.core.arguments.yaml_reader import read_yaml
 
 SMALL = document({"/x": {"get": operation(summary="Get x.", tags=["things"])}})
 

@@ -21,6 +21,7 @@ from .extensions.chat_session import ChatSessionExtension
 from .extensions.configure_prompt import ConfigurePromptExtension
 from .extensions.key_waiter import KeyWaiterExtension
 from .extensions.tools import ToolExtension
+from .prices import NoPrice
 from .runs.run_keeper import RunKeeper
 from .served_agent import ServedAgent
 
@@ -32,6 +33,7 @@ __all__ = [
     "ChatSessionExtension",
     "ConfigurePromptExtension",
     "KeyWaiterExtension",
+    "NoPrice",
     "NotPending",
     "RunBusy",
     "RunInterrupted",

@@ -18,7 +18,7 @@ class NoPrice(ValueError):
         super().__init__(
             f"A budget for cost needs a price, and there is none for {model!r}. Pass "
             f'prices={{"{model}": (per million in, per million out)}}, or install '
-            'pip install "wieldy[prices]" for models that it knows.'
+            'the prices of many models: pip install "wieldy[prices]"'
         )
         self.model = model
 

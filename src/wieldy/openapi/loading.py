@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from wieldy.core.arguments.conversion import parse_json
+from wieldy.core.arguments.yaml_reader import read_yaml
 from wieldy.core.errors import DocumentError, ServiceError
 from wieldy.core.network.http_client import Client
-
-from .yaml_reader import read_yaml
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 

@@ -87,6 +87,23 @@ async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
     assert [(each["tool"], each["caller"]) for each in waiting] == [("send_mail", "ann")]
 
 
+async def test_what_init_writes_is_served_as_it_is(place: Path) -> None:
+    with closing(Terminal("serve", "gateway.toml", cwd=place)) as terminal:
+        shown = terminal.wait_for("Press Ctrl-C to stop.")
+        url = next(word.rstrip(":") for word in shown.split() if word.startswith("http://"))
+        async with connected(url) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == ["add", "send_mail"]
+
+
+def test_callers_without_tokens_are_a_mistake(command: Command, place: Path) -> None:
+    file = place / "gateway.toml"
+    with file.open("a") as more:
+        more.write('[callers.bob]\nview = "readers"\n')
+    done = command("serve", str(file))
+    assert (done.exit_code, "tokens = true below [access]" in done.stderr) == (2, True)
+
+
 async def test_the_servers_of_a_gateway_have_their_prefix(tmp_path: Path) -> None:
     entry = f'command = "{sys.executable}"\nargs = {json.dumps([SHOP])}\nallow = ["add"]\n'
     text = f'[servers.one]\nprefix = "one_"\n{entry}[servers.two]\n{entry}'

@@ -92,7 +92,8 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         self_approval=file.access.self_approval,
         identifiers=identifiers,
         metrics=_read_metrics(file.metrics, gateway.path.parent),
-        views=gateway.views,
+        # Without tokens nobody has a name, and everybody sees what is offered.
+        views=gateway.views if identifiers else None,
         trusted_proxies=listen.trusted_proxies,
         certificate=None if tls is None else (tls.certificate, tls.key),
         ready=lambda url: explain_serving(found, url, bool(identifiers), None),

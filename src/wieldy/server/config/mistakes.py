@@ -178,6 +178,7 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
         if message is not None:
             found.append((("rules", number), message))
     found += _find_lost_views(read)
+    found += _find_nameless_callers(read)
     oauth = read.access.oauth
     for key in ("issuer", "audience", "jwks_uri"):
         given = None if oauth is None else getattr(oauth, key)
@@ -201,6 +202,14 @@ def _find_lost_views(read: GatewayFile) -> list[tuple[KeyPath, str]]:
             hint = f"Did you mean {near[0]}?" if near else "Define it as [views.NAME]."
             found.append((path, f"there is no view {view!r}. {hint}"))
     return found
+
+
+def _find_nameless_callers(read: GatewayFile) -> list[tuple[KeyPath, str]]:
+    """The callers of whom the file says something, where nobody comes in under a name."""
+    if read.access.tokens or read.access.oauth is not None:
+        return []
+    said = "callers have names only if they have tokens. Write tokens = true below [access]."
+    return [(("callers", name), said) for name in read.callers]
 
 
 def _check_rule(rule: RuleTable) -> str | None:
