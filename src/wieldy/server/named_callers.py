@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from wieldy.mcp.serving.callers import Identifier, Identity
+from wieldy.mcp.serving.callers import Identifier, Identity, OAuthIdentifier
 
 from .config.gateway_file import CallerTable
 
@@ -14,6 +14,9 @@ class NamedCallers:
     def __init__(self, identifier: Identifier, callers: Mapping[str, CallerTable]) -> None:
         self._identifier = identifier
         self._callers = callers
+        if isinstance(identifier, OAuthIdentifier):
+            # Clients are told where to get a token, as by the issuer itself.
+            self.metadata = identifier.metadata
 
     async def identify(self, token: str) -> Identity | None:
         """Whose token this is, or None if it is none of these."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from mcp_types import CallToolResult, ElicitResult, InputRequiredResult, InputResponses
 
 from tests.mcp.clients import MODES, Mode, Person, connected, text_of
 from tests.mcp.served import served
@@ -78,6 +79,25 @@ async def test_only_who_may_approve_is_asked(mode: Mode, url: str, desk: Toolbox
     assert len(person.asked) == 1
 
 
+async def test_who_may_no_longer_approve_can_t_use_a_question_of_before(
+    url: str, desk: Toolbox
+) -> None:
+    tokens, arguments = desk.store.tokens, {"path": "/tmp/a"}
+    first = await tokens.make("ann", ["call", "approve"])
+    async with connected(url, first, elicitation_callback=Person()) as client:
+        asked = await client.session.call_tool("wipe", arguments, allow_input_required=True)
+        assert isinstance(asked, InputRequiredResult)
+    await tokens.revoke("ann")
+    async with connected(url, await tokens.make("ann", ["call"])) as client:
+        yes: InputResponses = {"approve": ElicitResult(action="accept", content={"approve": True})}
+        result = await client.session.call_tool(
+            "wipe", arguments, request_state=asked.request_state, input_responses=yes
+        )
+        assert isinstance(result, CallToolResult)
+        assert "you may not give it" in text_of(result)
+    assert len(await desk.pending()) == 1
+
+
 async def post_hello(url: str, token: str) -> httpx2.Response:
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -97,7 +117,7 @@ async def test_who_is_refused_and_why(url: str, desk: Toolbox) -> None:
     refused = await post_hello(url, reader)
     assert (refused.status_code, "calling tools" in refused.text) == (403, True)
     async with connected(url, lost) as client:
-        with pytest.raises(Exception, match="no view 'gone'"):
+        with pytest.raises(Exception, match="The view of this token is not here"):
             await client.list_tools()
 
 

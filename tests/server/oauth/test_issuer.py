@@ -18,6 +18,8 @@ from tests.mcp.clients import connected, text_of
 from tests.mcp.served import served
 from tests.mcp.web import served as served_app
 from wieldy import Context, Toolbox
+from wieldy.server.config.gateway_file import CallerTable
+from wieldy.server.named_callers import NamedCallers
 from wieldy.server.oauth import signing_keys
 from wieldy.server.oauth.issuer import ClaimGrant, OAuthIssuer
 from wieldy.server.oauth.signing_keys import IssuerUnavailable
@@ -233,6 +235,17 @@ async def test_a_description_of_another_issuer_is_not_believed(
     issuer.description = {"issuer": "https://evil.example.com"}
     with pytest.raises(IssuerUnavailable, match=r"evil\.example\.com"):
         await make_checker().identify(issuer.sign())
+
+
+async def test_a_file_may_say_more_about_somebody_of_the_issuer(
+    issuer: Issuer, make_checker: MakeChecker
+) -> None:
+    checker = make_checker()
+    named = NamedCallers(checker, {"oauth:ann": CallerTable(roles=["approve"], view="v")})
+    identity = await named.identify(issuer.sign())
+    assert identity is not None
+    assert (sorted(identity.roles), identity.view) == (["approve"], "v")
+    assert named.metadata is checker.metadata
 
 
 async def test_a_server_tells_clients_where_to_get_a_token_and_lets_them_in(

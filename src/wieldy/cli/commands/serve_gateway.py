@@ -70,12 +70,12 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     file, found = gateway.file, gateway.found
     run = import_extra("wieldy.server", "run", "server")
     identifiers = []
+    named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
     if file.access.tokens:
         callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
-        named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
         identifiers.append(named(callers(found.toolbox.store.tokens), gateway.callers))
     if file.access.oauth is not None:
-        identifiers.append(_make_issuer(file.access.oauth))
+        identifiers.append(named(_make_issuer(file.access.oauth), gateway.callers))
     listen, tls = file.listen, file.listen.tls
     serving = run(
         found.box,

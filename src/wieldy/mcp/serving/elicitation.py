@@ -172,10 +172,12 @@ class Elicitation:
         if asked is not None:
             return asked
         # A call that is already approved waits for a process that has the tool.
-        allowed = self._self_approval and may_do("approve")
-        if not allowed or outcome.call.decision is not None:
+        if not self._may_approve() or outcome.call.decision is not None:
             return None
         return approval_question(outcome, tool, asker)
+
+    def _may_approve(self) -> bool:
+        return self._self_approval and may_do("approve")
 
     async def _apply_answers(
         self, question: Question, answers: Mapping[str, Any], by: str | None
@@ -198,6 +200,12 @@ class Elicitation:
     async def _apply_verdict(
         self, question: Question, said: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
+        if not self._may_approve():
+            # The question may have been asked long ago, when its user still could.
+            return failure_answer(
+                f"The call of {question.tool} waits for approval as {question.call_id}, and you "
+                f"may not give it. {decide_elsewhere(question.call_id)}."
+            )
         box = cast(Decider, self._box)
         form = said.get("content") or {}
         if said.get("action") == "accept" and form.get(APPROVE) is True:
