@@ -38,8 +38,10 @@ async def _find_outcome(box: Any, tool: Tool, call: Call, asked: str) -> Outcome
         # A view takes no decisions, and knows no calls.
         return None
     try:
-        found = await cast(Decider, box).outcome(asked)
+        waited = (await box.desk.find(asked)).call
+        if (waited.tool, waited.scope.caller) != (tool.name, call.scope.caller):
+            # Nobody learns, by how long the answer takes, whether another's call is running.
+            return None
+        return await cast(Decider, box).outcome(asked)
     except CallNotFound:
         return None
-    own = (found.call.tool, found.call.scope.caller) == (tool.name, call.scope.caller)
-    return found if own else None
