@@ -38,7 +38,15 @@ def own_stdout() -> Iterator[TextIO]:
                 yield own
             finally:
                 out.flush()
+                _flush_original()
                 os.dup2(own.fileno(), number)
+
+
+def _flush_original() -> None:
+    """Write what a tool left in Python's own stdout, which may have another buffer than ours."""
+    if sys.__stdout__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.__stdout__.flush()
 
 
 class Outlet:

@@ -328,9 +328,15 @@ class Outcome:
     def content(self) -> tuple[Block, ...]:
         """What the tool showed, as blocks in order; for a failure or a receipt, its message."""
         if self._content is None:
-            plain = self.error is None and self.status is not Status.PENDING
-            self._content = to_blocks(self.value if plain else self._error_message)
+            self._content = self.peek_content()
         return self._content
+
+    def peek_content(self) -> tuple[Block, ...]:
+        """The content, without keeping it: whether a tool showed blocks itself stays known."""
+        if self._content is not None:
+            return self._content
+        plain = self.error is None and self.status is not Status.PENDING
+        return to_blocks(self.value if plain else self._error_message)
 
     @property
     def text(self) -> str:

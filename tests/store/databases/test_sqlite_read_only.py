@@ -261,7 +261,7 @@ def test_a_file_of_another_version_is_said_to_be_one(folder: Path, change: str, 
 
 def test_a_file_that_only_lacks_indexes_and_columns_is_read(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "wieldy.db")) as file, file:
-        for name in ("over", "tool", "late"):
+        for name in ("over", "tool", "late", "caller", "parent"):
             file.execute(f"DROP INDEX wieldy_calls_{name}")
         for table, column in LATER_COLUMNS:
             file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")

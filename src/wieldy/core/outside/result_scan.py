@@ -35,7 +35,7 @@ def scan_outcome(outcome: Outcome, heard: str = "") -> list[dict[str, str]]:
 
 
 def _result_texts(outcome: Outcome, heard: str) -> Iterator[tuple[str, str]]:
-    content = outcome.content
+    content = outcome.peek_content()
     pieces = [(f"content[{n}]", each) for n, each in enumerate(map(_text_of, content))]
     yield from islice(pieces, _MOST_PIECES)
     texts = [text for _, text in pieces if text]
