@@ -1,6 +1,8 @@
 """The file tools: what they do, and what they refuse, on disk and in memory."""
 
+import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -272,10 +274,13 @@ def test_a_folder_that_becomes_a_link_on_the_way_leads_nowhere(
 
     def swap() -> None:
         while not stop.is_set():
-            (workspace / "real").rename(workspace / "aside")
-            (workspace / "real").symlink_to(secret.parent)
-            (workspace / "real").unlink()
-            (workspace / "aside").rename(workspace / "real")
+            # A write makes the folder anew if it comes while there is none.
+            with contextlib.suppress(OSError):
+                (workspace / "real").rename(workspace / "aside")
+                (workspace / "real").symlink_to(secret.parent)
+                (workspace / "real").unlink()
+                (workspace / "aside").rename(workspace / "real")
+            shutil.rmtree(workspace / "aside", ignore_errors=True)
 
     swapping = threading.Thread(target=swap)
     swapping.start()
