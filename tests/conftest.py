@@ -35,7 +35,7 @@ if _LOOPS:
 
 # Following a test line by line makes it more than twice as slow, and more cases of a test run the
 # same lines. So only the first cases of each test are followed, and no property test.
-_FOLLOWED_CASES = 2
+_FOLLOWED_CASES = 3
 # These files take longest. They start first, so that none of them runs alone at the end.
 _LONGEST = (
     "tests/agent/runs/test_killed_runs.py",

@@ -41,7 +41,9 @@ def test_003_8_several_calls_and_several_rounds(make_agent: MakeAgent, strategy:
     response = agent.use_tools(add).input("1+2+2+3?").get_response()
 
     assert response.get_data() == "It is 8."
-    assert [log["result"] for log in response.full_result_data["extra"]["tool_logs"]] == [3, 5, 8]
+    results = [log["result"] for log in response.full_result_data["extra"]["tool_logs"]]
+    # The calls of one answer run at the same time, and are told in the order of their ends.
+    assert (sorted(results[:2]), results[2:]) == ([3, 5], [8])
     assert response.get_meta()["rounds"] == 2
     assert response.get_meta()["requests"] == 3
     assert len(model.requests) == 3
