@@ -656,7 +656,7 @@ async def test_a_call_leaves_nothing_for_the_garbage_collector() -> None:
     def work() -> None: ...
 
     async def call_all(name: str) -> None:
-        await asyncio.gather(*(box.call(name) for _ in range(100)))
+        await asyncio.gather(*(box.call(name) for _ in range(500)))
         await asyncio.sleep(0)
 
     for name in ("rest", "work"):
@@ -665,7 +665,7 @@ async def test_a_call_leaves_nothing_for_the_garbage_collector() -> None:
         gc.disable()
         try:
             await call_all(name)
-            # A ring for each call would be hundreds.
-            assert gc.collect() < 100, name
+            # A ring for each call would be a thousand; threads of other tests leave some too.
+            assert gc.collect() < 500, name
         finally:
             gc.enable()
