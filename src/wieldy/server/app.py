@@ -13,6 +13,7 @@ from wieldy.mcp.serving.running import GRACE, Ready, serve_application
 from wieldy.mcp.serving.server import BoxServer
 
 from .api.api_routes import ServedApi
+from .console.console_routes import console_routes, is_console_path
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
 
 
@@ -118,4 +119,7 @@ def _composed(endpoint: HttpEndpoint, metrics: Metrics | None) -> Starlette:
                     yield
 
     routes = [*endpoint.routes, *api.routes, *([] if metrics is None else [metrics.route])]
+    if api.routes:
+        endpoint.access.is_public = is_console_path
+        routes += console_routes()
     return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)

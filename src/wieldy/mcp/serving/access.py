@@ -1,7 +1,7 @@
 """Decide who may reach the server, by address, host, origin and bearer token."""
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -42,6 +42,8 @@ class Access:
         # What tells clients where to get a token is for those who have none.
         described = [each.path for each in self.metadata]
         self.open_paths = frozenset(("/ready", "/health", "/health/live", *described))
+        # What is shown to those who are not known yet, if host and origin are right.
+        self.is_public: Callable[[str], bool] = lambda path: False
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous

@@ -52,14 +52,15 @@ class Guard:
     async def _admit(self, scope: Scope) -> Refusal | None:
         headers = scope["headers"]
         found = await self._access.identify(headers)
-        if isinstance(found, Refusal):
-            if scope["path"] not in self._access.open_paths:
-                return self._access.refusal(headers, peer_address(scope)) or found
-        elif found is not None:
+        path = scope["path"]
+        if found is not None and not isinstance(found, Refusal):
             scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
-        if scope["path"] in self._access.open_paths:
+        if path in self._access.open_paths:
             return None
-        return self._access.refusal(headers, peer_address(scope))
+        refused = self._access.refusal(headers, peer_address(scope))
+        if refused is None and isinstance(found, Refusal) and not self._access.is_public(path):
+            return found
+        return refused
 
     async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
         """Read the body, within its limits of time and size, for the next application."""
