@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mcp.waiting import alive, until
 from wieldy.dialects.agentscope import ToolResponse, execute_python_code, execute_shell_command
 
 
@@ -47,14 +48,14 @@ async def test_001_15_what_takes_too_long_ends_with_all_that_it_started(
     assert said(response) == (
         f"<returncode>-1</returncode><stdout>begun\n</stdout><stderr>{late}</stderr>"
     )
-    assert not _is_running(int(pids.read_text()))
+    await until(lambda: not alive(int(pids.read_text())))
 
 
 async def test_001_15_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     response = await execute_shell_command("sleep 300 & echo $!")
 
     pid = said(response).split("<stdout>")[1].split("\n")[0]
-    assert not _is_running(int(pid))
+    await until(lambda: not alive(int(pid)))
 
 
 async def test_001_15_a_program_that_a_signal_ends_has_its_number() -> None:
@@ -67,11 +68,3 @@ def test_001_15_nothing_stays_of_the_code() -> None:
     text = said(asyncio.run(execute_python_code("print(__file__)")))
 
     assert not Path(text.split("<stdout>")[1].split("\n")[0]).exists()
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
