@@ -9,7 +9,7 @@ from wieldy.core.choices import ProviderFormat
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.registry import Registry, Selection, SessionList
 from wieldy.core.schema.signature import is_same_function
-from wieldy.core.tool import Tool
+from wieldy.core.tool import Review, Tool
 from wieldy.core.visible_text import html_table
 
 if TYPE_CHECKING:
@@ -217,6 +217,11 @@ class VisibleTools:
             A function that ends the watch.
         """
         return self._registry.watch(told)
+
+    @property
+    def review(self) -> Review | None:
+        """What checks each tool before it is added, such as against a lock; see `lock=`."""
+        return self._registry.review
 
     @property
     def names(self) -> list[str]:

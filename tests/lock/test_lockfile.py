@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wieldy import LockError, Parked, Status, Tool, Toolbox
-from wieldy.core.choices import PermissionMode
+from wieldy.core.choices import ChangePolicy, PermissionMode
+from wieldy.lock.lock_review import find_lock_state
 from wieldy.mcp.lock import Lock
 
 SERVER = "mcp:shop"
@@ -385,6 +386,30 @@ async def test_a_warning_is_logged_once_and_the_tool_works(
         "Tool buy: its description changed",
         f"Tool se\\x1b[2Jll: it is not in {path}. Look at it, then run `wieldy lock`. (warn)",
     ]
+
+
+@pytest.mark.parametrize("on_change", ["block", "warn"])
+def test_each_tool_tells_how_it_stands_to_the_lock(path: Path, on_change: ChangePolicy) -> None:
+    box = Toolbox(lock=path, on_change=on_change)
+    changed = box.add(shop_tool("Buy everything.\x1b[2J"))
+    new = box.add(shop_tool(name="sell"))
+    own = box.add(lambda: None, name="own")
+    same = Toolbox(lock=path).add(shop_tool())
+
+    states = [find_lock_state(box.review, tool) for tool in (changed, new, own, same)]
+    assert [each.state for each in states] == ["changed", "new", "none", "locked"]
+    assert [each.reason is None for each in states] == [False, False, True, True]
+    assert '+    "Buy everything.\\u001b[2J"' in states[0].diff
+    assert all(line[0] in "+@-" for line in states[1].diff.split("\n"))
+    assert find_lock_state(Toolbox().review, same).state == "none"
+
+
+def test_a_diff_of_any_length_is_cut(path: Path) -> None:
+    box = Toolbox(lock=path, on_change="warn")
+    tool = box.add(shop_tool("\n".join(map(str, range(5000)))))
+    diff = find_lock_state(box.review, tool).diff
+    assert len(diff.split("\n")) == 1001
+    assert diff.endswith("more lines; see `wieldy diff`)")
 
 
 @pytest.mark.parametrize("given", [{"on_change": "ignore"}, {"on_change": "Block"}])

@@ -77,7 +77,7 @@ class Registry:
     """
 
     def __init__(self, review: Review | None = None) -> None:
-        self._review = review
+        self.review = review
         self._tools: dict[str, Tool] = {}
         self._shown: dict[str, str] = {}
         self._groups = {BASIC: Group(BASIC, True, "Always available.")}
@@ -250,9 +250,9 @@ class Registry:
         self._tell_watchers(None)
 
     def _review_tool(self, tool: Tool) -> Tool:
-        if self._review is None:
+        if self.review is None:
             return tool
-        hold = self._review(tool)
+        hold = self.review(tool)
         return tool if hold is None and tool.hold is None else tool.replace(hold=hold)
 
     def _known_group(self, name: str) -> Group:

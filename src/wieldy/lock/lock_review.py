@@ -2,12 +2,13 @@
 
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from wieldy.core.choices import ChangePolicy
 from wieldy.core.errors import LockError
-from wieldy.core.tool import Hold, Tool
+from wieldy.core.tool import Hold, Review, Tool
 from wieldy.core.visible_text import visible_line
 
 from .definition import Definition
@@ -15,7 +16,38 @@ from .lockfile import DefinitionChange, Lock
 
 ON_CHANGE = get_args(ChangePolicy)
 _OWN = "python"
+# A definition comes from outside, and may be of any length.
+_MOST_LINES = 1000
 _log = logging.getLogger("wieldy")
+
+
+@dataclass(frozen=True, slots=True)
+class LockState:
+    """How a tool stands to the lock.
+
+    Attributes:
+        state: "locked" is as it was locked, "changed" differs, "new" is from outside and not in
+            the lock. "none" needs no lock: there is none, or the program itself has the tool.
+        diff: The lines that differ, as `wieldy diff` prints them; empty if nothing does.
+        reason: What differs and what to do about it, in a sentence; None if nothing does.
+    """
+
+    state: Literal["locked", "changed", "new", "none"]
+    diff: str = ""
+    reason: str | None = None
+
+
+def find_lock_state(review: Review | None, tool: Tool) -> LockState:
+    """How a tool stands to the lock of its toolbox.
+
+    Args:
+        review: What checks the tools of the box, which is `box.review`.
+        tool: The tool.
+
+    Returns:
+        Its state, and the lines that differ.
+    """
+    return review.find_state(tool) if isinstance(review, LockReview) else LockState("none")
 
 
 class LockReview:
@@ -35,26 +67,40 @@ class LockReview:
 
     def __call__(self, tool: Tool) -> Hold | None:
         """The reason why the tool is held back, or None."""
-        reason = self._reason(tool)
-        if reason is None:
+        change = self._find_change(tool)
+        if change is None:
             return None
+        reason = self._explain(change)
         self._tell(tool.name, reason)
         if self._on_change == "warn":
             return None
         return Hold(reason, asks=self._on_change == "quarantine")
 
-    def _reason(self, tool: Tool) -> str | None:
-        locked = None if self._lock is None else self._lock.tools.get(tool.name)
-        if locked is None:
-            if tool.source == _OWN:
-                return None
+    def find_state(self, tool: Tool) -> LockState:
+        """How the tool stands to the lock, with the lines that differ."""
+        change = self._find_change(tool)
+        if change is not None:
+            state: Literal["new", "changed"] = "new" if change.before is None else "changed"
+            return LockState(state, _write_diff(change), self._explain(change))
+        return LockState("none" if self._locked(tool) is None else "locked")
+
+    def _find_change(self, tool: Tool) -> DefinitionChange | None:
+        """What differs from the lock, unless nothing does or the tool needs no lock."""
+        locked = self._locked(tool)
+        if locked is None and tool.source == _OWN:
+            return None
+        now = Definition.of(tool)
+        same = locked is not None and locked.same(now)
+        return None if same else DefinitionChange(tool.name, locked, now)
+
+    def _locked(self, tool: Tool) -> Definition | None:
+        return None if self._lock is None else self._lock.tools.get(tool.name)
+
+    def _explain(self, change: DefinitionChange) -> str:
+        if change.before is None:
             missing = ", which does not exist" if self._lock is None else ""
             return f"it is not in {self._path}{missing}. Look at it, then run `wieldy lock`."
-        now = Definition.of(tool)
-        if locked.same(now):
-            return None
-        fields = DefinitionChange(tool.name, locked, now).fields
-        what = " and ".join(each.replace("_", " ") for each in fields)
+        what = " and ".join(each.replace("_", " ") for each in change.fields)
         return (
             f"its {what} changed since it was locked in {self._path}. "
             "See `wieldy diff`; if the change is fine, run `wieldy lock`."
@@ -65,6 +111,13 @@ class LockReview:
         if (name, reason) not in self._told:
             self._told.add((name, reason))
             _log.warning("Tool %s: %s (%s)", visible_line(name, 80), reason, self._on_change)
+
+
+def _write_diff(change: DefinitionChange) -> str:
+    lines = change.diff()
+    left = len(lines) - _MOST_LINES
+    more = [f"… ({left} more lines; see `wieldy diff`)"] if left > 0 else []
+    return "\n".join([*lines[:_MOST_LINES], *more])
 
 
 def _read(path: str | os.PathLike[str]) -> Lock | None:

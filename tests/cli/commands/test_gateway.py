@@ -33,7 +33,7 @@ def test_what_init_writes_has_no_mistakes(command: Command, tmp_path: Path) -> N
     checked = command("check", str(folder / "gateway.toml"), "--json")
     assert (checked.exit_code, json.loads(checked.stdout)) == (
         0,
-        {"mistakes": [], "tools": 2, "failed": []},
+        {"mistakes": [], "tools": 2, "failed": [], "lock_changes": []},
     )
 
 
@@ -60,6 +60,26 @@ def test_check_tells_each_mistake_with_its_line_and_starts_nothing(
     file.write_text('[[sources]]\npath = "boom.py"\n')
     assert command("check", str(file), "--offline").exit_code == 0
     assert command("check", str(file)).exit_code == 4
+
+
+def test_check_tells_the_lines_that_differ_from_the_lock(command: Command, tmp_path: Path) -> None:
+    file, tools = tmp_path / "gateway.toml", tmp_path / "tools.py"
+    file.write_text('lock = "tools.lock"\n[[sources]]\npath = "tools.py"\n')
+    tools.write_text(
+        "from wieldy import Toolbox\nbox = Toolbox()\n"
+        'box.add(lambda: "hi", name="greet", description="Greet.")\n'
+    )
+    assert command("lock", str(tools), "--lock", str(tmp_path / "tools.lock")).exit_code == 0
+    assert command("check", str(file)).exit_code == 0
+
+    tools.write_text(tools.read_text().replace("Greet.", "Greet all."))
+    done = command("check", str(file))
+    assert done.exit_code == 1
+    assert '-    "Greet."' in done.stderr
+    assert '+    "Greet all."' in done.stderr
+    (change,) = json.loads(command("check", str(file), "--json").stdout)["lock_changes"]
+    assert (change["tool"], change["state"]) == ("greet", "changed")
+    assert '+    "Greet all."' in change["diff"]
 
 
 async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:

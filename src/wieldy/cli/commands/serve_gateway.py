@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from wieldy.cli import exits, screen
 from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
+from wieldy.cli.sources import LoadedSources
+from wieldy.lock.lock_review import LockState, find_lock_state
 from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 
@@ -41,20 +44,41 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
             else:
                 screen.fail(error)
             return exits.USAGE
-        failed, count = [], None
-        if not offline:
-            found = runner.run(load_gateway(file, path.parent.absolute()))
+        if offline:
+            return _report_check(path, None, as_json)
+        found = runner.run(load_gateway(file, path.parent.absolute()))
+        try:
+            return _report_check(path, found, as_json)
+        finally:
             runner.run(found.toolbox.close())
-            failed, count = found.failed, len(found.box.names)
-        if as_json:
-            facts = {"tools": count, "failed": [each.to_dict() for each in failed]}
-            screen.put({"mistakes": [], **facts})
-        else:
-            served = "" if count is None else f" It has {count} tool{'s' * (count != 1)}."
-            screen.show(f"{path} has no mistakes.{served}")
-        return exits.PARTLY if failed else exits.OK
 
     return exits.guarded(work)
+
+
+def _report_check(path: Path, found: LoadedSources | None, as_json: bool) -> int:
+    """Print what the sources of a file without mistakes have; gives the exit code."""
+    count = None if found is None else len(found.box.names)
+    failed = [] if found is None else found.failed
+    changes = [] if found is None else _find_lock_changes(found)
+    if as_json:
+        told = [{"tool": name, **asdict(state)} for name, state in changes]
+        facts = {"tools": count, "failed": [each.to_dict() for each in failed]}
+        screen.put({"mistakes": [], **facts, "lock_changes": told})
+    else:
+        for name, state in changes:
+            screen.fail(f"{name}: {state.reason}\n{state.diff}")
+        served = "" if count is None else f" It has {count} tool{'s' * (count != 1)}."
+        screen.show(f"{path} has no mistakes.{served}")
+    if failed:
+        return exits.PARTLY
+    return exits.FAILED if changes else exits.OK
+
+
+def _find_lock_changes(found: LoadedSources) -> list[tuple[str, LockState]]:
+    """The tools that differ from the lock, with the lines that differ."""
+    review = found.toolbox.review
+    states = [(tool.name, find_lock_state(review, tool)) for tool in found.toolbox.all_tools()]
+    return [(name, state) for name, state in states if state.reason is not None]
 
 
 def _check_reach(file: GatewayFile) -> None:

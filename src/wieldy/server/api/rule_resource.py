@@ -8,6 +8,7 @@ from pydantic import Field
 from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import NotKept
 from wieldy.core.permission.rules import Rule
+from wieldy.lock.lock_review import find_lock_state
 from wieldy.store.stored_rules import StandingRule
 
 from .answer_shapes import AnswerShape, Input, JsonValue, Moment, PlainText
@@ -92,19 +93,21 @@ class NewMode(Input):
     session: str | None = _NAME
 
 
-class HeldTool(AnswerShape):
+class ChangedTool(AnswerShape):
     """A tool that differs from the lock."""
 
     tool: PlainText
     source: PlainText
-    blocked: bool = Field(description="Whether it can't be called; otherwise each call is asked.")
-    reason: PlainText
+    state: Literal["changed", "new"] = Field(description="`new` is from outside and not locked.")
+    blocked: bool = Field(description="Whether it can't be called; otherwise see `on_change`.")
+    reason: PlainText = Field(description="What differs, and what to do.")
+    diff: PlainText = Field(description="The lines of the definition that differ, with context.")
 
 
 class LockChangeList(AnswerShape):
-    """The tools that are held back, because they differ from the lock."""
+    """The tools that differ from the lock."""
 
-    changes: list[HeldTool]
+    changes: list[ChangedTool]
 
 
 @operation("GET", "/rules", RuleList, roles=("approve",))
@@ -169,13 +172,21 @@ async def set_mode(asked: Asked) -> ModeList:
 
 @operation("GET", "/lock-changes", LockChangeList, roles=("approve",))
 async def list_lock_changes(asked: Asked) -> LockChangeList:
-    """List the tools that are held back, because they differ from the lock."""
-    held = [(tool, tool.hold) for tool in asked.box.all_tools() if tool.hold is not None]
+    """List the tools that differ from the lock, with the lines that differ."""
+    review = asked.box.review
+    states = ((tool, find_lock_state(review, tool)) for tool in asked.box.all_tools())
     return LockChangeList(
         changes=[
-            HeldTool(tool=tool.name, source=tool.source, blocked=not hold.asks, reason=hold.reason)
-            for tool, hold in held
-            if hold is not None
+            ChangedTool(
+                tool=tool.name,
+                source=tool.source,
+                state=found.state,
+                blocked=tool.hold is not None and not tool.hold.asks,
+                reason=found.reason or "",
+                diff=found.diff,
+            )
+            for tool, found in states
+            if found.state in ("changed", "new")
         ]
     )
 
