@@ -1,11 +1,13 @@
 """Give the package a readme whose links work where the repository is not: in an index, in a wheel.
 
-A link into the repository leads to its public address. While the repository has
-none, a link to a page names the command that shows the page from the installed
-package, and other links become plain text.
+A link into the repository leads to its public address: the one that `pyproject.toml`
+names, or else the one that the clone came from. While the repository has none, a link
+to a page names the command that shows the page from the installed package, and other
+links become plain text.
 """
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +20,45 @@ _PAGE = re.compile(r"docs/(?P<name>[\w/-]+)\.md(?:#.*)?$")
 _LANGUAGE = re.compile(r"^\[[^\]]+\]\(README[\w.-]*\)\n\n", re.MULTILINE)
 
 
+# What `git clone` takes of a repository on another machine. A name without a dot is a machine of
+# one's own, and is nothing to publish.
+_CLONED = re.compile(
+    r"(?:https?://|ssh://)?(?:[^@/]*@)?(?P<host>[\w-]+(?:\.[\w-]+)+)(?::\d+)?[:/](?P<path>[\w./~-]+)"
+)
+
+
 class PackageMetadata(MetadataHookInterface):
     """Fills in the readme and the addresses of the project."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add what is known when the package is built."""
-        repository = str(self.config.get("repository", "")).rstrip("/")
+        named = str(self.config.get("repository", "")).rstrip("/")
+        repository = named or public_address(_read_origin(Path(self.root)))
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         readme = package_readme(text, repository)
         metadata["readme"] = {"content-type": "text/markdown", "text": readme}
         metadata["urls"] = project_urls(repository)
+
+
+def public_address(origin: str) -> str:
+    """The address that a browser opens, without a user's name or password; "" if there is none."""
+    found = _CLONED.fullmatch(origin.strip())
+    if found is None:
+        return ""
+    path = found["path"].strip("/").removesuffix(".git")
+    return f"https://{found['host']}/{path}" if path else ""
+
+
+def _read_origin(root: Path) -> str:
+    """Where the clone came from, as git has it."""
+    if not (root / ".git").exists():
+        return ""
+    command = ["git", "-C", str(root), "config", "--get", "remote.origin.url"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return ""
+    return done.stdout
 
 
 def project_urls(repository: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from email.message import Message
@@ -22,10 +23,18 @@ _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel was installed, and nothing else."""
+    """A folder into which the wheel of a clone was installed, and nothing else."""
+    clone = tmp_path_factory.mktemp("clone")
+    for name in ("src", "docs", "scripts"):
+        shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, clone / name)
+    _run(["git", "init", "-q", str(clone)])
+    origin = "https://ann:secret@code.example/team/wieldy.git"
+    _run(["git", "-C", str(clone), "remote", "add", "origin", origin])
     wheels = tmp_path_factory.mktemp("wheel")
     program = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
-    _run([sys.executable, "-c", program, str(wheels)], cwd=ROOT)
+    _run([sys.executable, "-c", program, str(wheels)], cwd=clone)
     target = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target"]
     _run([*pip, str(target), *map(str, wheels.iterdir())], cwd=target)
@@ -76,20 +85,6 @@ def test_the_wheel_shows_its_pages(installed: Path) -> None:
     assert (shown.returncode, shown.stdout) == (0, expected)
 
 
-def test_the_readme_of_the_wheel_has_no_link_that_leads_nowhere(
-    installed: Path, metadata: Message
-) -> None:
-    text = str(metadata.get_payload())
-    assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "# Wieldy" in text
-    assert [link for link in _LINK.findall(_FENCED.sub("", text)) if "://" not in link] == []
-    pages = {page["page"] for page in json.loads(_wieldy(installed, "docs", "--json").stdout)}
-    named = set(_COMMAND.findall(text))
-    assert {"first-tool", "permissions", "performance"} <= named <= pages
-    # Code is as it was.
-    assert _FENCED.findall(text) == _FENCED.findall((ROOT / "README.md").read_text("utf-8"))
-
-
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
     """The module that writes the metadata."""
@@ -102,16 +97,61 @@ def hook() -> ModuleType:
     return module
 
 
+def test_the_readme_without_an_address_has_no_link_that_leads_nowhere(
+    installed: Path, metadata: Message, hook: ModuleType
+) -> None:
+    source = (ROOT / "README.md").read_text("utf-8")
+    text = hook.package_readme(source, "")
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "# Wieldy" in text
+    assert [link for link in _LINK.findall(_FENCED.sub("", text)) if "://" not in link] == []
+    pages = {page["page"] for page in json.loads(_wieldy(installed, "docs", "--json").stdout)}
+    named = set(_COMMAND.findall(text))
+    assert {"first-tool", "permissions", "performance"} <= named <= pages
+    # Code is as it was.
+    assert _FENCED.findall(text) == _FENCED.findall(source)
+
+
 def test_the_addresses_of_the_project_are_those_that_it_has(
     metadata: Message, hook: ModuleType
 ) -> None:
-    assert metadata.get_all("Project-URL", []) == []
-    address = "https://code.example/wieldy"
-    assert hook.project_urls(address) == {
-        "Source": address,
-        "Documentation": f"{address}/blob/main/docs/index.md",
-        "Changelog": f"{address}/blob/main/CHANGELOG.md",
-    }
+    address = "https://code.example/team/wieldy"
+    assert metadata.get_all("Project-URL") == [
+        f"Source, {address}",
+        f"Documentation, {address}/blob/main/docs/index.md",
+        f"Changelog, {address}/blob/main/CHANGELOG.md",
+    ]
+    assert hook.project_urls("") == {}
+
+
+def test_the_links_of_the_readme_lead_to_files_of_the_repository(metadata: Message) -> None:
+    text = _FENCED.sub("", str(metadata.get_payload()))
+    prefix = re.compile(r"https://code\.example/team/wieldy/(?:blob|raw)/main/([^#]+)")
+    paths = [found[1] for link in _LINK.findall(text) if (found := prefix.match(link))]
+    assert "docs/first-tool.md" in paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("origin", "address"),
+    [
+        ("https://code.example/team/wieldy.git\n", "https://code.example/team/wieldy"),
+        ("https://ann:secret@code.example:8443/w/", "https://code.example/w"),
+        ("git@code.example:team/wieldy.git", "https://code.example/team/wieldy"),
+        ("ssh://git@code.example:22/team/wieldy", "https://code.example/team/wieldy"),
+        ("https://builder/team/wieldy", ""),
+        ("/srv/git/wieldy.git", ""),
+        ("../wieldy", ""),
+        ("file:///srv/wieldy", ""),
+        ("https://code.example/a b", ""),
+        ("https://code.example/", ""),
+        ("", ""),
+    ],
+)
+def test_the_public_address_has_neither_user_nor_password(
+    hook: ModuleType, origin: str, address: str
+) -> None:
+    assert hook.public_address(origin) == address
 
 
 @pytest.mark.parametrize(
