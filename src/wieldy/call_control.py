@@ -259,7 +259,7 @@ class CallControl(View):
         Returns:
             Its outcome, or what is known of it where it must not run again.
         """
-        return await self._kept().rerun(self._engine, self._desk, call_id, extras)
+        return await self._needed_store().rerun(self._engine, self._desk, call_id, extras)
 
     async def recover(
         self, calls: Iterable[str] | None = None, by: str | None = None, *, unknown: bool = True
@@ -285,7 +285,7 @@ class CallControl(View):
         Example:
             `outcomes = await box.recover()`
         """
-        return await self._kept().recover(self._engine, self._desk, calls, by, unknown)
+        return await self._needed_store().recover(self._engine, self._desk, calls, by, unknown)
 
     async def interrupt(self, call_id: str) -> bool:
         """Stop a running call, whose caller gets an interrupted outcome.
@@ -298,7 +298,7 @@ class CallControl(View):
         """
         return self._engine.interrupt(call_id)
 
-    def _kept(self) -> "Store":
+    def _needed_store(self) -> "Store":
         if self._store is None:
             raise StoreError(
                 "this toolbox has none", 'Make it with Toolbox(store="sqlite:///wieldy.db").'

@@ -439,27 +439,27 @@ class Toolbox(CallControl):
     @property
     def ledger(self) -> "Ledger":
         """The record of calls; raises `StoreError` without a store."""
-        return self._kept().ledger
+        return self._needed_store().ledger
 
     @property
     def artifacts(self) -> "Artifacts":
         """The documents and large results of sessions; raises `StoreError` without a store."""
-        return self._kept().artifacts
+        return self._needed_store().artifacts
 
     @property
     def sessions(self) -> "Sessions":
         """The chat histories; raises `StoreError` without a store."""
-        return self._kept().sessions
+        return self._needed_store().sessions
 
     @property
     def standing(self) -> "Standing":
         """The rules of every process on the store; raises `StoreError` without a store."""
-        return self._kept().standing
+        return self._needed_store().standing
 
     @property
     def store(self) -> "Store":
         """The store itself, to prune it or to delete a session; raises `StoreError` without one."""
-        return self._kept()
+        return self._needed_store()
 
     def state(self) -> dict[str, Any]:
         """Export the active groups and the rules.
@@ -493,7 +493,7 @@ class Toolbox(CallControl):
         Raises:
             StoreError: The toolbox has no store, or the store can't be written.
         """
-        await self._kept().save_state(name, self.state())
+        await self._needed_store().save_state(name, self.state())
 
     async def load_state(self, name: str = "default", strict: bool = True) -> None:
         """Restore a state from the store.
@@ -506,7 +506,7 @@ class Toolbox(CallControl):
             NotKept: The store has no state of this name.
             ValueError: The state can't be used here.
         """
-        self.restore(await self._kept().load_state(name), strict)
+        self.restore(await self._needed_store().load_state(name), strict)
 
     def close_with(self, holding: Holding) -> None:
         """Close something together with the toolbox.

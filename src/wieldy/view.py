@@ -100,9 +100,9 @@ class View(VisibleTools, Shareable):
             and not check_output
         ):
             return self._run(Call(call, arguments, self._scope), self._selection)
-        made = self._made(call, arguments, session, idempotency_key)
+        made = self._make_call(call, arguments, session, idempotency_key)
         if wait:
-            return self._waited(made, Extras(deps, check_output=check_output), timeout)
+            return self._wait_decision(made, Extras(deps, check_output=check_output), timeout)
         if timeout is not None:
             raise ValueError("timeout is how long wait=True waits; a tool has Limits(timeout=…)")
         plain = deps is None and not check_output
@@ -140,7 +140,7 @@ class View(VisibleTools, Shareable):
         Example:
             `async for item in box.stream("report", {"year": 2026}): print(item)`
         """
-        made = self._made(call, arguments, session, idempotency_key)
+        made = self._make_call(call, arguments, session, idempotency_key)
         return self._engine.stream(made, deps, self._selection, live, check_output)
 
     async def call_telling(
@@ -167,7 +167,7 @@ class View(VisibleTools, Shareable):
         """
         sink = TellingSink(tell)
         extras = Extras(None, sink, check_output=check_output)
-        outcome = await self._run(self._made(call, None, None), self._selection, extras)
+        outcome = await self._run(self._make_call(call, None, None), self._selection, extras)
         await sink
         return outcome, extras.tool
 
@@ -185,7 +185,7 @@ class View(VisibleTools, Shareable):
         Returns:
             The outcome.
         """
-        made = self._made(call, None, session)
+        made = self._make_call(call, None, session)
         if not self._engine.watchers or (extras is not None and extras.sink is not None):
             return await self._run(made, self._selection, extras)
         sink = TellingSink(lambda item: self._engine.tell_shown(made, item))
@@ -244,7 +244,7 @@ class View(VisibleTools, Shareable):
         if any(isinstance(each, str) for each in listed):
             raise TypeError("call_many takes Calls and (name, arguments) pairs, not bare names")
         pairs = [(each, None) if isinstance(each, Call) else each for each in listed]
-        made = [self._made(call, arguments, session) for call, arguments in pairs]
+        made = [self._make_call(call, arguments, session) for call, arguments in pairs]
         extras = None if deps is None else Extras(deps)
         return await asyncio.gather(*(self._run(call, self._selection, extras) for call in made))
 
@@ -275,7 +275,7 @@ class View(VisibleTools, Shareable):
         Example:
             `outcome = box.call_sync("weather", {"city": "Oslo"})`
         """
-        made = self._made(call, arguments, session, idempotency_key)
+        made = self._make_call(call, arguments, session, idempotency_key)
         return blocking_border().wait(
             lambda home: self._run(made, self._selection, Extras(deps, home=home))
         )
@@ -469,13 +469,13 @@ class View(VisibleTools, Shareable):
         """Whether calls are recorded in a store."""
         return self._engine.records
 
-    async def _waited(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
+    async def _wait_decision(self, call: Call, extras: Extras, seconds: float | None) -> Outcome:
         outcome = await self._run(call, self._selection, extras)
         if outcome.status is Status.PENDING:
             return await self._desk.wait(outcome.call.id, seconds)
         return outcome
 
-    def _made(
+    def _make_call(
         self,
         call: str | Call,
         arguments: Arguments,

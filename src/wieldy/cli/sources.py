@@ -199,7 +199,7 @@ async def _read(
     agents: dict[str, ServedAgent] = {}
     for source in dict.fromkeys(sources):
         try:
-            kinds[source] = await _kind(source)
+            kinds[source] = await _source_kind(source)
             if kinds[source] == "python":
                 views[source], served = load_box(source)
                 if served is not None:
@@ -240,7 +240,7 @@ async def _take_in(
     assert isinstance(box, Toolbox)
     if taken is not None:
         if isinstance(taken, View):
-            _adopt(found, source, taken)
+            _adopt_tools(found, source, taken)
         else:
             _move_in(found, source, taken)
         return
@@ -272,7 +272,7 @@ def _move_in(found: LoadedSources, source: str, agent: "ServedAgent") -> None:
     found.whole = False
 
 
-def _adopt(found: LoadedSources, source: str, view: View) -> None:
+def _adopt_tools(found: LoadedSources, source: str, view: View) -> None:
     """Add another box's visible tools to this one, each with the rules that apply to it."""
     box = found.toolbox
     if not found.made:
@@ -309,7 +309,7 @@ def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
         getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)
 
 
-async def _kind(source: str) -> str:
+async def _source_kind(source: str) -> str:
     """The kind of a source, from its form and, for documents and URLs, from its content."""
     if is_python(source):
         return "python"

@@ -30,8 +30,8 @@ class Definition(BaseModel):
             fingerprint="",
             source=tool.source,
             description=tool.stated_description.split("\n"),
-            input_schema=_plain(tool.input_schema),
-            output_schema=_plain(tool.declared_output),
+            input_schema=_plain_schema(tool.input_schema),
+            output_schema=_plain_schema(tool.declared_output),
             traits=tool.locked_traits,
         )
         return found.model_copy(update={"fingerprint": found.expected(tool.name)})
@@ -52,6 +52,6 @@ class Definition(BaseModel):
         return visible_json(self.model_dump()).split("\n")
 
 
-def _plain(schema: dict[str, Any] | None) -> Any:
+def _plain_schema(schema: dict[str, Any] | None) -> Any:
     """The schema as JSON; a value that JSON can't express is written as in the fingerprint."""
     return json.loads(json.dumps(schema, default=lambda value: json.loads(canonical_json(value))))

@@ -94,7 +94,7 @@ class Lock:
     @classmethod
     def of(cls, box: LockableBox | Iterable[Tool]) -> "Lock":
         """Lock the current tools of a box, including hidden ones."""
-        return cls({tool.name: Definition.of(tool) for tool in _tools(box)})
+        return cls({tool.name: Definition.of(tool) for tool in _list_tools(box)})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Lock":
@@ -128,7 +128,7 @@ class Lock:
 
     def compare(self, box: LockableBox | Iterable[Tool]) -> LockChanges:
         """The tools of a box that are new, missing or different."""
-        now = {tool.name: Definition.of(tool) for tool in _tools(box)}
+        now = {tool.name: Definition.of(tool) for tool in _list_tools(box)}
         found: dict[str, list[DefinitionChange]] = {"added": [], "removed": [], "changed": []}
         for name in sorted({*self.tools, *now}):
             change = DefinitionChange(name, self.tools.get(name), now.get(name))
@@ -151,14 +151,14 @@ class Lock:
         return f"Lock({len(self)} tools)"
 
 
-def _tools(box: LockableBox | Iterable[Tool]) -> Iterable[Tool]:
+def _list_tools(box: LockableBox | Iterable[Tool]) -> Iterable[Tool]:
     return box.all_tools() if isinstance(box, LockableBox) else box
 
 
 def _parse(path: str, text: str) -> dict[str, Definition]:
     """The definitions in a lock file; `LockError` if it can't be used."""
     try:
-        found = json.loads(text, object_pairs_hook=_unique)
+        found = json.loads(text, object_pairs_hook=_unique_names)
     except (ValueError, RecursionError) as error:
         raise LockError(path, f"it is not the JSON it was ({error})", _AGAIN) from error
     version = found.get(_MARK) if isinstance(found, dict) else None
@@ -181,7 +181,7 @@ def _parse(path: str, text: str) -> dict[str, Definition]:
     return tools
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object without duplicate names, of which a person and a program might read another."""
     made = dict(pairs)
     if len(made) != len(pairs):

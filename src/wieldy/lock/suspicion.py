@@ -70,20 +70,22 @@ def _in_name(place: str, name: str) -> Iterator[Finding]:
     if name.isascii():
         return
     for word in re.findall(r"[^\W\d_]+", name):
-        scripts = {_script(letter) for letter in word} - {""}
+        scripts = {_find_script(letter) for letter in word} - {""}
         if len(scripts) > 1 or unicodedata.normalize("NFKC", word) != word:
-            yield Finding(place, "look-alike letters", f"{visible_line(word)} ({_spelled(word)})")
+            yield Finding(
+                place, "look-alike letters", f"{visible_line(word)} ({_name_letters(word)})"
+            )
 
 
 def _in_text(place: str, text: str) -> Iterator[Finding]:
     return find_suspicious(place, text, "definition")
 
 
-def _script(letter: str) -> str:
+def _find_script(letter: str) -> str:
     name = unicodedata.name(letter, "")
     return next((script for script in _SCRIPTS if name.startswith(script)), "")
 
 
-def _spelled(word: str) -> str:
+def _name_letters(word: str) -> str:
     odd = [letter for letter in word if not letter.isascii()][:3]
     return ", ".join(unicodedata.name(letter, "unnamed").lower() for letter in odd)

@@ -37,8 +37,10 @@ class CrashRecovery:
     async def run_left(self, unknown: bool) -> list[Outcome]:
         """Run approved calls that never started and, with `unknown`, those that may run twice."""
         await self.store.sweep()
-        entries = _readable(await self.store.read(_left_open if unknown else _approved))
-        able = [e for e in entries if _obstacle(e, self.desk, False) is None]
+        entries = _readable_entries(
+            await self.store.read(_left_open if unknown else _find_approved)
+        )
+        able = [e for e in entries if _find_obstacle(e, self.desk, False) is None]
         chosen = [entry for entry in able if not await self._is_given_up(entry)]
         outcomes = await asyncio.gather(*map(self._run, chosen))
         return [*outcomes, *await self._wake_waiting()]
@@ -51,7 +53,7 @@ class CrashRecovery:
 
     async def _wake_waiting(self) -> list[Outcome]:
         """Let the calls go on that waited for calls which have ended."""
-        waiting = await self.store.read(_suspended)
+        waiting = await self.store.read(_find_suspended)
         woken = [await self.desk.wake(call_id) for call_id in waiting]
         return [outcome for outcome in woken if outcome is not None]
 
@@ -64,13 +66,13 @@ class CrashRecovery:
     async def rerun(self, call_id: str, extras: Extras) -> Outcome:
         """Run an unknown call again if that does no harm, or give what is known of it."""
         entry = await self.store.entry(call_id)
-        if entry.free or _obstacle(entry, self.desk, False) is not None:
+        if entry.free or _find_obstacle(entry, self.desk, False) is not None:
             return entry.outcome()
         with self.recorder.rerunning(call_id, self.by):
             return await self.engine.run(entry.call, extras=extras)
 
     async def _run_asked(self, entry: Entry) -> Outcome:
-        obstacle = _obstacle(entry, self.desk, True)
+        obstacle = _find_obstacle(entry, self.desk, True)
         if obstacle is None:
             return await self._run(entry, asked=True)
         outcome = entry.outcome()
@@ -80,12 +82,12 @@ class CrashRecovery:
     async def _run(self, entry: Entry, asked: bool = False) -> Outcome:
         if entry.free:
             return await self.desk.run_approved(await self.approvals.find(entry.call.id))
-        call = _agreed(entry, self.by) if asked else entry.call
+        call = _agree_to_run(entry, self.by) if asked else entry.call
         with self.recorder.rerunning(call.id, self.by):
             return await self.engine.run(call)
 
 
-def _agreed(entry: Entry, by: str | None) -> Call:
+def _agree_to_run(entry: Entry, by: str | None) -> Call:
     """The call with a decision: the person who named the call agrees that it runs."""
     call = entry.call
     if call.decision is not None:
@@ -95,7 +97,7 @@ def _agreed(entry: Entry, by: str | None) -> Call:
     return call.replace(decision=decision)
 
 
-def _obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
+def _find_obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
     """Why a call is not run now, or None."""
     if entry.state != "unknown" and not entry.free:
         return f"it is {entry.state}"
@@ -121,11 +123,11 @@ def _left_open(connection: Connection) -> list[Row[Any]]:
     return _find_waiting(connection, or_(calls.c.state == "unknown", _FREE))
 
 
-def _approved(connection: Connection) -> list[Row[Any]]:
+def _find_approved(connection: Connection) -> list[Row[Any]]:
     return _find_waiting(connection, _FREE)
 
 
-def _suspended(connection: Connection) -> list[str]:
+def _find_suspended(connection: Connection) -> list[str]:
     asked = and_(IS_WAITING, calls.c.state == "pending", calls.c.requests.is_not(None))
     query = select(calls.c.id).where(asked).order_by(calls.c.proposed_at)
     return list(connection.scalars(query))
@@ -136,7 +138,7 @@ def _find_waiting(connection: Connection, condition: ColumnElement[bool]) -> lis
     return list(connection.execute(query.order_by(calls.c.proposed_at)).all())
 
 
-def _readable(rows: list[Row[Any]]) -> list[Entry]:
+def _readable_entries(rows: list[Row[Any]]) -> list[Entry]:
     found = []
     for row in rows:
         try:

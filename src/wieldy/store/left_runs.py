@@ -66,7 +66,7 @@ class LeftRuns:
         last = and_(run_steps.c.run == runs.c.id, run_steps.c.number == runs.c.steps - 1)
         query = select(runs.c.id, runs.c.request, run_steps.c.body).join(run_steps, last)
         found: dict[str, tuple[bool, list[str]]] = {}
-        for some in _portions(ids):
+        for some in _split_ids(ids):
             named = query.where(runs.c.id.in_(some))
             found |= await self._store.read(_read_each(named, _read_waited))
         return found
@@ -77,7 +77,7 @@ class LeftRuns:
             IS_WAITING, calls.c.state == "pending", calls.c.requests.is_not(None)
         )
         found: dict[str, tuple[str, ...]] = {}
-        for some in _portions(ids):
+        for some in _split_ids(ids):
             named = query.where(calls.c.id.in_(some))
             found |= await self._store.read(_read_each(named, _read_below))
         return {call_id: below for call_id, below in found.items() if below}
@@ -86,7 +86,7 @@ class LeftRuns:
         """Those of these calls on which nobody has decided."""
         query = select(calls.c.id).where(IS_WAITING, calls.c.state == "pending")
         found: set[str] = set()
-        for some in _portions(ids):
+        for some in _split_ids(ids):
             named = query.where(calls.c.id.in_(some))
             found.update(await self._store.read(_read_ids(named)))
         return found
@@ -112,7 +112,7 @@ def count_tries(row: Any) -> int:
     return row.tries or 0 if row.tried_step == row.steps else 0
 
 
-def _portions(ids: Collection[str]) -> Iterator[list[str]]:
+def _split_ids(ids: Collection[str]) -> Iterator[list[str]]:
     """The ids in lists that are short enough for one statement."""
     listed = list(ids)
     return (listed[start : start + _AT_ONCE] for start in range(0, len(listed), _AT_ONCE))

@@ -79,12 +79,12 @@ class Pruning:
     def _end_rules(self, connection: Connection) -> int:
         now = shared_clock(connection)
         over = [row.id for row in connection.execute(select(rules)) if self._is_over(row, now)]
-        return _removed(connection, rules, rules.c.id.in_(over)) if over else 0
+        return _delete_rows(connection, rules, rules.c.id.in_(over)) if over else 0
 
 
 def _artifact_steps(kept: Retention) -> list[Step]:
     found: list[Step] = []
-    tables, days, newest = _artifacts(), kept.days, kept.versions
+    tables, days, newest = _artifact_tables(), kept.days, kept.versions
     if tables is not None and days is not None:
         found.append(("artifacts", lambda c: _old_artifacts(c, tables, days * _DAY)))
     if tables is not None and newest is not None:
@@ -130,14 +130,14 @@ def _sessions_inside(connection: Connection, session: str) -> list[str]:
 
 def _delete_one(connection: Connection, session: str) -> dict[str, int]:
     own = calls.c.session == session
-    counts = {"calls": _removed(connection, calls, own, _ENDED)}
-    for table, which in _belonging(session):
-        counts[table.name.removeprefix("wieldy_")] = _removed(connection, table, which)
+    counts = {"calls": _delete_rows(connection, calls, own, _ENDED)}
+    for table, which in _session_tables(session):
+        counts[table.name.removeprefix("wieldy_")] = _delete_rows(connection, table, which)
     left = connection.scalar(select(func.count()).select_from(calls).where(own))
     return {**counts, "open": left or 0}
 
 
-def _belonging(session: str) -> list[tuple[Table, Any]]:
+def _session_tables(session: str) -> list[tuple[Table, Any]]:
     """The tables with rows of a session, except calls, and the condition for those rows."""
     ended = and_(runs.c.session == session, _RUN_ENDED)
     found: list[tuple[Table, Any]] = [
@@ -149,7 +149,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
         (loaded_tools, loaded_tools.c.session == session),
         (untrusted_sessions, untrusted_sessions.c.id == session_shelf(session)),
     ]
-    kept = _artifacts()
+    kept = _artifact_tables()
     if kept is not None:
         own = kept.artifacts.c.shelf == session_shelf(session)
         births = select(kept.artifacts.c.birth).where(own)
@@ -158,7 +158,7 @@ def _belonging(session: str) -> list[tuple[Table, Any]]:
     return found
 
 
-def _artifacts() -> _Artifacts | None:
+def _artifact_tables() -> _Artifacts | None:
     """The tables of artifacts, if there are any."""
     versions = metadata.tables.get("wieldy_artifact_versions")
     artifacts = metadata.tables.get("wieldy_artifacts")
@@ -190,7 +190,7 @@ def _surplus_calls(most: int) -> Operation[int]:
 
 def _remove_calls(connection: Connection, which: Any) -> int:
     some = select(calls.c.id).where(_ENDED, which).order_by(calls.c.proposed_at).limit(_MOST_ROWS)
-    return _removed(connection, calls, calls.c.id.in_(some))
+    return _delete_rows(connection, calls, calls.c.id.in_(some))
 
 
 def _idle_sessions(connection: Connection, seconds: float) -> int:
@@ -200,8 +200,8 @@ def _idle_sessions(connection: Connection, seconds: float) -> int:
     )
     found = connection.scalars(query).all()
     for session in found:
-        _removed(connection, messages, messages.c.session == session)
-        _removed(connection, sessions, sessions.c.id == session)
+        _delete_rows(connection, messages, messages.c.session == session)
+        _delete_rows(connection, sessions, sessions.c.id == session)
     return len(found)
 
 
@@ -211,22 +211,22 @@ def _old_runs(connection: Connection, seconds: float) -> int:
     some = select(runs.c.id).where(old).order_by(runs.c.created_at).limit(_MOST_SESSIONS)
     found = connection.scalars(some.with_for_update(skip_locked=True)).all()
     if found:
-        _removed(connection, run_steps, run_steps.c.run.in_(found))
-        _removed(connection, runs, runs.c.id.in_(found))
+        _delete_rows(connection, run_steps, run_steps.c.run.in_(found))
+        _delete_rows(connection, runs, runs.c.id.in_(found))
     return len(found)
 
 
 def _old_lists(connection: Connection, seconds: float) -> int:
     old = loaded_tools.c.changed_at < shared_clock(connection) - seconds
     some = select(loaded_tools.c.session).where(old).limit(_MOST_ROWS)
-    return _removed(connection, loaded_tools, loaded_tools.c.session.in_(some))
+    return _delete_rows(connection, loaded_tools, loaded_tools.c.session.in_(some))
 
 
 def _old_rollups(connection: Connection, seconds: float) -> int:
     before = shared_clock(connection) - seconds
     oldest = select(rollups.c.minute).where(rollups.c.minute < before)
     some = oldest.distinct().order_by(rollups.c.minute).limit(_MOST_ROWS)
-    return _removed(connection, rollups, rollups.c.minute.in_(some))
+    return _delete_rows(connection, rollups, rollups.c.minute.in_(some))
 
 
 def _left_sessions(connection: Connection, seconds: float) -> int:
@@ -234,12 +234,12 @@ def _left_sessions(connection: Connection, seconds: float) -> int:
     mark, before = untrusted_sessions, shared_clock(connection) - seconds
     names = (calls.c.session, runs.c.session, sessions.c.id)
     left = [~exists().where(name == mark.c.session) for name in names]
-    kept = _artifacts()
+    kept = _artifact_tables()
     if kept is not None:
         left.append(~exists().where(kept.artifacts.c.shelf == mark.c.id))
     # Calls without a session are always going on.
     some = select(mark.c.id).where(mark.c.session.is_not(None), mark.c.at < before, *left)
-    return _removed(connection, mark, mark.c.id.in_(some.limit(_MOST_ROWS)))
+    return _delete_rows(connection, mark, mark.c.id.in_(some.limit(_MOST_ROWS)))
 
 
 def _surplus_messages(connection: Connection, most: int) -> int:
@@ -249,7 +249,7 @@ def _surplus_messages(connection: Connection, most: int) -> int:
     for row in connection.execute(query).all():
         first = min(row.next - most, row.first + _MOST_ROWS)
         older = (messages.c.session == row.id, messages.c.position < first)
-        removed += _removed(connection, messages, *older)
+        removed += _delete_rows(connection, messages, *older)
         moved = update(sessions).where(sessions.c.id == row.id).values(first=first)
         connection.execute(moved)
     return removed
@@ -260,8 +260,8 @@ def _old_artifacts(connection: Connection, kept: _Artifacts, seconds: float) -> 
     births = select(kept.artifacts.c.birth).where(old).limit(_MOST_SESSIONS)
     found = connection.scalars(births.with_for_update(skip_locked=True)).all()
     if found:
-        _removed(connection, kept.versions, kept.versions.c.birth.in_(found))
-        _removed(connection, kept.artifacts, kept.artifacts.c.birth.in_(found))
+        _delete_rows(connection, kept.versions, kept.versions.c.birth.in_(found))
+        _delete_rows(connection, kept.artifacts, kept.artifacts.c.birth.in_(found))
     return len(found)
 
 
@@ -273,9 +273,9 @@ def _surplus_versions(connection: Connection, kept: _Artifacts, most: int) -> in
     removed = 0
     for birth, version in connection.execute(query.limit(_MOST_ROWS)).all():
         one = (versions.c.birth == birth, versions.c.version == version)
-        removed += _removed(connection, versions, *one)
+        removed += _delete_rows(connection, versions, *one)
     return removed
 
 
-def _removed(connection: Connection, table: Table, *which: Any) -> int:
+def _delete_rows(connection: Connection, table: Table, *which: Any) -> int:
     return connection.execute(delete(table).where(*which)).rowcount

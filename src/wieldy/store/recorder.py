@@ -58,14 +58,14 @@ class LedgerRecorder:
 
         def look_back(run: Run) -> Awaitable[Outcome]:
             run.record = record = Record(run.call)
-            return proceed(run) if record.is_new else self._once(run, proceed)
+            return proceed(run) if record.is_new else self._run_once(run, proceed)
 
         return look_back
 
-    async def _once(self, run: Run, proceed: Handler) -> Outcome:
+    async def _run_once(self, run: Run, proceed: Handler) -> Outcome:
         try:
             key = run.call.idempotency_key
-            if key is not None and not _is_own_key(run.call, key) and not self._resumes(run):
+            if key is not None and not _is_own_key(run.call, key) and not self._has_row(run):
                 await self._look_for_first(run, key)
             return await proceed(run)
         except Repeated as repeated:
@@ -140,7 +140,7 @@ class LedgerRecorder:
             raise
         if not ended:
             return await self._end(run, outcome, record, ending)
-        self._ended(record)
+        self._ring_bell(record)
         return outcome
 
     async def _end(self, run: Run, outcome: Outcome, record: Record, ending: Ending) -> Outcome:
@@ -156,22 +156,22 @@ class LedgerRecorder:
             recorded = await self._store.write(operation)
         except StoreUnavailable as error:
             self._store.owe(operation)
-            return _unrecorded(outcome, record, str(error))
+            return _unrecorded_outcome(outcome, record, str(error))
         except StoreError as error:
-            outcome = _unrecorded(outcome, record, str(error))
+            outcome = _unrecorded_outcome(outcome, record, str(error))
             self._store.insist(Ending(run, _without_value(outcome), record).operation)
             return outcome
         except BaseException:
             # The answer was lost in a cancellation. Repeating the write is safe.
             self._store.insist(operation)
             raise
-        self._ended(record)
+        self._ring_bell(record)
         # If the function was not entered here, the row belongs to the process that entered it.
         if not recorded and record.begun:
-            return _unrecorded(outcome, record, "another process took the call over")
+            return _unrecorded_outcome(outcome, record, "another process took the call over")
         return outcome
 
-    def _ended(self, record: Record) -> None:
+    def _ring_bell(self, record: Record) -> None:
         if record.owner is not None:
             record.owner.running.pop(record, None)
         self._store.bell.ring(record.id)
@@ -194,7 +194,7 @@ class LedgerRecorder:
         call_id = run.call.id
         self._store.insist(lambda connection: transitions.note_late(connection, call_id, text))
 
-    def _resumes(self, run: Run) -> bool:
+    def _has_row(self, run: Run) -> bool:
         """Whether the call has a row already, because it was approved or is run again."""
         return run.call.decision is not None or run.call.id in self._reruns
 
@@ -211,8 +211,8 @@ class LedgerRecorder:
         record.owner = owner
         now, covered = owner.begin(record, record.proposed_at)
         record.started_at = record.started_at or now
-        if (run.call.decision or self._reruns) and self._resumes(run):
-            return self._resuming(run, record, owner)
+        if (run.call.decision or self._reruns) and self._has_row(run):
+            return self._resume_operation(run, record, owner)
         start = start_operation(run, record, owner)
         if covered:
             return start
@@ -224,7 +224,9 @@ class LedgerRecorder:
 
         return reach_back
 
-    def _resuming(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
+    def _resume_operation(
+        self, run: Run, record: Record, owner: ProcessOwner
+    ) -> Operation[str | None]:
         """The operation that starts a call with a row; returns its id if another process has it."""
         call_id, step = record.id, self._step(run)
         assert record.started_at is not None
@@ -241,12 +243,12 @@ class LedgerRecorder:
     def _step(self, run: Run) -> tuple[str, dict[str, Any], float | None]:
         """The state from which a call is started, the columns to write, and the decision."""
         if run.call.id in self._reruns:
-            return "unknown", self._rerun(run), None
+            return "unknown", self._note_rerun(run), None
         decision = run.call.decision
         assert decision is not None
         return "approved", {}, decision.at
 
-    def _rerun(self, run: Run) -> dict[str, Any]:
+    def _note_rerun(self, run: Run) -> dict[str, Any]:
         """Note that a call of unknown end runs again; returns the decision for that, as columns."""
         by, decision = self._reruns[run.call.id], run.call.decision
         run.note("recovered", True)
@@ -296,7 +298,7 @@ def _refuse_itself(run: Run, first: str) -> None:
         raise ToolFailed(RecursionError(f"it repeats the call {first}, in which it is made"))
 
 
-def _unrecorded(outcome: Outcome, record: Record, reason: str) -> Outcome:
+def _unrecorded_outcome(outcome: Outcome, record: Record, reason: str) -> Outcome:
     """The outcome of a call whose end could not be recorded."""
     if record.started_at is None:
         outcome.metadata["unrecorded"] = reason

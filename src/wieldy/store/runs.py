@@ -150,12 +150,12 @@ class Runs:
 
     async def leave(self, claim: RunClaim, state: str, error: str | None = None) -> None:
         """Let other processes continue a run that has no next step here."""
-        await self._store.write(_leaving(claim, state, error))
+        await self._store.write(_leave_statement(claim, state, error))
         self._store.bell.ring(claim.run)
 
     def leave_soon(self, claim: RunClaim, state: str, error: str | None = None) -> None:
         """The same as `leave`, without awaiting anything."""
-        self._store.insist(_leaving(claim, state, error))
+        self._store.insist(_leave_statement(claim, state, error))
 
     async def take(self, run_id: str) -> tuple[StoredRun, RunClaim | None]:
         """Claim a run to continue it; a run that is done is returned without a claim.
@@ -169,7 +169,7 @@ class Runs:
         if found is not None and found.state == "running":
             await self._store.sweep()
         claim = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id)
-        row, ours = await self._store.write(lambda connection: _take(connection, claim))
+        row, ours = await self._store.write(lambda connection: _claim_run(connection, claim))
         if row is None:
             raise RunNotFound(run_id)
         if row.state == "running" and not ours:
@@ -263,7 +263,7 @@ def _save(
     return there is not None and (there.claim, there.steps) == (claim.token, number + 1)
 
 
-def _leaving(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:
+def _leave_statement(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:
     # A process that leaves a run on purpose has not crashed.
     left = {"state": state, "owner": None, "error": error, "tried_step": None}
     values = {**left, "changed_at": time.time()}
@@ -272,7 +272,7 @@ def _leaving(claim: RunClaim, state: str, error: str | None) -> Callable[[Connec
     return lambda connection: connection.execute(statement).rowcount
 
 
-def _take(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, bool]:
+def _claim_run(connection: Connection, claim: RunClaim) -> tuple[Row[Any] | None, bool]:
     """Claim a run that nobody continues; returns its earlier row, and whether it is ours."""
     row = _find(connection, claim.run, hold=True)
     if row is None or row.state not in _OPEN:

@@ -78,9 +78,9 @@ class _ArtifactTools:
         """
         found = await self._open(artifact, context)
         if unit == "characters":
-            return _excerpt(found, start - 1, start - 1 + (count or _MOST_CHARACTERS))
+            return _cut_excerpt(found, start - 1, start - 1 + (count or _MOST_CHARACTERS))
         first, last = _line_range(found.content, start - 1, start - 1 + (count or 200))
-        return _excerpt(found, first, last)
+        return _cut_excerpt(found, first, last)
 
     async def head(self, artifact: str, context: Context, lines: _Count = 50) -> str:
         """Read the first lines of an artifact.
@@ -90,7 +90,7 @@ class _ArtifactTools:
             lines: how many
         """
         found = await self._open(artifact, context)
-        return _excerpt(found, *_line_range(found.content, 0, lines))
+        return _cut_excerpt(found, *_line_range(found.content, 0, lines))
 
     async def tail(self, artifact: str, context: Context, lines: _Count = 50) -> str:
         """Read the last lines of an artifact.
@@ -102,7 +102,7 @@ class _ArtifactTools:
         found = await self._open(artifact, context)
         total = _count_lines(found.content)
         start, end = _line_range(found.content, max(0, total - lines), total)
-        return _excerpt(found, max(start, end - _MOST_CHARACTERS), end)
+        return _cut_excerpt(found, max(start, end - _MOST_CHARACTERS), end)
 
     async def grep(
         self,
@@ -158,7 +158,7 @@ class _ArtifactTools:
         """
         session, by = context.scope.session, context.call_id
         made = await self._box.artifacts.create(id, content, title, content_type, session, by=by)
-        return _receipt(made)
+        return _edit_receipt(made)
 
     async def update(
         self, artifact: str, old_str: str, new_str: str, context: Context
@@ -175,7 +175,7 @@ class _ArtifactTools:
         # The answer tells what stood there, and so does an error.
         await self._open(id, context)
         made = await self._box.artifacts.update(id, old_str, new_str, session, seen, by=by)
-        return _receipt(made)
+        return _edit_receipt(made)
 
     async def rewrite(self, artifact: str, content: str, context: Context) -> dict[str, Any]:
         """Replace the whole text of a document.
@@ -187,7 +187,7 @@ class _ArtifactTools:
         id, seen = parse_handle(artifact)
         session, by = context.scope.session, context.call_id
         made = await self._box.artifacts.rewrite(id, content, session, seen, by=by)
-        return _receipt(made)
+        return _edit_receipt(made)
 
     async def _open(self, reference: str, context: Context) -> Artifact:
         found = await self._box.artifacts.open(reference, context.scope.session)
@@ -196,7 +196,7 @@ class _ArtifactTools:
         return found
 
 
-def _receipt(made: ArtifactEdit) -> dict[str, Any]:
+def _edit_receipt(made: ArtifactEdit) -> dict[str, Any]:
     receipt: dict[str, Any] = {"handle": made.handle, "kind": made.kind}
     if made.kind == "update_fuzzy" and made.matched is not None:
         rest = len(made.matched) - _MOST_MATCHED
@@ -206,7 +206,7 @@ def _receipt(made: ArtifactEdit) -> dict[str, Any]:
     return receipt
 
 
-def _excerpt(artifact: Artifact, start: int, end: int) -> str:
+def _cut_excerpt(artifact: Artifact, start: int, end: int) -> str:
     """A part of the text within the limit, followed by a line that says which part it is."""
     content = artifact.content
     start = min(start, len(content))

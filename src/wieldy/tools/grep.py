@@ -19,14 +19,14 @@ _Matches = Callable[[str], bool]
 
 def grep_lines(text: str, pattern: str, ignore_case: bool, around: int, most: int) -> str:
     """The matching lines with their numbers and `around` lines beside each, `most` of them."""
-    matches = _compiled(pattern, ignore_case)
+    matches = _compile_pattern(pattern, ignore_case)
     lines = text.removesuffix("\n").split("\n")
     until = time.monotonic() + _SECONDS
     places: dict[int, int] = {}
     total = 0
     stopped = ""
     for number, line in enumerate(lines):
-        place = _place(line, matches, until)
+        place = _find_end(line, matches, until)
         if place is not None:
             total += 1
             if total <= most:
@@ -34,12 +34,12 @@ def grep_lines(text: str, pattern: str, ignore_case: bool, around: int, most: in
         elif time.monotonic() > until:
             stopped = f"; it took too long and stopped at line {number + 1:,}"
             break
-    shown = "".join(_shown(lines, places, around))
+    shown = "".join(_show_lines(lines, places, around))
     few = f", the first {most} shown" if total > most else ""
     return f"{shown}[{total:,} of {len(lines):,} lines match{few}{stopped}]"
 
 
-def _compiled(pattern: str, ignore_case: bool) -> _Matches:
+def _compile_pattern(pattern: str, ignore_case: bool) -> _Matches:
     if len(pattern) > _LONGEST_PATTERN:
         raise ValueError(f"the pattern is longer than {_LONGEST_PATTERN} characters")
     flagged = f"(?i){pattern}" if ignore_case else pattern
@@ -52,9 +52,9 @@ def _compiled(pattern: str, ignore_case: bool) -> _Matches:
     return found
 
 
-def _place(line: str, matches: _Matches, until: float) -> int | None:
+def _find_end(line: str, matches: _Matches, until: float) -> int | None:
     """The end of the first match in a line, as far as it is known; None without a match."""
-    line = _sound(line)
+    line = _drop_surrogates(line)
     for start in range(0, max(1, len(line) - _OVERLAP), _PART - _OVERLAP):
         part = line[start : start + _PART]
         if matches(part):
@@ -77,7 +77,7 @@ def _first_end(part: str, matches: _Matches) -> int:
     return high
 
 
-def _shown(lines: list[str], places: dict[int, int], around: int) -> Iterator[str]:
+def _show_lines(lines: list[str], places: dict[int, int], around: int) -> Iterator[str]:
     last = -1
     for number in sorted({n for at in places for n in range(at - around, at + around + 1)}):
         if not 0 <= number < len(lines):
@@ -86,10 +86,10 @@ def _shown(lines: list[str], places: dict[int, int], around: int) -> Iterator[st
             yield "--\n"
         last = number
         sign = ":" if number in places else "-"
-        yield f"{number + 1}{sign} {_cut(lines[number], places.get(number, 0))}\n"
+        yield f"{number + 1}{sign} {_cut_line(lines[number], places.get(number, 0))}\n"
 
 
-def _cut(line: str, end: int) -> str:
+def _cut_line(line: str, end: int) -> str:
     """The line, or the part around the match if the line is long."""
     line = line.removesuffix("\r")
     if len(line) <= _LONGEST_SHOWN:
@@ -100,7 +100,7 @@ def _cut(line: str, end: int) -> str:
     return f"{before}{cut}{after} [from character {start + 1:,} of {len(line):,} of the line]"
 
 
-def _sound(line: str) -> str:
+def _drop_surrogates(line: str) -> str:
     """The line without lone surrogates."""
     try:
         line.encode()

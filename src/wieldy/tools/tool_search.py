@@ -129,11 +129,11 @@ class _SearchTools:
         self._pinned = pinned
         self._provider = provider
         keeper = box.store.loaded_tools if box.recorded else None
-        self.listing = SessionListing(pinned.find, self._fit, sessions, keeper)
+        self.listing = SessionListing(pinned.find, self._choose_fitting, sessions, keeper)
 
     def check_budget(self) -> None:
         """Refuse a budget that the tools which are always shown use up."""
-        needed = self._tokens(self.listing.arrange_names(self._all(), ()))
+        needed = self._sum_tokens(self.listing.arrange_names(self._tools_by_name(), ()))
         if needed > self._budget:
             raise ValueError(
                 f"The tools that are always shown take {needed:,} tokens, and the budget is "
@@ -161,7 +161,7 @@ class _SearchTools:
         found = await _find_tools(view, query, limit)
         if not found:
             return {"tools": [], "hint": "No tool fits. Try other words for what it should do."}
-        return {"tools": [_summary(tool) for tool in found]}
+        return {"tools": [_summarize_tool(tool) for tool in found]}
 
     async def load(
         self, names: _Names, context: Context, unload: _Names | None = None
@@ -194,14 +194,14 @@ class _SearchTools:
         self, shown: Sequence[str], wanted: Sequence[Tool], unload: Sequence[str], told: _LoadReport
     ) -> Sequence[str]:
         """The names that a session is shown after a load; `told` gets what became of each."""
-        tools = self._all()
+        tools = self._tools_by_name()
         pinned = set(self._pinned.find(tools))
         # A tool that is gone keeps its place, and takes nothing while it is gone.
         whole = list(dict.fromkeys((*shown, *self._pinned.find(tools))))
         dropped = set(unload) & set(whole) - pinned - {tool.name for tool in wanted}
         after = [name for name in whole if name not in dropped]
         told.unloaded = [provider_name(name) for name in whole if name in dropped]
-        told.tokens = self._tokens(tools[name] for name in after if name in tools)
+        told.tokens = self._sum_tokens(tools[name] for name in after if name in tools)
         for tool in wanted:
             name = provider_name(tool.name)
             if tool.name in after:
@@ -214,11 +214,11 @@ class _SearchTools:
         # A session that is shown only what all are shown needs no list.
         return after if told.loaded or told.unloaded else shown
 
-    def _fit(self, listed: Sequence[Tool], pinned: Collection[str]) -> list[Tool]:
+    def _choose_fitting(self, listed: Sequence[Tool], pinned: Collection[str]) -> list[Tool]:
         """The tools that there is room for: definitions may have grown since they were loaded."""
         if len(listed) == len(pinned):
             return list(listed)
-        sizes = {tool.name: self._size(tool) for tool in listed}
+        sizes = {tool.name: self._count_tokens(tool) for tool in listed}
         left = self._budget - sum(sizes[name] for name in pinned if name in sizes)
         kept: list[Tool] = []
         for tool in listed:
@@ -229,7 +229,7 @@ class _SearchTools:
             kept.append(tool)
         return kept
 
-    def _size(self, tool: Tool) -> int:
+    def _count_tokens(self, tool: Tool) -> int:
         """The tokens of a definition; of one that can't be described, more than there are."""
         return definition_tokens(tool, self._provider) if self._describe(tool, {}) else self._budget
 
@@ -262,10 +262,10 @@ class _SearchTools:
         told.tokens += needed
         return None
 
-    def _all(self) -> dict[str, Tool]:
+    def _tools_by_name(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._box.all_tools()}
 
-    def _tokens(self, tools: Iterable[Tool]) -> int:
+    def _sum_tokens(self, tools: Iterable[Tool]) -> int:
         return sum(definition_tokens(tool, self._provider) for tool in tools)
 
 
@@ -300,7 +300,7 @@ def _tell_unknown(near: Sequence[str]) -> str:
     return "There is no such tool." + (f" Did you mean {' or '.join(near)}?" if near else "")
 
 
-def _summary(tool: Tool) -> dict[str, Any]:
+def _summarize_tool(tool: Tool) -> dict[str, Any]:
     line = visible_line(tool.description.partition("\n")[0], _LONGEST_LINE)
     facts = {"name": provider_name(tool.name), "description": line}
     names = parameter_names(tool)[:_MOST_PARAMETERS]

@@ -65,7 +65,7 @@ def tool_outline(tool: Tool, name: str) -> str:
         given if own in needed else f"{given}=…" for own, given in parameter_names(tool).items()
     ]
     first = tool.stated_description.strip()[:_LONGEST_LINE].splitlines()[:1]
-    return _allowed(f"{name}({', '.join(shown)}): {''.join(first)}")
+    return _drop_forbidden(f"{name}({', '.join(shown)}): {''.join(first)}")
 
 
 def parameter_names(tool: Tool) -> dict[str, str]:
@@ -94,7 +94,7 @@ class _Stub:
         needed = schema.get("required", ())
         names = parameter_names(self._tool)
         parameters = [
-            self._parameter(names[own], own, part, own in needed)
+            self._write_parameter(names[own], own, part, own in needed)
             for own, part in schema["properties"].items()
         ]
         result = (
@@ -103,13 +103,15 @@ class _Stub:
             else _Types(self, returned).write(returned, "Result", _RESULT_DEPTH)
         )
         signature = f"async def {self._name}({', '.join(['*', *parameters] if parameters else [])})"
-        return "\n".join([*self._classes.values(), f"{signature} -> {result}:", *self._docstring()])
+        return "\n".join(
+            [*self._classes.values(), f"{signature} -> {result}:", *self._write_docstring()]
+        )
 
-    def _parameter(self, name: str, own: str, schema: Any, needed: bool) -> str:
+    def _write_parameter(self, name: str, own: str, schema: Any, needed: bool) -> str:
         kind = _Types(self, self._tool.input_schema).write(schema, own, 0)
-        return f"{name}: {kind}" + ("" if needed else f" = {_default(schema)}")
+        return f"{name}: {kind}" + ("" if needed else f" = {_write_default(schema)}")
 
-    def _docstring(self) -> list[str]:
+    def _write_docstring(self) -> list[str]:
         names = parameter_names(self._tool)
         described = [
             f"{names[own]}: {' '.join(part['description'].split())}"
@@ -117,9 +119,16 @@ class _Stub:
             if isinstance(part, Mapping) and isinstance(part.get("description"), str)
         ]
         said = [*self._tool.description.strip().splitlines(), *described]
-        quoted = _allowed("\n".join(said)).replace("\\", "\\\\").replace('"""', "'''").splitlines()
+        quoted = (
+            _drop_forbidden("\n".join(said))
+            .replace("\\", "\\\\")
+            .replace('"""', "'''")
+            .splitlines()
+        )
         if len(quoted) <= 1:
-            return [f'{_INDENT}"""{_closable("".join(quoted))}"""'] if quoted else [f"{_INDENT}..."]
+            return (
+                [f'{_INDENT}"""{_close_line("".join(quoted))}"""'] if quoted else [f"{_INDENT}..."]
+            )
         lines = [f'"""{quoted[0]}', *quoted[1:], '"""']
         return [f"{_INDENT}{line}".rstrip() for line in lines]
 
@@ -133,12 +142,12 @@ class _Stub:
         self._classes[title] = ""
         needed = schema.get("required", ())
         members = {
-            key: _needed(types.write(part, key, depth + 1), key in needed)
+            key: _mark_optional(types.write(part, key, depth + 1), key in needed)
             for key, part in schema["properties"].items()
         }
         # A class stands behind those that it needs.
         del self._classes[title]
-        self._classes[title] = _class(title, members)
+        self._classes[title] = _write_class(title, members)
         del self._open[id(schema)]
         return title
 
@@ -170,15 +179,15 @@ class _Types:
             return f"Literal[{', '.join(map(repr, choices))}]"
         members = schema.get("anyOf", schema.get("oneOf"))
         if isinstance(members, list) and members:
-            return self._union([self.write(each, name, depth + 1) for each in members])
+            return self._join_kinds([self.write(each, name, depth + 1) for each in members])
         whole = schema.get("allOf")
         if isinstance(whole, list) and len(whole) == 1 and "properties" not in schema:
             return self.write(whole[0], name, depth + 1)
         kind = schema.get("type", "object" if "properties" in schema else None)
         kinds = kind if isinstance(kind, list) else [kind]
-        return self._union([self._one(schema, each, name, depth) for each in kinds])
+        return self._join_kinds([self._write_kind(schema, each, name, depth) for each in kinds])
 
-    def _one(self, schema: Mapping[str, Any], kind: Any, name: str, depth: int) -> str:
+    def _write_kind(self, schema: Mapping[str, Any], kind: Any, name: str, depth: int) -> str:
         if kind == "array":
             return f"list[{self.write(schema.get('items'), name, depth + 1)}]"
         if kind != "object":
@@ -188,12 +197,12 @@ class _Types:
             return self._stub.add_class(schema, self, name, depth)
         return f"dict[str, {self.write(schema.get('additionalProperties'), name, depth + 1)}]"
 
-    def _union(self, kinds: list[str]) -> str:
+    def _join_kinds(self, kinds: list[str]) -> str:
         distinct = list(dict.fromkeys(kinds))
         return "Any" if "Any" in distinct or len(distinct) > _MOST_MEMBERS else " | ".join(distinct)
 
 
-def _class(title: str, members: Mapping[str, str]) -> str:
+def _write_class(title: str, members: Mapping[str, str]) -> str:
     if all(key == written for key, written in python_names(members, KEYWORDS).items()):
         lines = [f"{_INDENT}{key}: {kind}" for key, kind in members.items()]
         return "\n".join([f"class {title}(TypedDict):", *lines])
@@ -201,11 +210,11 @@ def _class(title: str, members: Mapping[str, str]) -> str:
     return f"{title} = TypedDict({title!r}, {{{listed}}})"
 
 
-def _needed(kind: str, needed: bool) -> str:
+def _mark_optional(kind: str, needed: bool) -> str:
     return kind if needed else f"NotRequired[{kind}]"
 
 
-def _default(schema: Any) -> str:
+def _write_default(schema: Any) -> str:
     """The default as source, or `...` where there is none or it is long."""
     if not isinstance(schema, Mapping) or "default" not in schema:
         return "..."
@@ -217,11 +226,11 @@ def _are_plain(choices: list[Any]) -> bool:
     return all(each is None or isinstance(each, str | int) for each in choices)
 
 
-def _allowed(text: str) -> str:
+def _drop_forbidden(text: str) -> str:
     """A text without the characters that source can't have."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def _closable(line: str) -> str:
+def _close_line(line: str) -> str:
     """A line that the quotes after it can't be mistaken in."""
     return f"{line} " if line.endswith('"') else line

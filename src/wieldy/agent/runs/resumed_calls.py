@@ -70,7 +70,7 @@ class ResumedCalls:
         parked = await self._find(call.id)
         if parked is not None:
             return await self._settle_parked(call, parked, extras, hear)
-        recorded = await self._recorded(call)
+        recorded = await self._find_outcome(call)
         if recorded is not None:
             return await self._run_again(recorded, extras)
         if call.id in self._waited:
@@ -85,7 +85,7 @@ class ResumedCalls:
     ) -> Outcome:
         outcome = await self._desk.outcome(call.id)
         if outcome.status is not Status.PENDING:
-            await hear(call, outcome.status is not Status.DENIED, _reason(outcome))
+            await hear(call, outcome.status is not Status.DENIED, _decision_reason(outcome))
             return await self._run_again(outcome, extras)
         if _is_approved(outcome):
             return await self._run_approved(call, parked, extras, hear)
@@ -166,7 +166,7 @@ class ResumedCalls:
         outcome = await self._desk.outcome(call_id)
         return outcome.status is Status.PENDING and not _is_approved(outcome)
 
-    async def _recorded(self, call: Call) -> Outcome | None:
+    async def _find_outcome(self, call: Call) -> Outcome | None:
         """The outcome of a call that was never parked; waits if it is running elsewhere."""
         if not self._box.recorded or await self._box.ledger.get(call.id) is None:
             return None
@@ -180,5 +180,5 @@ def _is_approved(receipt: Outcome) -> bool:
     return decision is not None and decision.approved and not asks
 
 
-def _reason(outcome: Outcome) -> str | None:
+def _decision_reason(outcome: Outcome) -> str | None:
     return None if outcome.call.decision is None else outcome.call.decision.reason

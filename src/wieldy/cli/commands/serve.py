@@ -78,14 +78,16 @@ class CodeMode:
             raise ServeError("--code-mode needs a toolbox, and this source is a view.")
         offer = found.offer
         add_code_mode = import_extra("wieldy.tools.code_mode", "add_code_mode", "code-mode")
-        functions = offer.view(where=lambda tool, scope: not self._shows(tool))
+        functions = offer.view(where=lambda tool, scope: not self._is_always_shown(tool))
         try:
             name = add_code_mode(functions, budget=self.budget).name
         except ImportError as error:
             raise ServeError(str(error)) from error
-        found.offer = offer.view(where=lambda tool, scope: tool.name == name or self._shows(tool))
+        found.offer = offer.view(
+            where=lambda tool, scope: tool.name == name or self._is_always_shown(tool)
+        )
 
-    def _shows(self, tool: Tool) -> bool:
+    def _is_always_shown(self, tool: Tool) -> bool:
         return any(fnmatchcase(tool.name, pattern) for pattern in self.always)
 
     @property
@@ -132,13 +134,13 @@ def run_serve(
     def work(runner: asyncio.Runner) -> int:
         with loaded_tools(runner, sources, own) as found:
             if isolated:
-                _isolate(found)
+                _use_processes(found)
             more = [] if choice is None else choice.apply(found)
             if place is None:
                 serve = import_extra("wieldy.mcp", "serve", "mcp")
                 runner.run(keep_runs(found, serve(found.box, view=found.offer)))
             else:
-                words = _words(found, own) + ["--isolation", "process"] * isolated
+                words = _list_words(found, own) + ["--isolation", "process"] * isolated
                 _listen(runner, found, place, words + more)
             return found.exit_code(exits.OK)
 
@@ -158,7 +160,7 @@ def _say_line(text: str) -> None:
     screen.say(screen.line(text, 500))
 
 
-def _isolate(found: LoadedSources) -> None:
+def _use_processes(found: LoadedSources) -> None:
     """Have the functions of Python sources run in processes."""
     box = found.toolbox
     for tool in box.all_tools():
@@ -244,7 +246,7 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
         f"  npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list",
         "",
         "Try, in another terminal:",
-        *_trials(found),
+        *_list_trials(found),
         "",
         "Press Ctrl-C to stop.",
     ]
@@ -254,45 +256,45 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
 def _explain_start(words: list[str] | None) -> list[str]:
     if words is None:
         return []
-    started = json.dumps({"mcpServers": {_NAME: _command(words)}}, indent=2)
+    started = json.dumps({"mcpServers": {_NAME: _client_command(words)}}, indent=2)
     return ["Claude Desktop starts the server itself:", started, ""]
 
 
-def _command(words: list[str]) -> dict[str, Any]:
+def _client_command(words: list[str]) -> dict[str, Any]:
     # The client starts the program in another folder, so its path has to be absolute.
     program = Path(shutil.which(_NAME) or sys.argv[0]).absolute()
     return {"command": str(program), "args": ["serve", *words, "--stdio"]}
 
 
-def _words(found: LoadedSources, own: Own) -> list[str]:
+def _list_words(found: LoadedSources, own: Own) -> list[str]:
     """The arguments with which another process serves the same sources in the same way."""
-    words = [_place(each) for each in found.sources]
+    words = [_absolute_source(each) for each in found.sources]
     if own.lock is not None:
         words += ["--lock", str(Path(own.lock).absolute())]
         words += [] if own.on_change is None else ["--on-change", own.on_change]
     store = own.store if not found.made else own.store or environment.default_store()
-    return words if store is None else [*words, "--store", _store(store)]
+    return words if store is None else [*words, "--store", _absolute_store(store)]
 
 
-def _place(source: str) -> str:
+def _absolute_source(source: str) -> str:
     file, colon, name = source.partition(":")
     return f"{Path(file).resolve()}{colon}{name}" if Path(file).exists() else source
 
 
-def _store(url: str) -> str:
+def _absolute_store(url: str) -> str:
     """The address as it works from any folder. A server's may hold a password and is hidden."""
     file = url.removeprefix("sqlite:///")
     return "URL" if file == url else f"sqlite:///{Path(file).absolute()}"
 
 
-def _trials(found: LoadedSources) -> list[str]:
+def _list_trials(found: LoadedSources) -> list[str]:
     # If the command is not on the PATH, the user has to type what started this process.
     typed = _NAME if shutil.which(_NAME) else shlex.quote(sys.argv[0])
     if not found.kept:
         return [f"  {typed} list SOURCE", f"  {typed} call NAME SOURCE --arg name=value"]
     address = found.toolbox.store.address
     # The other terminal may be in another folder, so the path has to be absolute.
-    reachable = _store(address) if address.startswith("sqlite:") else address
+    reachable = _absolute_store(address) if address.startswith("sqlite:") else address
     store = f" --store {shlex.quote(reachable)}"
     return [
         f"  {typed} log --follow{store}      every call as it is made",

@@ -54,10 +54,10 @@ def _show_some(runs: "list[StoredRun]", address: str, as_json: bool) -> None:
     if not runs:
         screen.say(f"No matching run is recorded in {address}.")
         return
-    screen.table(_COLUMNS, [_row(run) for run in runs])
+    screen.table(_COLUMNS, [_run_row(run) for run in runs])
 
 
-def _row(run: "StoredRun") -> tuple[object, ...]:
+def _run_row(run: "StoredRun") -> tuple[object, ...]:
     asked = run.request["prompt"].get("input")
     shown = asked if isinstance(asked, str) else screen.compact(asked)
     return (
@@ -91,7 +91,7 @@ async def _show_whole(store: "Store", run: "StoredRun", as_json: bool) -> None:
             ("error", run.error),
         )
     )
-    for line in _tree(whole):
+    for line in _run_tree(whole):
         screen.show(screen.line(line))
     if run.answer is not None:
         screen.show(screen.line(f"answer: {run.answer['text']}", 200))
@@ -110,7 +110,7 @@ def _whole_data(whole: WholeRun) -> dict[str, Any]:
     return {**data, "runs": apart} if apart else data
 
 
-def _tree(whole: WholeRun, indent: str = "") -> Iterator[str]:
+def _run_tree(whole: WholeRun, indent: str = "") -> Iterator[str]:
     for place, entries in whole.rounds.items():
         yield indent + (f"round {int(place) + 1}" if place.isdecimal() else place)
         for number, entry in enumerate(entries, start=1):
@@ -132,7 +132,7 @@ def _inner_tree(whole: WholeRun, indent: str) -> Iterator[str]:
     if cost:
         facts.append(f"cost {cost}")
     yield indent + ", ".join(facts)
-    yield from _tree(whole, indent + "  ")
+    yield from _run_tree(whole, indent + "  ")
 
 
 def _call_line(entry: Entry) -> str:

@@ -78,7 +78,7 @@ class Desk:
     ) -> Outcome:
         """Run a parked call, as it is or with edited arguments, and return its outcome."""
         arguments = private_copy(arguments)
-        parked = await self._current(call_id)
+        parked = await self._find_parked(call_id)
         if parked.waits_for:
             raise WaitsForCalls(call_id, parked.waits_for)
         if parked.requests is not None:
@@ -106,7 +106,7 @@ class Desk:
         extras: Extras | None = None,
     ) -> Outcome:
         """Run a call again whose tool asked for input, with the answers, and return its outcome."""
-        parked = await self._current(call_id)
+        parked = await self._find_parked(call_id)
         if parked.waits_for:
             raise WaitsForCalls(call_id, parked.waits_for)
         if parked.requests is None:
@@ -121,7 +121,7 @@ class Desk:
 
     async def deny(self, call_id: str, by: str | None = None, reason: str | None = None) -> Outcome:
         """Refuse a parked call, which never runs, and the calls that it waits for."""
-        parked = await self._current(call_id)
+        parked = await self._find_parked(call_id)
         outcome = await self._refuse(parked, by, reason or "a person said no", {})
         for child in parked.waits_for:
             # Others may have decided on it, and that holds.
@@ -131,7 +131,7 @@ class Desk:
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a call that was parked stands; waits if the call is running."""
-        await self._current(call_id)
+        await self._find_parked(call_id)
         return await self._approvals.outcome(call_id)
 
     async def wait(self, call_id: str, seconds: float | None) -> Outcome:
@@ -141,7 +141,7 @@ class Desk:
         receipt = receipt_of(parked)
         while end is None or time.monotonic() < end:
             try:
-                async with asyncio.timeout(_patience(parked, end)):
+                async with asyncio.timeout(_seconds_to_wait(parked, end)):
                     ended = await self._approvals.watch(parked.id)
             except TimeoutError:
                 if parked.expired():
@@ -166,7 +166,7 @@ class Desk:
                 await self._refuse(parked, None, "nobody decided in time", {"expired": True})
             except AlreadyDecided:
                 # The call was approved, but no process with its tool ran it in time.
-                outcome = _refused(parked.call, "nobody ran it in time", {"expired": True})
+                outcome = _refusal_outcome(parked.call, "nobody ran it in time", {"expired": True})
                 if await self._approvals.abandon(outcome):
                     await self._engine.report(outcome)
                     await self._wake_parent(outcome)
@@ -185,7 +185,7 @@ class Desk:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _current(self, call_id: str) -> Parked:
+    async def _find_parked(self, call_id: str) -> Parked:
         parked = await self._approvals.find(call_id)
         if parked.expired():
             await self.expire(parked)
@@ -208,7 +208,7 @@ class Desk:
 
     async def withdraw(self, parked: Parked, reason: str) -> Outcome:
         """Refuse an approved call that nobody has run, or return what became of it meanwhile."""
-        outcome = _refused(parked.call, reason, {})
+        outcome = _refusal_outcome(parked.call, reason, {})
         if not await self._approvals.abandon(outcome):
             return await self._approvals.outcome(parked.id)
         await self._engine.report(outcome)
@@ -219,7 +219,7 @@ class Desk:
 
         That is the call itself, or the calls that it waits for, however deep they are nested.
         """
-        parked = await self._current(call_id)
+        parked = await self._find_parked(call_id)
         if await self._approvals.find_end(call_id) is not None:
             return []
         if not parked.waits_for:
@@ -347,19 +347,19 @@ class Desk:
         self, parked: Parked, by: str | None, reason: str, metadata: dict[str, Any]
     ) -> Outcome:
         decision = decision_on(parked, False, parked.digest, by, reason)
-        outcome = _refused(parked.call.replace(decision=decision), reason, metadata)
+        outcome = _refusal_outcome(parked.call.replace(decision=decision), reason, metadata)
         if not await self._approvals.refuse(parked, outcome):
             return await self._approvals.outcome(parked.id)
         await self._engine.report(outcome)
         return await self._wake_parent(outcome)
 
 
-def _refused(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
+def _refusal_outcome(call: Call, reason: str, metadata: dict[str, Any]) -> Outcome:
     error = CallDenied(call.tool, reason)
     return Outcome(call, Status.DENIED, error=error, metadata=metadata)
 
 
-def _patience(parked: Parked, end: float | None) -> float | None:
+def _seconds_to_wait(parked: Parked, end: float | None) -> float | None:
     """Seconds until the next look: the caller's own limit, or the time that the call has left."""
     limits = [] if end is None else [end - time.monotonic()]
     if parked.expires_at is not None and not parked.expired():

@@ -98,7 +98,11 @@ class Offerings:
             async with asyncio.timeout(_SECONDS):
                 found: Offered = await self._ask(lambda client: self._read_all(client, kind))
         except Exception as error:
-            why = "it did not answer in time" if isinstance(error, TimeoutError) else _reason(error)
+            why = (
+                "it did not answer in time"
+                if isinstance(error, TimeoutError)
+                else _error_reason(error)
+            )
             self._note(kind, redact_text(why, self.secrets))
             self._rests[kind] = asyncio.get_running_loop().time() + _REST_SECONDS
             return ()
@@ -143,10 +147,10 @@ class Offerings:
             size = len(json.dumps(found))
             _check_item(kind, found, found[key], size)
         except (ValueError, TypeError, RecursionError) as error:
-            self._note(f"{kind}: {_label(item, key, len(kept))}", _reason(error))
+            self._note(f"{kind}: {_label_item(item, key, len(kept))}", _error_reason(error))
             return 0
         if found[key] in kept:
-            self._note(f"{kind}: {_label(item, key, len(kept))}", "it is listed twice")
+            self._note(f"{kind}: {_label_item(item, key, len(kept))}", "it is listed twice")
             return 0
         kept[found[key]] = redact_data(found, self.secrets)
         return size
@@ -174,12 +178,12 @@ def _check_item(kind: Kind, found: dict[str, Any], name: str, size: int) -> None
         _URL.validate_python(name)
 
 
-def _label(item: Any, key: str, number: int) -> str:
+def _label_item(item: Any, key: str, number: int) -> str:
     name = item.get(key) if isinstance(item, dict) else None
     return visible_line(name, 80) if isinstance(name, str) and name else f"number {number + 1}"
 
 
-def _reason(error: BaseException) -> str:
+def _error_reason(error: BaseException) -> str:
     if isinstance(error, ValidationError):
         return first_error(error)
     said = str(error) if isinstance(error, WieldyError | ValueError) else describe_exception(error)

@@ -59,10 +59,10 @@ class Access:
     def refusal(self, headers: Iterable[tuple[bytes, bytes]], peer: str | None) -> Refusal | None:
         """The reason why the origin of a request is refused, or None."""
         hosts = [value for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not self._expects(_host_name(hosts[0])):
+        if len(hosts) != 1 or not self._is_expected_host(_host_name(hosts[0])):
             return Refusal(421, "This host name is not served here. The setting is `hosts`.")
         for name, value in headers:
-            if name == b"origin" and not self._trusts(value.decode("latin-1").lower()):
+            if name == b"origin" and not self._is_trusted_origin(value.decode("latin-1").lower()):
                 return Refusal(403, "This origin is not allowed. The setting is `origins`.")
         if not self._identifiers and not self._anonymous and not is_local_peer(peer):
             return Refusal(403, "Without tokens only this machine is served.")
@@ -91,10 +91,10 @@ class Access:
         """What a caller without a valid token is told about the ways to get one."""
         return ", ".join(each.challenge for each in self.metadata) or "Bearer"
 
-    def _expects(self, host: str) -> bool:
+    def _is_expected_host(self, host: str) -> bool:
         return host in self._hosts or "*" in self._hosts
 
-    def _trusts(self, origin: str) -> bool:
+    def _is_trusted_origin(self, origin: str) -> bool:
         if origin in self._origins or "*" in self._origins:
             return True
         try:

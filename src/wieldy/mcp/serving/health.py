@@ -32,15 +32,15 @@ class Health:
     def routes(self) -> list[Route]:
         """The routes `/ready` and `/health` for readiness, and `/health/live` for liveness."""
         return [
-            Route("/ready", self._ready),
-            Route("/health", self._ready),
-            Route("/health/live", self._live),
+            Route("/ready", self._answer_ready),
+            Route("/health", self._answer_ready),
+            Route("/health/live", self._answer_live),
         ]
 
-    async def _live(self, request: Request) -> JSONResponse:
+    async def _answer_live(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    async def _ready(self, request: Request) -> JSONResponse:
+    async def _answer_ready(self, request: Request) -> JSONResponse:
         store = await self._store_ok()
         upstreams = upstream_health(self._server.box)
         closing = self._server.traffic.closing
@@ -62,7 +62,7 @@ class Health:
         at, ok = self._store
         if time.monotonic() - at < _FRESH:
             return ok
-        ok = await _reachable(self._server.box)
+        ok = await _is_store_reachable(self._server.box)
         self._store = time.monotonic(), ok
         return ok
 
@@ -73,7 +73,7 @@ def _store_word(box: object, ok: bool) -> str:
     return "ok" if ok else "unreachable"
 
 
-async def _reachable(box: object) -> bool:
+async def _is_store_reachable(box: object) -> bool:
     ledger: Ledger | None = getattr(box, "ledger", None) if _is_recorded(box) else None
     if ledger is None:
         return True

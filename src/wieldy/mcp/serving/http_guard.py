@@ -40,7 +40,7 @@ class Guard:
         """Pass a request on, or answer with the reason why it is refused."""
         refused = None if scope["type"] == "lifespan" else await self._admit(scope)
         if refused is None and scope["type"] == "http":
-            refused, receive = await self._carried(scope, receive)
+            refused, receive = await self._read_body(scope, receive)
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -62,7 +62,7 @@ class Guard:
             return found
         return refused
 
-    async def _carried(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
+    async def _read_body(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
         """Read the body, within its limits of time and size, for the next application."""
         too_large = Refusal(413, f"The body is larger than {self._max_body} bytes.")
         for name, value in scope["headers"]:

@@ -133,7 +133,7 @@ class BoxServer(Server[Any]):
             options.get("name", "wieldy"),
             version=version("wieldy"),
             instructions=options.get("instructions"),
-            lifespan=_watched,
+            lifespan=_watch_changes,
             cache_hints={
                 "tools/list": _STALE,
                 "resources/list": _STALE,
@@ -145,7 +145,7 @@ class BoxServer(Server[Any]):
         )
         self.box = box
         self.traffic = Traffic()
-        self.catalogues = Catalogues(box, self._offer)
+        self.catalogues = Catalogues(box, self._current_offer)
         self.passed = PassedRequests(box, self.catalogues)
         self.changes = ListChanges(box, self.catalogues)
         self.pickup = Pickup(box, self.traffic)
@@ -250,7 +250,7 @@ class BoxServer(Server[Any]):
     async def _list_tools(self, ctx: Request, params: PaginatedRequestParams) -> dict[str, Any]:
         caller = caller_name()
         scope, listing = Scope(caller, caller, caller=caller), self.changes.clients.key_of(ctx)
-        offered = await self._offer().callable_tools(scope, listing=listing)
+        offered = await self._current_offer().callable_tools(scope, listing=listing)
         shown, cursor = page_after(offered, params.cursor, lambda tool: tool.name)
         definitions = await self.passed.add_meta(shown, tool_definitions(shown, "mcp"))
         return complete_result({"tools": definitions, **cursor})
@@ -265,7 +265,9 @@ class BoxServer(Server[Any]):
             client_before = calling_client.set(ServedClient(ctx, self._patience))
             try:
                 answer = await self._answer_call(ctx, params, caller)
-                return await self.passed.serve_result(answer, self._offer().get(params.name))
+                return await self.passed.serve_result(
+                    answer, self._current_offer().get(params.name)
+                )
             finally:
                 _request.reset(before)
                 client_listing.reset(list_before)
@@ -295,10 +297,10 @@ class BoxServer(Server[Any]):
             provider_id=str(ctx.request_id),
         )
         tell = Teller(ctx).tell
-        tool = self._offer().get(params.name)
+        tool = self._current_offer().get(params.name)
         if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
             return await find_waiting(self.box, tool, call, tell), tool
-        return await self._offer().call_telling(call, tell, check_output=self._check_output)
+        return await self._current_offer().call_telling(call, tell, check_output=self._check_output)
 
     def check_callers(self, names: Collection[str]) -> None:
         """Refuse views of callers who can't come: everybody else would see the whole box."""
@@ -315,7 +317,7 @@ class BoxServer(Server[Any]):
             return self._views.get(identity.name, self._view)
         return self._views.get(identity.view)
 
-    def _offer(self) -> Offer:
+    def _current_offer(self) -> Offer:
         """What the caller of the current request may see and call."""
         offer = self.find_offer()
         if offer is None:
@@ -324,12 +326,12 @@ class BoxServer(Server[Any]):
         return offer
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
-        tool = self._offer().get(name)
+        tool = self._current_offer().get(name)
         return None if tool is None else lowered_schema(tool, "mcp")
 
 
 @asynccontextmanager
-async def _watched(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+async def _watch_changes(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
     served = cast(BoxServer, server)
     async with served.changes.watching(), served.pickup.looking():
         yield {}

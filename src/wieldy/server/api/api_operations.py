@@ -243,7 +243,7 @@ def _read_query(request: Request, model: type[Input]) -> Input:
     try:
         return model.model_validate(dict(pairs))
     except ValidationError as error:
-        raise _invalid("query", error) from error
+        raise _invalid_request("query", error) from error
 
 
 async def _read_body(request: Request, model: type[Input]) -> Input:
@@ -257,10 +257,10 @@ async def _read_body(request: Request, model: type[Input]) -> Input:
         if any(fault["type"] == "json_invalid" for fault in error.errors(include_url=False)):
             hint = "Send one JSON object, encoded as UTF-8."
             raise Problem(400, "invalid_json", "The body is no JSON.", hint) from error
-        raise _invalid("body", error) from error
+        raise _invalid_request("body", error) from error
 
 
-def _invalid(where: str, error: ValidationError) -> Problem:
+def _invalid_request(where: str, error: ValidationError) -> Problem:
     faults = [
         {"field": ".".join(map(str, fault["loc"]))[:200], "message": fault["msg"][:500]}
         for fault in error.errors(include_url=False, include_context=False, include_input=False)

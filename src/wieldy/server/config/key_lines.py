@@ -49,7 +49,7 @@ class _LineReader:
 
     def _read_heading(self) -> KeyPath:
         is_array = self._text.startswith("[[", self._at)
-        line = self._line()
+        line = self._current_line()
         self._at += 2 if is_array else 1
         path = self._resolve(self._read_key())
         self._at += 2 if is_array else 1
@@ -71,7 +71,7 @@ class _LineReader:
         return (*path, keys[-1])
 
     def _read_entry(self, table: KeyPath) -> None:
-        line = self._line()
+        line = self._current_line()
         path = (*table, *self._read_key())
         for length in range(len(table) + 1, len(path) + 1):
             self._lines.setdefault(path[:length], line)
@@ -117,7 +117,7 @@ class _LineReader:
         self._skip(_GAP)
         while self._text[self._at] != "]":
             place = (*path, number)
-            self._lines[place] = self._line()
+            self._lines[place] = self._current_line()
             self._read_value(place)
             number += 1
             self._skip_comma()
@@ -145,11 +145,11 @@ class _LineReader:
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._text, self._at)
         if match is None or match.end() == self._at:
-            raise ValueError(f"line {self._line()} can't be read")
+            raise ValueError(f"line {self._current_line()} can't be read")
         self._at = match.end()
         return match[0]
 
-    def _line(self) -> int:
+    def _current_line(self) -> int:
         """The line of the current place. The places only ever grow."""
         ends = self._line_ends
         while self._next_line < len(ends) and ends[self._next_line] < self._at:

@@ -98,8 +98,8 @@ def check_text(text: str) -> GatewayFile | list[Mistake]:
     try:
         read = GatewayFile.model_validate(data)
     except ValidationError as error:
-        return _sorted([_describe(each, lines) for each in error.errors()])
-    return _sorted(_find_misfits(read, lines)) or read
+        return _sort_mistakes([_describe(each, lines) for each in error.errors()])
+    return _sort_mistakes(_find_misfits(read, lines)) or read
 
 
 def write_schema() -> str:
@@ -116,7 +116,7 @@ def _read_syntax_error(message: str) -> Mistake:
     return Mistake(line, "the file", f"is not TOML: {_LINE.sub('', message).strip()}.")
 
 
-def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
+def _sort_mistakes(mistakes: list[Mistake]) -> list[Mistake]:
     return sorted(mistakes, key=lambda each: (each.line, each.key))
 
 

@@ -71,7 +71,7 @@ class Artifacts:
         """
         _check_id(id)
         session = session or None
-        first = _row(secrets.token_hex(16), 1, "create", content, by)
+        first = _version_row(secrets.token_hex(16), 1, "create", content, by)
         head = {
             **rows.place(session, id),
             "birth": first["birth"],
@@ -107,7 +107,7 @@ class Artifacts:
         Example:
             `(await box.artifacts.read("plan", session="ann")).content`
         """
-        return _artifact(*await self._find(id, version, session))
+        return _build_artifact(*await self._find(id, version, session))
 
     async def open(self, reference: str, session: str | None = None) -> Artifact:
         """Read an artifact by its handle.
@@ -135,7 +135,7 @@ class Artifacts:
             The artifacts, without their text.
         """
         found = await self._store.read(lambda c: rows.find_all(c, session or None))
-        return [_shown(row) for row in found]
+        return [_build_head(row) for row in found]
 
     async def everywhere(
         self,
@@ -155,7 +155,7 @@ class Artifacts:
             The artifacts, without their text.
         """
         found = await self._store.read(lambda c: rows.find_everywhere(c, id, limit, after))
-        return [_shown(row) for row in found]
+        return [_build_head(row) for row in found]
 
     async def versions(self, id: str, session: str | None = None) -> builtins.list[Version]:
         """List the versions of an artifact, the oldest first.
@@ -172,7 +172,7 @@ class Artifacts:
         """
 
         def read(connection: Connection) -> builtins.list[Row[Any]]:
-            return rows.find_history(connection, _head(connection, id, session).birth)
+            return rows.find_history(connection, _find_head(connection, id, session).birth)
 
         found = await self._store.read(read)
         return [
@@ -241,15 +241,15 @@ class Artifacts:
         if not old:
             raise ValueError("old is empty: it is the passage that new replaces")
         for tries in range(_MOST_TRIES):
-            head, current = await self._current(id, session, expect)
+            head, current = await self._find_current(id, session, expect)
             # This runs on a thread, because a near match in a long text takes time.
             made = await asyncio.to_thread(splice_passage, id, current.content, old, new)
-            row = _row(head.birth, head.version + 1, made.kind, made.content, by)
+            row = _version_row(head.birth, head.version + 1, made.kind, made.content, by)
             row["similarity"] = made.similarity if made.kind == "update_fuzzy" else None
             if await self._advance(head.key, row):
                 return ArtifactEdit(id, row["version"], made.kind, made.similarity, made.matched)
-            await _pause(tries)
-        raise await self._beaten(id, session, head.version)
+            await _let_others_write(tries)
+        raise await self._conflict_error(id, session, head.version)
 
     async def rewrite(
         self,
@@ -277,13 +277,13 @@ class Artifacts:
             VersionConflict: The current version is not the expected one.
         """
         for tries in range(_MOST_TRIES):
-            head = await self._store.read(lambda c: _head(c, id, session))
+            head = await self._store.read(lambda c: _find_head(c, id, session))
             _check_expected(head, expect)
-            row = _row(head.birth, head.version + 1, "rewrite", content, by)
+            row = _version_row(head.birth, head.version + 1, "rewrite", content, by)
             if await self._advance(head.key, row):
                 return ArtifactEdit(id, row["version"], "rewrite")
-            await _pause(tries)
-        raise await self._beaten(id, session, head.version)
+            await _let_others_write(tries)
+        raise await self._conflict_error(id, session, head.version)
 
     async def delete(self, id: str, session: str | None = None) -> None:
         """Delete an artifact with all its versions.
@@ -295,7 +295,7 @@ class Artifacts:
         Raises:
             ArtifactNotFound: The session has no such artifact.
         """
-        head = await self._store.read(lambda c: _head(c, id, session))
+        head = await self._store.read(lambda c: _find_head(c, id, session))
         await self._store.write(lambda connection: rows.remove(connection, head.key, head.birth))
 
     async def spill(self, call: Call, whole: str) -> str:
@@ -331,7 +331,7 @@ class Artifacts:
         """The row of an artifact and of one of its versions."""
 
         def read(connection: Connection) -> tuple[Row[Any], Row[Any]]:
-            head = _head(connection, id, session)
+            head = _find_head(connection, id, session)
             number = head.version if version is None else version
             if not 0 < number <= head.version:
                 raise ArtifactNotFound(id, number, head.version)
@@ -343,7 +343,7 @@ class Artifacts:
 
         return await self._store.read(read)
 
-    async def _current(
+    async def _find_current(
         self, id: str, session: str | None, expect: int | None
     ) -> tuple[Row[Any], Row[Any]]:
         head, current = await self._find(id, None, session)
@@ -353,26 +353,26 @@ class Artifacts:
     async def _advance(self, key: str, row: dict[str, Any]) -> bool:
         return await self._store.write(lambda connection: rows.advance(connection, key, row))
 
-    async def _beaten(self, id: str, session: str | None, seen: int) -> WieldyError:
-        head = await self._store.read(lambda c: _head(c, id, session))
+    async def _conflict_error(self, id: str, session: str | None, seen: int) -> WieldyError:
+        head = await self._store.read(lambda c: _find_head(c, id, session))
         if head.version != seen:
             return VersionConflict(id, seen, head.version)
         return StoreUnavailable("somebody is changing the artifact all the time", "Try again.")
 
 
-async def _pause(tries: int) -> None:
+async def _let_others_write(tries: int) -> None:
     """Let faster writers finish."""
     await asyncio.sleep(min(tries / 1000, _LONGEST_PAUSE))
 
 
-def _head(connection: Connection, id: str, session: str | None) -> Row[Any]:
+def _find_head(connection: Connection, id: str, session: str | None) -> Row[Any]:
     found = rows.find(connection, session or None, id)
     if found is None:
         raise ArtifactNotFound(id)
     return found
 
 
-def _artifact(head: Row[Any], version: Row[Any]) -> Artifact:
+def _build_artifact(head: Row[Any], version: Row[Any]) -> Artifact:
     return Artifact(
         head.id,
         version.version,
@@ -387,7 +387,9 @@ def _artifact(head: Row[Any], version: Row[Any]) -> Artifact:
     )
 
 
-def _row(birth: str, version: int, kind: str, content: str, by: str | None) -> dict[str, Any]:
+def _version_row(
+    birth: str, version: int, kind: str, content: str, by: str | None
+) -> dict[str, Any]:
     if not isinstance(content, str):
         raise TypeError(f"an artifact is text, not {type(content).__name__}")
     return {
@@ -402,7 +404,7 @@ def _row(birth: str, version: int, kind: str, content: str, by: str | None) -> d
     }
 
 
-def _shown(row: Row[Any]) -> Head:
+def _build_head(row: Row[Any]) -> Head:
     return Head(
         row.id,
         row.version,

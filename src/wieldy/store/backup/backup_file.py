@@ -136,11 +136,11 @@ class BackupReader:
 
     def _read(self, file: BinaryIO) -> Iterator[Any]:
         digest, rows, columns = hashlib.sha256(), 0, None
-        line = self._line(file)
+        line = self._read_line(file)
         self._check_heading(self._parse(line))
         while True:
             digest.update(line)
-            line = self._line(file)
+            line = self._read_line(file)
             content = self._parse(line)
             if isinstance(content, list):
                 if columns is None or len(content) != columns:
@@ -156,7 +156,7 @@ class BackupReader:
             raise BackupError(self.path, _CHANGED)
         self.rows = rows
 
-    def _line(self, file: BinaryIO) -> bytes:
+    def _read_line(self, file: BinaryIO) -> bytes:
         line = file.readline(_LONGEST_LINE)
         if not line.endswith(b"\n"):
             raise BackupError(self.path, _CUT)

@@ -62,7 +62,7 @@ def pack_text(text: str) -> str:
         except UnicodeEncodeError:
             plain = False
     # The form is short enough for an index, whatever the characters are.
-    return text if plain else _PACKED + _encoded(text)
+    return text if plain else _PACKED + _encode_text(text)
 
 
 def unpack(stored: str) -> str:
@@ -79,7 +79,7 @@ def unpack(stored: str) -> str:
     return text
 
 
-def _encoded(text: str) -> str:
+def _encode_text(text: str) -> str:
     return base64.b85encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
@@ -146,7 +146,7 @@ calls = Table(
 )
 
 
-def _index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
+def _add_index(name: str, *columns: Any, where: str, unique: bool = False) -> None:
     """A partial index; rows outside it cost nothing to write."""
     named = [calls.c[each] if isinstance(each, str) else each for each in columns]
     only = {"sqlite_where": text(where), "postgresql_where": text(where)}
@@ -182,14 +182,14 @@ IS_RUNNING = and_(
     calls.c.state == "started",
     calls.c.proposed_at >= select(func.min(owners.c.since)).scalar_subquery(),
 )
-_index("wieldy_calls_waiting", "state", "proposed_at", where=_WAITING)
-_index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
-_index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
-_index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
-_index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
-_index("wieldy_calls_late", _ENTERED, where=_LATE)
-_index("wieldy_calls_caller", "caller", "proposed_at", where="caller IS NOT NULL")
-_index("wieldy_calls_parent", "parent", "proposed_at", where="parent IS NOT NULL")
+_add_index("wieldy_calls_waiting", "state", "proposed_at", where=_WAITING)
+_add_index("wieldy_calls_session", "session", "proposed_at", where="session IS NOT NULL")
+_add_index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
+_add_index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
+_add_index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
+_add_index("wieldy_calls_late", _ENTERED, where=_LATE)
+_add_index("wieldy_calls_caller", "caller", "proposed_at", where="caller IS NOT NULL")
+_add_index("wieldy_calls_parent", "parent", "proposed_at", where="parent IS NOT NULL")
 
 
 def of_tool(tool: str) -> ColumnElement[bool]:

@@ -22,12 +22,12 @@ def measure_folder(path: str, most: int) -> int:
     """The bytes that a folder takes on its disk; counting stops above `most`."""
     folder = os.open(path, _FOLDER)
     try:
-        return _measure(folder, most, 0)
+        return _measure_folder(folder, most, 0)
     finally:
         os.close(folder)
 
 
-def _measure(folder: int, most: int, depth: int) -> int:
+def _measure_folder(folder: int, most: int, depth: int) -> int:
     if depth > _DEEPEST:
         raise TooDeep
     total = 0
@@ -38,7 +38,7 @@ def _measure(folder: int, most: int, depth: int) -> int:
             if stat.S_ISDIR(found.st_mode):
                 inner = open_inner(folder, name)
                 try:
-                    total += _measure(inner, most - total, depth + 1)
+                    total += _measure_folder(inner, most - total, depth + 1)
                 finally:
                     os.close(inner)
         if total > most:
@@ -67,14 +67,14 @@ def remove_folder(path: str) -> None:
     except FileNotFoundError:
         return
     try:
-        _empty(top)
+        _empty_folder(top)
     finally:
         os.close(top)
     with suppress(OSError):
         os.rmdir(path)
 
 
-def _empty(top: int) -> None:
+def _empty_folder(top: int) -> None:
     """Remove everything in a folder. Inner folders are moved up first, so depth is no matter."""
     while names := _list_names(top):
         before = len(names)
@@ -122,12 +122,12 @@ def give_folder(path: str, owner: int) -> None:
     folder = os.open(path, _FOLDER)
     try:
         os.fchown(folder, owner, owner)
-        _give(folder, owner, 0)
+        _give_folder(folder, owner, 0)
     finally:
         os.close(folder)
 
 
-def _give(folder: int, owner: int, depth: int) -> None:
+def _give_folder(folder: int, owner: int, depth: int) -> None:
     for name in _list_names(folder) if depth <= _DEEPEST else ():
         with suppress(OSError):
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -137,6 +137,6 @@ def _give(folder: int, owner: int, depth: int) -> None:
             if is_folder:
                 inner = open_inner(folder, name)
                 try:
-                    _give(inner, owner, depth + 1)
+                    _give_folder(inner, owner, depth + 1)
                 finally:
                     os.close(inner)

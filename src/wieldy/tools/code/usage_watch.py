@@ -65,21 +65,21 @@ class UsageWatch:
         found = find_descendants([self._root])
         if len(found) - self._wrappers > self._limits["processes"]:
             return "processes"
-        if self._spent(found.values()) > self._limits["cpu"] * 1000:
+        if self._spent_time(found.values()) > self._limits["cpu"] * 1000:
             return "cpu"
         files = self._files_in_memory()
         self._look_again(found)
-        if self._held(found, files) > self._limits["memory"]:
+        if self._held_memory(found, files) > self._limits["memory"]:
             return "memory"
         full = self._disk + self._hidden.files + files > self._most_disk
         return "disk" if full and self._folder is not None else None
 
-    def _spent(self, found: Iterable[ProcessFacts]) -> float:
+    def _spent_time(self, found: Iterable[ProcessFacts]) -> float:
         spent = sum(each.cpu_ms + each.reaped_ms for each in found)
         self.cpu_ms = max(self.cpu_ms, spent)
         return self.cpu_ms
 
-    def _held(self, found: dict[int, ProcessFacts], files: int) -> int:
+    def _held_memory(self, found: dict[int, ProcessFacts], files: int) -> int:
         """The memory that is held, without counting shared pages twice where that matters."""
         others = files + self._hidden.sockets + sum(map(_unseen_size, found))
         held = sum(each.resident for each in found.values()) + others

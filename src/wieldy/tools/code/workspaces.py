@@ -108,14 +108,17 @@ class CopiedWorkspace:
         with self._lock:
             path = self._folders.open_folder("files")
             files = DiskFiles(path)
-            found = {names: self._service.read_bytes(_logical(names)) for names in self._listed()}
+            found = {
+                names: self._service.read_bytes(_logical_path(names))
+                for names in self._walk_files()
+            }
             for names in self._known.keys() - found.keys():
                 _try_delete(files, names)
                 del self._known[names]
             for names, content in found.items():
-                if self._known.get(names) != _digest(content):
+                if self._known.get(names) != _hash_content(content):
                     files.write(names, content)
-                    self._known[names] = _digest(content)
+                    self._known[names] = _hash_content(content)
             untrusted = self._service.shows_untrusted(WORKSPACE)
             return OpenFolder(path, self._writable, untrusted)
 
@@ -142,19 +145,19 @@ class CopiedWorkspace:
         self._folders.close()
 
     def _keep(self, names: Names, content: bytes) -> None:
-        digest = _digest(content)
+        digest = _hash_content(content)
         if self._known.get(names) != digest:
-            self._service.write(_logical(names), content)
+            self._service.write(_logical_path(names), content)
             self._known[names] = digest
 
-    def _listed(self, above: Names = ()) -> Iterator[Names]:
+    def _walk_files(self, above: Names = ()) -> Iterator[Names]:
         """The files of the service."""
         if len(above) > _DEEPEST:
             return
-        for entry in self._service.list_folder(_logical(above)):
+        for entry in self._service.list_folder(_logical_path(above)):
             names = (*above, entry["name"])
             if entry.get("folder"):
-                yield from self._listed(names)
+                yield from self._walk_files(names)
             else:
                 yield names
 
@@ -210,14 +213,14 @@ def _try_delete(files: FileService | DiskFiles, names: Names) -> None:
         if isinstance(files, DiskFiles):
             files.delete(names)
         else:
-            files.delete(_logical(names))
+            files.delete(_logical_path(names))
     except FileError:
         pass  # The other side has deleted it too.
 
 
-def _logical(names: Names) -> str:
+def _logical_path(names: Names) -> str:
     return "/".join((WORKSPACE, *names))
 
 
-def _digest(content: bytes) -> str:
+def _hash_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -30,7 +30,9 @@ def value_for_program(outcome: Outcome) -> Any:
     if type(value) is str:
         return clean_text(value)
     try:
-        return _clean(value if type(value) in (*_PLAIN, int) else from_column(to_column(value)))
+        return _clean_value(
+            value if type(value) in (*_PLAIN, int) else from_column(to_column(value))
+        )
     except ValueError:
         return clean_text(outcome.text)
 
@@ -40,7 +42,7 @@ def describe_content(outcome: Outcome) -> str:
     if all(isinstance(block, Text) for block in outcome.content):
         return outcome.text
     parts = [
-        join_text([block]) or f"[{block.type}{_size(block)}, shown to the user]"
+        join_text([block]) or f"[{block.type}{_describe_block(block)}, shown to the user]"
         for block in outcome.content
     ]
     return "\n".join(parts)
@@ -60,13 +62,13 @@ def plain_value(value: Any, depth: int = 0) -> Any:
         bits = value.bit_length()
         return value if bits <= _MOST_BITS else f"[an integer of {bits:,} bits]"
     if isinstance(value, Mapping):
-        return {_key(key): plain_value(item, depth + 1) for key, item in value.items()}
+        return {_plain_key(key): plain_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain_value(item, depth + 1) for item in value]
     if isinstance(value, set | frozenset):
         # The order of a set differs from process to process.
         return [plain_value(item, depth + 1) for item in sorted(value, key=repr)]
-    return _leaf(value, depth)
+    return _plain_leaf(value, depth)
 
 
 def clean_text(text: str) -> str:
@@ -74,7 +76,7 @@ def clean_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _leaf(value: Any, depth: int) -> Any:
+def _plain_leaf(value: Any, depth: int) -> Any:
     members = getattr(value, "attributes", None)
     if isinstance(members, dict):
         # An object of a class that the program has defined.
@@ -86,19 +88,19 @@ def _leaf(value: Any, depth: int) -> Any:
     return to_jsonable_python(value, fallback=repr, bytes_mode="base64")
 
 
-def _key(key: Any) -> str:
+def _plain_key(key: Any) -> str:
     return key if isinstance(key, str) else str(plain_value(key))
 
 
-def _clean(value: Any, depth: int = 0) -> Any:
+def _clean_value(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise ValueError(_TOO_DEEP)
     if type(value) is str:
         return clean_text(value)
     if type(value) is dict:
-        return {clean_text(key): _clean(item, depth + 1) for key, item in value.items()}
+        return {clean_text(key): _clean_value(item, depth + 1) for key, item in value.items()}
     if type(value) is list:
-        return [_clean(item, depth + 1) for item in value]
+        return [_clean_value(item, depth + 1) for item in value]
     return value
 
 
@@ -109,7 +111,7 @@ def _is_shown(outcome: Outcome) -> bool:
     return bool(outcome.content) and not isinstance(outcome.content[-1], Text)
 
 
-def _size(block: Any) -> str:
+def _describe_block(block: Any) -> str:
     kind = f" {block.mime_type}" if isinstance(block, Image) else ""
     data = getattr(block, "data", None)
     return f"{kind}, {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else kind

@@ -36,33 +36,33 @@ class DiskFiles:
 
     def make_folder(self, names: Names) -> None:
         """Make a folder, and those above it, where they are missing."""
-        with self._folder(names, make=True):
+        with self._open_folder(names, make=True):
             pass
 
     def read(self, names: Names, largest: int) -> bytes:
         """The content of a file that is no larger than this."""
-        with self._parent(names) as folder, _opened(folder, names, _FILE) as file:
+        with self._open_parent(names) as folder, _open_file(folder, names, _FILE) as file:
             return _read_regular(file, names, largest)
 
     def write(self, names: Names, content: bytes) -> bool:
         """Put a file there, whole or not at all; whether it is new."""
-        with self._parent(names, make=True) as folder:
-            return _put(folder, names, content)
+        with self._open_parent(names, make=True) as folder:
+            return _replace_file(folder, names, content)
 
     def replace(self, names: Names, before: bytes, after: bytes) -> bool:
         """Write a file if its content is still what it was; whether it was."""
-        with self._parent(names) as folder:
+        with self._open_parent(names) as folder:
             # Others that edit through this class wait here, also in other processes.
             fcntl.flock(folder, fcntl.LOCK_EX)
-            with _opened(folder, names, _FILE) as file:
+            with _open_file(folder, names, _FILE) as file:
                 if _read_regular(file, names, len(before)) != before:
                     return False
-            _put(folder, names, after)
+            _replace_file(folder, names, after)
             return True
 
     def delete(self, names: Names) -> None:
         """Remove a file, a link, or an empty folder."""
-        with self._parent(names) as folder, _translated(names):
+        with self._open_parent(names) as folder, _translate_errors(names):
             if _is_folder(folder, names[-1]):
                 os.rmdir(names[-1], dir_fd=folder)
             else:
@@ -70,12 +70,12 @@ class DiskFiles:
 
     def move(self, source: Names, target: Names) -> None:
         """Move a file to where nothing is."""
-        with self._parent(source) as before, self._parent(target, make=True) as after:
-            with _translated(source):
+        with self._open_parent(source) as before, self._open_parent(target, make=True) as after:
+            with _translate_errors(source):
                 found = os.stat(source[-1], dir_fd=before, follow_symlinks=False)
                 if not stat.S_ISREG(found.st_mode):
-                    raise UnfitFile(_path(source), "is not a regular file")
-            with _translated(target):
+                    raise UnfitFile(_join_path(source), "is not a regular file")
+            with _translate_errors(target):
                 # A second name fails where something is; renaming would replace it.
                 os.link(
                     source[-1],
@@ -84,13 +84,13 @@ class DiskFiles:
                     dst_dir_fd=after,
                     follow_symlinks=False,
                 )
-            with _translated(source):
+            with _translate_errors(source):
                 os.unlink(source[-1], dir_fd=before)
 
     def list_folder(self, names: Names) -> list[FileInfo]:
         """What is in a folder, by name; links and devices are not shown."""
         found = []
-        with self._folder(names) as folder, _translated(names):
+        with self._open_folder(names) as folder, _translate_errors(names):
             for name in sorted(os.listdir(folder)):
                 if name.startswith(_BEGUN):
                     continue
@@ -104,26 +104,26 @@ class DiskFiles:
         """What is known of a file or a folder."""
         if not names:
             return FileInfo("", True)
-        with self._parent(names) as folder, _translated(names):
+        with self._open_parent(names) as folder, _translate_errors(names):
             found = _read_info(folder, names[-1])
         if found is None:
-            raise AccessDenied(_path(names), "is a link or a device, which is not followed")
+            raise AccessDenied(_join_path(names), "is a link or a device, which is not followed")
         return found
 
     @contextmanager
-    def _parent(self, names: Names, make: bool = False) -> Iterator[int]:
+    def _open_parent(self, names: Names, make: bool = False) -> Iterator[int]:
         """The folder that a file is in, held open."""
         if not names:
             raise UnfitFile("/", "is a folder, not a file")
-        with self._folder(names[:-1], make) as folder:
+        with self._open_folder(names[:-1], make) as folder:
             yield folder
 
     @contextmanager
-    def _folder(self, names: Names, make: bool = False) -> Iterator[int]:
+    def _open_folder(self, names: Names, make: bool = False) -> Iterator[int]:
         folder = os.open(self.root, _FOLDER)
         try:
             for count, name in enumerate(names, start=1):
-                with _translated(names[:count]):
+                with _translate_errors(names[:count]):
                     if make:
                         with suppress(FileExistsError):
                             os.mkdir(name, dir_fd=folder)
@@ -140,13 +140,13 @@ def _enter(folder: int, name: str, names: Names) -> int:
         return os.open(name, _FOLDER, dir_fd=folder)
     except NotADirectoryError:
         if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise AccessDenied(_path(names), "is a link, which is not followed") from None
-        raise UnfitFile(_path(names), "is a file, not a folder") from None
+            raise AccessDenied(_join_path(names), "is a link, which is not followed") from None
+        raise UnfitFile(_join_path(names), "is a file, not a folder") from None
 
 
 @contextmanager
-def _opened(folder: int, names: Names, flags: int) -> Iterator[int]:
-    with _translated(names):
+def _open_file(folder: int, names: Names, flags: int) -> Iterator[int]:
+    with _translate_errors(names):
         file = os.open(names[-1], flags, dir_fd=folder)
     try:
         yield file
@@ -157,23 +157,23 @@ def _opened(folder: int, names: Names, flags: int) -> Iterator[int]:
 def _read_regular(file: int, names: Names, largest: int) -> bytes:
     found = os.fstat(file)
     if stat.S_ISDIR(found.st_mode):
-        raise UnfitFile(_path(names), "is a folder, not a file")
+        raise UnfitFile(_join_path(names), "is a folder, not a file")
     if not stat.S_ISREG(found.st_mode):
-        raise AccessDenied(_path(names), "is not a regular file")
+        raise AccessDenied(_join_path(names), "is not a regular file")
     chunks, size = [], 0
     # It may grow while it is read.
     while chunk := os.read(file, _CHUNK):
         size += len(chunk)
         if size > largest:
-            raise UnfitFile(_path(names), f"is larger than {largest:,} bytes")
+            raise UnfitFile(_join_path(names), f"is larger than {largest:,} bytes")
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def _put(folder: int, names: Names, content: bytes) -> bool:
+def _replace_file(folder: int, names: Names, content: bytes) -> bool:
     """Write a file beside its place, and move it there when it is whole."""
     name, begun = names[-1], f"{_BEGUN}{os.urandom(8).hex()}"
-    with _translated(names):
+    with _translate_errors(names):
         mode = _find_mode(folder, names)
         file = os.open(begun, _NEW, mode or 0o666, dir_fd=folder)
         try:
@@ -196,9 +196,9 @@ def _find_mode(folder: int, names: Names) -> int | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(found):
-        raise UnfitFile(_path(names), "is a folder, not a file")
+        raise UnfitFile(_join_path(names), "is a folder, not a file")
     if not stat.S_ISREG(found):
-        raise AccessDenied(_path(names), "is a link or a device, which is not written to")
+        raise AccessDenied(_join_path(names), "is a link or a device, which is not written to")
     return stat.S_IMODE(found)
 
 
@@ -216,23 +216,23 @@ def _read_info(folder: int, name: str) -> FileInfo | None:
 
 
 @contextmanager
-def _translated(names: Names) -> Iterator[None]:
+def _translate_errors(names: Names) -> Iterator[None]:
     """What the system raises, as one of our errors."""
     try:
         yield
     except FileError:
         raise
     except FileNotFoundError:
-        raise FileNotThere(_path(names), "is not there") from None
+        raise FileNotThere(_join_path(names), "is not there") from None
     except FileExistsError:
-        raise FileExists(_path(names), "is there already") from None
+        raise FileExists(_join_path(names), "is there already") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise AccessDenied(_path(names), "is a link, which is not followed") from None
+            raise AccessDenied(_join_path(names), "is a link, which is not followed") from None
         if error.errno == errno.ENOTEMPTY:
-            raise UnfitFile(_path(names), "is a folder with something in it") from None
-        raise FileError(_path(names), f"could not be used: {error.strerror}") from error
+            raise UnfitFile(_join_path(names), "is a folder with something in it") from None
+        raise FileError(_join_path(names), f"could not be used: {error.strerror}") from error
 
 
-def _path(names: Names) -> str:
+def _join_path(names: Names) -> str:
     return "/" + "/".join(names)

@@ -139,11 +139,11 @@ class FileService:
         if path == "/":
             return [{"name": each, "folder": True} for each in self._grants.namespaces]
         found = self._files.list_folder(self._grants.check("list", path))
-        return [_entry(info) for info in found[:_MOST_ENTRIES]]
+        return [_describe_entry(info) for info in found[:_MOST_ENTRIES]]
 
     def info(self, path: str) -> dict[str, Any]:
         """What is known of a file or a folder."""
-        return {"path": path, **_entry(self._files.info(self._grants.check("list", path)))}
+        return {"path": path, **_describe_entry(self._files.info(self._grants.check("list", path)))}
 
     def tree(self, path: str, depth: int = 3) -> str:
         """What is in a folder and in the folders in it, indented."""
@@ -179,7 +179,7 @@ class FileService:
             if len(found) >= _MOST_MATCHES or budget < 0:
                 break
             if not chain[-1].is_folder and chain[-1].size <= self._largest:
-                found += self._matches(_join(path, chain), wanted, ignore_case)
+                found += self._find_matches(_join(path, chain), wanted, ignore_case)
         return found[:_MOST_MATCHES]
 
     def allows(self, operation: str, path: str) -> bool:
@@ -198,7 +198,7 @@ class FileService:
         """What is granted, in words."""
         return self._grants.describe()
 
-    def _matches(self, path: str, wanted: str, ignore_case: bool) -> Iterator[dict[str, Any]]:
+    def _find_matches(self, path: str, wanted: str, ignore_case: bool) -> Iterator[dict[str, Any]]:
         try:
             text = self.read_text(path)
         except FileError:
@@ -261,7 +261,7 @@ def _replace_once(path: str, text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _entry(info: FileInfo) -> dict[str, Any]:
+def _describe_entry(info: FileInfo) -> dict[str, Any]:
     if info.is_folder:
         return {"name": info.name, "folder": True}
     return {"name": info.name, "bytes": info.size}

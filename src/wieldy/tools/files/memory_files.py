@@ -19,7 +19,7 @@ class MemoryFiles:
         with self._lock:
             content = self._find(names)[0]
         if len(content) > largest:
-            raise UnfitFile(_path(names), f"is larger than {largest:,} bytes")
+            raise UnfitFile(_join_path(names), f"is larger than {largest:,} bytes")
         return content
 
     def write(self, names: Names, content: bytes) -> bool:
@@ -49,7 +49,7 @@ class MemoryFiles:
         with self._lock:
             found = self._find(source)
             if target in self._files or self._is_folder(target):
-                raise FileExists(_path(target), "is there already")
+                raise FileExists(_join_path(target), "is there already")
             self._check_free(target)
             self._files[target] = found
             del self._files[source]
@@ -58,17 +58,17 @@ class MemoryFiles:
         """What is in a folder, by name."""
         with self._lock:
             if names in self._files:
-                raise UnfitFile(_path(names), "is a file, not a folder")
+                raise UnfitFile(_join_path(names), "is a file, not a folder")
             inside = [each for each in self._files if each[: len(names)] == names]
             named = sorted({each[len(names)] for each in inside})
-            return [self._info((*names, name)) for name in named]
+            return [self._describe_file((*names, name)) for name in named]
 
     def info(self, names: Names) -> FileInfo:
         """What is known of a file or a folder."""
         with self._lock:
-            return self._info(names)
+            return self._describe_file(names)
 
-    def _info(self, names: Names) -> FileInfo:
+    def _describe_file(self, names: Names) -> FileInfo:
         if self._is_folder(names) or len(names) <= 1:
             return FileInfo(names[-1] if names else "", True)
         content, changed = self._find(names)
@@ -78,8 +78,8 @@ class MemoryFiles:
         found = self._files.get(names)
         if found is None:
             if self._is_folder(names):
-                raise UnfitFile(_path(names), "is a folder, not a file")
-            raise FileNotThere(_path(names), "is not there")
+                raise UnfitFile(_join_path(names), "is a folder, not a file")
+            raise FileNotThere(_join_path(names), "is not there")
         return found
 
     def _is_folder(self, names: Names) -> bool:
@@ -88,11 +88,11 @@ class MemoryFiles:
     def _check_free(self, names: Names) -> None:
         """Refuse to put a file where a folder is, or below another file."""
         if len(names) < 2 or self._is_folder(names):
-            raise UnfitFile(_path(names), "is a folder, not a file")
+            raise UnfitFile(_join_path(names), "is a folder, not a file")
         for count in range(1, len(names)):
             if names[:count] in self._files:
-                raise UnfitFile(_path(names[:count]), "is a file, not a folder")
+                raise UnfitFile(_join_path(names[:count]), "is a file, not a folder")
 
 
-def _path(names: Names) -> str:
+def _join_path(names: Names) -> str:
     return "/" + "/".join(names)

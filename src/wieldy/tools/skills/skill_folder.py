@@ -122,7 +122,7 @@ class SkillShelf:
             content = self._service.read_bytes(f"{skill.folder}/{path}")
         except FileError as error:
             raise SkillError(f"{skill.name}/{path}", f"its path {error.reason}") from error
-        return _checked(skill, path, content)
+        return _check_content(skill, path, content)
 
     def copy(self, skill: Skill, folder: str) -> None:
         """Write the files of a skill to an empty folder; `SkillError` if one is not as it was.
@@ -136,7 +136,7 @@ class SkillShelf:
                 content = self._disk.read((*within, *names), _LARGEST_FILE)
             except FileError as error:
                 raise SkillError(f"{skill.name}/{path}", f"its path {error.reason}") from error
-            _write_readable(folder, names, _checked(skill, path, content))
+            _write_readable(folder, names, _check_content(skill, path, content))
 
     def _find(self, names: Names, depth: int) -> Iterator[Names]:
         inside = self._disk.list_folder(names)
@@ -153,11 +153,11 @@ class SkillShelf:
         sizes: dict[str, int] = {}
         text = ""
         try:
-            for inner in self._files(names, _DEEPEST):
+            for inner in self._walk_files(names, _DEEPEST):
                 content = self._disk.read((*names, *inner), _LARGEST_FILE)
                 place = "/".join(inner)
                 _check_name(path, place)
-                files[place], sizes[place] = _digest(content), len(content)
+                files[place], sizes[place] = _hash_content(content), len(content)
                 if len(files) > _MOST_FILES or sum(sizes.values()) > _LARGEST_SKILL:
                     raise SkillError(path, "it has too many files, or they are too large")
                 if place == SKILL_FILE:
@@ -168,14 +168,14 @@ class SkillShelf:
             raise SkillError(path, f"{SKILL_FILE} is not text in UTF-8") from None
         return Skill(read_document(path, text), path, files, sizes)
 
-    def _files(self, names: Names, depth: int) -> Iterator[Names]:
+    def _walk_files(self, names: Names, depth: int) -> Iterator[Names]:
         for each in self._disk.list_folder(names):
             if each.name in _LEFT_OUT:
                 continue
             if not each.is_folder:
                 yield (each.name,)
             elif depth > 0:
-                for inner in self._files((*names, each.name), depth - 1):
+                for inner in self._walk_files((*names, each.name), depth - 1):
                     yield (each.name, *inner)
 
 
@@ -214,8 +214,8 @@ def _check_name(path: str, place: str) -> None:
         raise SkillError(path, "a file in it has characters in its name that nobody sees")
 
 
-def _checked(skill: Skill, path: str, content: bytes) -> bytes:
-    if _digest(content) != skill.files[path]:
+def _check_content(skill: Skill, path: str, content: bytes) -> bytes:
+    if _hash_content(content) != skill.files[path]:
         reason = "it has changed since it was added. Look at it, and add the skills again"
         raise SkillError(f"{skill.name}/{path}", reason)
     return content
@@ -233,5 +233,5 @@ def _write_readable(folder: str, names: Names, content: bytes) -> None:
     os.chmod(path, 0o755 if content.startswith(b"#!") else 0o644)
 
 
-def _digest(content: bytes) -> str:
+def _hash_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -20,7 +20,7 @@ def foreign_meta(meta: Any) -> dict[str, Any]:
     """What may be passed on of a `_meta`; nothing if it is too large or no object."""
     if not isinstance(meta, Mapping):
         return {}
-    passed = {key: value for key, value in meta.items() if isinstance(key, str) and _passes(key)}
+    passed = {key: value for key, value in meta.items() if isinstance(key, str) and _may_pass(key)}
     try:
         return passed if len(json.dumps(passed)) <= _LARGEST else {}
     except (TypeError, ValueError, RecursionError):
@@ -31,7 +31,7 @@ def mark_untrusted(facts: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, 
     """Say of a result that it comes from outside, and what is suspicious in it."""
     found: dict[str, Finding] = {}
     left = LONGEST
-    for place, text in islice(_texts("", facts), 1000):
+    for place, text in islice(_walk_texts("", facts), 1000):
         for finding in find_suspicious(place, text[: max(left, 1000)], "result"):
             found.setdefault(finding.kind, finding)
         left -= len(text)
@@ -40,18 +40,18 @@ def mark_untrusted(facts: dict[str, Any], meta: Mapping[str, Any]) -> dict[str, 
     return {**facts, "_meta": {**meta, **ours}}
 
 
-def _passes(key: str) -> bool:
+def _may_pass(key: str) -> bool:
     return key.startswith(_PASSED) or not key.startswith(_OURS)
 
 
-def _texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
+def _walk_texts(place: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, Mapping):
         for key, each in value.items():
             # Bytes are not read by a model as text.
             if key not in ("blob", "data"):
-                yield from _texts(f"{place}.{key}".lstrip("."), each)
+                yield from _walk_texts(f"{place}.{key}".lstrip("."), each)
     elif isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _texts(f"{place}[{number}]", each)
+            yield from _walk_texts(f"{place}[{number}]", each)
