@@ -1,0 +1,106 @@
+// Requests to /api. What is not a success becomes an ApiProblem.
+
+const exact = typeof JSON.rawJSON === "function";
+// Numbers that JavaScript may not hold exactly; only then is each number looked at.
+const LONG_NUMBER = /\d[\d.]{15,}|\d[eE][+-]?\d/;
+
+export class ApiProblem extends Error {
+  constructor(status, { code = "unknown", message = "", hint = "", details = {} } = {}) {
+    super(message);
+    Object.assign(this, { status, code, hint, details });
+  }
+}
+
+const away = new Set();
+
+/** Call a function whenever the server says that nobody is signed in. */
+export function onSignedOut(listener) {
+  away.add(listener);
+}
+
+export const get = (path, params, options) => send("GET", path, { params, ...options });
+export const post = (path, body = {}, options) => send("POST", path, { body, ...options });
+export const put = (path, body = {}, options) => send("PUT", path, { body, ...options });
+export const del = (path, options) => send("DELETE", path, { body: {}, ...options });
+
+/** An id as a part of a path. */
+export const part = (id) => encodeURIComponent(id);
+
+/** Whether somebody may see what is for this role. Those who approve see what callers see. */
+export function may(me, role) {
+  if (!role || me.roles.includes("administer")) return true;
+  return role === "call" ? me.roles.length > 0 : me.roles.includes(role);
+}
+
+/** Whether somebody has exactly this role, or administers. */
+export const hasRole = (me, role) => me.roles.includes(role) || me.roles.includes("administer");
+
+/** The address of something of the API, with parameters; empty ones are left out. */
+export function address(path, params = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params || {})) {
+    if (value !== null && value !== undefined && value !== "") query.set(name, value);
+  }
+  const text = query.toString();
+  return `/api${path}${text ? `?${text}` : ""}`;
+}
+
+/** Send JSON to an address outside of /api. */
+export const submit = (path, body) => send("POST", path, { body, prefix: "" });
+
+async function send(method, path, { params, body, signal, prefix = "/api" } = {}) {
+  const request = { method, signal, credentials: "same-origin", headers: { Accept: "application/json" } };
+  if (body !== undefined) {
+    request.headers["Content-Type"] = "application/json";
+    request.body = writeJson(body);
+  }
+  let response, text;
+  try {
+    response = await fetch(prefix ? address(path, params) : path, request);
+    text = await response.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiProblem(0, { code: "unreachable", message: "The server can't be reached." });
+  }
+  const answer = readAnswer(text);
+  if (response.ok) return answer;
+  const problem = new ApiProblem(response.status, (answer && answer.error) || { message: response.statusText });
+  if (response.status === 401 && prefix) away.forEach((listener) => listener(problem));
+  throw problem;
+}
+
+function readAnswer(text) {
+  try {
+    return text === "" ? null : readJson(text);
+  } catch {
+    return null;
+  }
+}
+
+/** JSON as a value. A number that JavaScript can't hold exactly keeps its digits. */
+export function readJson(text) {
+  if (!exact || !LONG_NUMBER.test(text)) return JSON.parse(text);
+  try {
+    return JSON.parse(text, keepDigits);
+  } catch (error) {
+    if (error instanceof RangeError) return JSON.parse(text);
+    throw error;
+  }
+}
+
+function keepDigits(key, value, context) {
+  if (typeof value !== "number" || !context || context.source === undefined) return value;
+  return isExact(value, context.source) ? value : JSON.rawJSON(context.source);
+}
+
+function isExact(value, source) {
+  if (!Number.isFinite(value)) return false;
+  if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value);
+  return source.replace(/[^\d]/g, "").length <= 17;
+}
+
+/** Whether a value is a number that is kept as its digits. */
+export const isDigits = (value) => exact && JSON.isRawJSON(value);
+
+/** A value as JSON text. */
+export const writeJson = (value, space) => JSON.stringify(value, null, space);

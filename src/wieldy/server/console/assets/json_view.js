@@ -1,0 +1,107 @@
+// JSON as a folded tree. A part is made when it is opened, and long lists and texts come in pieces, so
+// that the size of the whole does not matter.
+
+import { isDigits, writeJson } from "./api.js";
+import { h, outside, escapeText, cutText } from "./dom.js";
+import { amount } from "./parts.js";
+import { t } from "./words.js";
+
+const ITEMS = 100;
+const TEXT = 600;
+const MOST_OPEN = 300;
+
+/** A value as a tree whose first levels are open. */
+export function jsonView(value, { depth = 2, label } = {}) {
+  const budget = { left: MOST_OPEN };
+  return h("div", { class: "json", role: "group", "aria-label": label || "JSON" }, makeNode(null, value, depth, budget));
+}
+
+/** A value in one short line. */
+export function jsonLine(value, longest = 120) {
+  return outside(beginning(value, longest), { class: "json-line", longest });
+}
+
+// The beginning of the JSON text of a value, without writing all of it.
+function beginning(value, most) {
+  if (typeof value === "string") return writeJson(cutText(value, most + 1));
+  if (value === null || typeof value !== "object" || isDigits(value)) return writeJson(value);
+  const list = Array.isArray(value);
+  let text = list ? "[" : "{";
+  let first = true;
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue;
+    if (text.length > most) return text;
+    text += first ? "" : ", ";
+    text += list ? "" : `${cutText(key, most)}: `;
+    text += beginning(value[key], most - text.length);
+    first = false;
+  }
+  return text + (list ? "]" : "}");
+}
+
+function makeNode(key, value, depth, budget) {
+  if (value !== null && typeof value === "object" && !isDigits(value)) return makeBranch(key, value, depth, budget);
+  return h("div", { class: "json-leaf" }, makeKey(key), makeScalar(value));
+}
+
+function makeKey(key) {
+  if (key === null) return null;
+  return [outside(key, { class: typeof key === "number" ? "json-index" : "json-key", longest: 200 }), ": "];
+}
+
+function makeScalar(value) {
+  if (typeof value === "string") return makeText(value);
+  const kind = value === null ? "null" : isDigits(value) ? "number" : typeof value;
+  return h("span", { class: `json-${kind}` }, escapeText(isDigits(value) ? value.rawJSON : String(value)));
+}
+
+function makeText(text) {
+  const shown = h("bdi", { class: "json-string" });
+  let end = 0;
+  const grow = (size) => {
+    const piece = cutText(text.slice(end), size);
+    shown.append(escapeText(piece));
+    end += piece.length || size;
+  };
+  grow(TEXT);
+  if (end >= text.length) return h("span", { class: "json-quoted" }, shown);
+  const more = h("button", { type: "button", class: "link more", on: { click: () => {
+    grow(20_000);
+    if (end >= text.length) more.remove();
+    else sayRest();
+  } } });
+  const sayRest = () => (more.textContent = t("more.characters", { count: amount(text.length - end) }));
+  sayRest();
+  return h("span", { class: "json-quoted" }, shown, more);
+}
+
+function makeBranch(key, value, depth, budget) {
+  const list = Array.isArray(value);
+  const keys = list ? null : Object.keys(value);
+  const size = list ? value.length : keys.length;
+  const brackets = list ? ["[", "]"] : ["{", "}"];
+  if (size === 0) return h("div", { class: "json-leaf" }, makeKey(key), h("span", { class: "json-null" }, brackets.join("")));
+  const count = h("span", { class: "faint" }, `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size })} ${brackets[1]}`);
+  const inner = h("div", { class: "json-inner" });
+  const branch = h("details", { class: "json-branch" }, h("summary", {}, makeKey(key), count), inner);
+  let made = 0;
+  const grow = () => {
+    const end = Math.min(size, made + ITEMS);
+    for (; made < end; made += 1) {
+      const name = list ? made : keys[made];
+      inner.append(makeNode(name, value[name], depth - 1, budget));
+    }
+    if (made < size) {
+      const more = h("button", { type: "button", class: "link more", on: { click: () => { more.remove(); grow(); } } }, t("more.items", { count: amount(size - made) }));
+      inner.append(more);
+    }
+  };
+  const opened = () => { if (branch.open && made === 0) grow(); };
+  branch.addEventListener("toggle", opened);
+  budget.left -= Math.min(size, ITEMS);
+  if (depth > 0 && budget.left > 0) {
+    branch.open = true;
+    opened();
+  }
+  return branch;
+}

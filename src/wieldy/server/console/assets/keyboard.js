@@ -1,0 +1,63 @@
+// Keys: those of the page that is shown, and those that hold everywhere.
+
+import { h } from "./dom.js";
+import { dialog } from "./parts.js";
+import { t } from "./words.js";
+
+let own = [];
+
+/**
+ * Set the keys of a page until the function that this gives is called. Each is {key, text, run}; `run`
+ * gets the event. Keys do nothing while somebody types or a dialog is open.
+ */
+export function setKeys(keys) {
+  own = keys;
+  return () => {
+    if (own === keys) own = [];
+  };
+}
+
+/** Whether the focus is where typed characters go. */
+export function isTyping(target) {
+  return target instanceof Element && target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
+}
+
+const PLACES = [
+  ["i", "/inbox", "inbox.title"],
+  ["c", "/calls", "calls.title"],
+  ["t", "/tools", "tools.title"],
+  ["s", "/servers", "servers.title"],
+  ["u", "/runs", "runs.title"],
+  ["r", "/rules", "rules.title"],
+];
+let afterG = false;
+
+/** Begin to listen to keys. */
+export function startKeys({ go }) {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+    const place = afterG && PLACES.find(([key]) => key === event.key);
+    afterG = event.key === "g" && !afterG;
+    if (place) {
+      event.preventDefault();
+      go(place[1]);
+      return;
+    }
+    if (afterG) return;
+    const found = event.key === "?" ? { run: showHelp } : own.find((each) => each.key === event.key);
+    if (!found || found.run(event) === false) return;
+    event.preventDefault();
+  });
+}
+
+/** Show which keys there are. */
+export function showHelp() {
+  const line = ([keys, text]) => h("div", { class: "key-line" }, h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, text));
+  const pageKeys = own.map(({ key, text }) => [[key], text]);
+  const everywhere = [...PLACES.map(([key, , name]) => [["g", key], t(name)]), [["?"], t("keys.help")], [["Esc"], t("keys.close")]];
+  const parts = [h("h3", {}, t("keys.everywhere")), h("dl", { class: "keys" }, everywhere.map(line))];
+  if (pageKeys.length) parts.unshift(h("h3", {}, t("keys.page")), h("dl", { class: "keys" }, pageKeys.map(line)));
+  dialog(t("app.help"), parts);
+}

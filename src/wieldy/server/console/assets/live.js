@@ -1,0 +1,177 @@
+// The stream of events. One tab reads it for all tabs of this browser, and another takes over when
+// that one is closed. It comes back by itself, and begins where it was, so that nothing is missed.
+
+import { address, onSignedOut } from "./api.js";
+
+const listeners = new Map();
+const channel = new BroadcastChannel("wieldy-events");
+let place = null;
+let up = null;
+let wanted = false;
+let leads = false;
+
+/** Call a function with the data and the name of these events, until the function it gives is called. */
+export function onEvent(names, listener) {
+  for (const name of names) {
+    if (!listeners.has(name)) listeners.set(name, new Set());
+    listeners.get(name).add(listener);
+  }
+  return () => names.forEach((name) => listeners.get(name).delete(listener));
+}
+
+/** Whether events come now; null before that is known. */
+export const isUp = () => up;
+
+/** Whether this tab reads the stream for all tabs. */
+export const isLeader = () => leads;
+
+/** Begin to listen. Where locks are not available each tab has a stream of its own. */
+export function startLive() {
+  if (wanted) return;
+  wanted = true;
+  channel.onmessage = ({ data }) => {
+    if (data.ask) {
+      if (up !== null) channel.postMessage({ name: "connection", data: { up }, place });
+    } else {
+      take(data);
+    }
+  };
+  channel.postMessage({ ask: true });
+  if (navigator.locks) navigator.locks.request("wieldy-events", readForever);
+  else readForever();
+}
+
+onSignedOut(() => {
+  wanted = false;
+});
+
+function take({ name, data, place: reached }) {
+  if (reached) place = reached;
+  if (name === "connection") {
+    if (data.up === up) return;
+    up = data.up;
+  }
+  for (const listener of [...(listeners.get(name) || [])]) {
+    try {
+      listener(data, name);
+    } catch (error) {
+      console.error(error);
+    }
+  }
+}
+
+function tell(name, data) {
+  take({ name, data });
+  channel.postMessage({ name, data, place });
+}
+
+async function readForever() {
+  let failures = 0;
+  leads = true;
+  while (wanted) {
+    try {
+      // A stream ends by itself after some minutes, which is nothing to tell anybody.
+      await readStream(() => (failures = 0));
+    } catch {
+      failures += 1;
+    }
+    if (!wanted) return;
+    if (failures) tell("connection", { up: false });
+    await pause(failures ? Math.min(500 * 2 ** (failures - 1), 10_000) : 100);
+  }
+}
+
+function pause(milliseconds) {
+  return new Promise((done) => {
+    const end = () => {
+      clearTimeout(timer);
+      removeEventListener("online", end);
+      done();
+    };
+    const timer = setTimeout(end, milliseconds);
+    addEventListener("online", end);
+  });
+}
+
+// A comment comes every 15 seconds. Without anything for this time the connection is dead.
+const SILENCE = 40_000;
+
+async function readStream(reached) {
+  const headers = { Accept: "text/event-stream" };
+  if (place) headers["Last-Event-ID"] = place;
+  const stop = new AbortController();
+  let timer = setTimeout(() => stop.abort(), SILENCE);
+  try {
+    const response = await fetch(address("/events"), { headers, signal: stop.signal, cache: "no-store" });
+    if (response.status === 400 && place) place = null;
+    if (response.status === 401) return endLive();
+    if (response.status === 409) return waitForStore();
+    if (!response.ok) throw new Error(`events: ${response.status}`);
+    const text = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const parser = new EventParser();
+    for (let read = await text.read(); !read.done; read = await text.read()) {
+      clearTimeout(timer);
+      timer = setTimeout(() => stop.abort(), SILENCE);
+      reached();
+      tell("connection", { up: true });
+      for (const event of parser.feed(read.value)) handle(event);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function endLive() {
+  wanted = false;
+  tell("signed-out", {});
+}
+
+function waitForStore() {
+  // A server without a store has no events, and lists are read when they are opened.
+  wanted = false;
+}
+
+function handle({ name, data, id }) {
+  if (id) place = id;
+  if (name === "hello") return;
+  let value = null;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    return;
+  }
+  tell(name, value);
+}
+
+/** Reads server-sent events out of pieces of text. */
+export class EventParser {
+  constructor() {
+    this.rest = "";
+    this.reset();
+  }
+
+  reset() {
+    this.name = "message";
+    this.data = [];
+    this.id = null;
+  }
+
+  feed(text) {
+    const events = [];
+    const lines = (this.rest + text).split("\n");
+    this.rest = lines.pop();
+    for (const line of lines) {
+      if (line === "" && this.data.length) events.push({ name: this.name, data: this.data.join("\n"), id: this.id });
+      if (line === "") this.reset();
+      else this.readLine(line);
+    }
+    return events;
+  }
+
+  readLine(line) {
+    const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line) || [];
+    if (field === "event") this.name = value;
+    else if (field === "data") this.data.push(value);
+    else if (field === "id") this.id = value;
+  }
+}

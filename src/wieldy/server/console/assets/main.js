@@ -1,0 +1,254 @@
+// The shell: who is here, the navigation, the router, the connection and the keyboard.
+
+import { get, may, onSignedOut, submit } from "./api.js";
+import { h, outside, show } from "./dom.js";
+import { showHelp, startKeys } from "./keyboard.js";
+import { isUp, onEvent, startLive } from "./live.js";
+import { PAGES } from "./pages.js";
+import { announce, button, emptyState, problemBox } from "./parts.js";
+import { showSettings } from "./settings.js";
+import { showSignIn } from "./sign_in.js";
+import { startWaitingCount } from "./waiting_count.js";
+import { languageTag, t } from "./words.js";
+
+let me = null;
+let stopPage = null;
+let turn = 0;
+const main = h("main", { id: "page", class: "page", tabindex: "-1" });
+const banner = h("div", { class: "banner", role: "status", hidden: true });
+const announcer = h("div", { id: "announcer", class: "unseen", "aria-live": "polite", role: "status" });
+
+function findPage(path) {
+  for (const page of PAGES) {
+    const params = matchPath(page.path, path);
+    if (params) return { page, params };
+  }
+  return null;
+}
+
+function matchPath(pattern, path) {
+  const wanted = pattern.split("/");
+  const given = path.split("/");
+  if (wanted.length !== given.length) return null;
+  const params = {};
+  for (const [index, name] of wanted.entries()) {
+    if (name.startsWith(":")) {
+      try {
+        params[name.slice(1)] = decodeURIComponent(given[index]);
+      } catch {
+        return null;
+      }
+      if (given[index] === "") return null;
+    } else if (name !== given[index]) {
+      return null;
+    }
+  }
+  return params;
+}
+
+/** Go to an address of the console. */
+export function go(address, { replace = false } = {}) {
+  if (replace) history.replaceState(null, "", address);
+  else history.pushState(null, "", address);
+  return showPage();
+}
+
+// Change parameters of the address without showing the page anew; empty ones are taken out.
+function setQuery(changes) {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+}
+
+function leavePage() {
+  turn += 1;
+  const stop = stopPage;
+  stopPage = null;
+  if (typeof stop === "function") stop();
+  // A dialog belongs to the page that opened it.
+  document.querySelectorAll("dialog").forEach((each) => each.close());
+}
+
+async function showPage({ quiet = false } = {}) {
+  leavePage();
+  const mine = turn;
+  const path = location.pathname === "/" ? "/inbox" : location.pathname;
+  const found = findPage(path);
+  markNav(found?.page);
+  const title = found ? t(found.page.title) : t("app.not_found");
+  nameWindow(title);
+  // A page draws into an element of its own, so that what comes late does not disturb the next one.
+  const root = h("div", { class: "page-root" });
+  show(main, root);
+  if (!found) {
+    show(root, h("h1", { tabindex: "-1" }, title), emptyState("", h("a", { href: "/inbox" }, t("app.to_inbox"))));
+  } else if (!may(me, found.page.role)) {
+    show(root, h("h1", { tabindex: "-1" }, title), emptyState(sayRoles(found.page.role)));
+  } else {
+    const query = new URLSearchParams(location.search);
+    try {
+      const stop = await found.page.show(root, { params: found.params, query, me, go, setQuery, may: (role) => may(me, role) });
+      if (mine !== turn) typeof stop === "function" && stop();
+      else stopPage = stop;
+    } catch (problem) {
+      if (problem.status !== 401) root.append(problemBox(problem), button(t("app.try_again"), () => showPage()));
+      if (!problem.status && problem.code !== "unreachable") console.error(problem);
+    }
+  }
+  if (mine === turn && !quiet) focusHeading(title);
+}
+
+function sayRoles(role) {
+  const roles = me.roles.map((each) => t(`role.${each}`)).join(", ") || t("app.no_roles");
+  return t("app.role_needed", { role: t(`role.${role}`), roles });
+}
+
+function focusHeading(title) {
+  const heading = main.querySelector("h1");
+  if (heading && !main.contains(document.activeElement)) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }
+  scrollTo(0, 0);
+  announce(title);
+}
+
+let pageTitle = "";
+let waiting = 0;
+
+function nameWindow(title = pageTitle) {
+  pageTitle = title;
+  document.title = `${waiting ? `(${waiting}) ` : ""}${title} · ${t("app.name")}`;
+}
+
+// The navigation
+let nav, side;
+
+function makeFrame() {
+  nav = h("nav", { class: "nav", "aria-label": t("app.nav") }, h("ul", {}, PAGES.filter((page) => page.nav && may(me, page.role)).map((page) => h("li", {}, h("a", { href: page.path, "data-nav": page.nav }, t(page.title))))));
+  const menu = button(t("app.menu"), () => {
+    const open = side.classList.toggle("open");
+    menu.setAttribute("aria-expanded", String(open));
+  }, { "aria-expanded": "false", "aria-controls": "side-parts", class: "button menu" });
+  const name = me.name === null ? t("app.local") : outside(me.name, { longest: 60 });
+  const end = h(
+    "div",
+    { class: "side-end" },
+    connectionMark(),
+    h("div", { class: "row" }, button(t("app.settings"), showSettings, { kind: "quiet small" }), button(t("app.help"), showHelp, { kind: "quiet small", keys: "?" })),
+    h("div", { class: "row" }, h("span", { class: "who" }, name), me.name === null ? null : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
+  );
+  const brand = h("a", { href: "/inbox", class: "brand" }, h("img", { src: "/console/icon.svg", alt: "", width: "22", height: "22" }), t("app.name"));
+  side = h("header", { class: "side" }, h("div", { class: "side-top" }, brand, menu), h("div", { id: "side-parts", class: "side-parts" }, nav, end));
+  show(document.body, h("a", { class: "skip", href: "#page" }, t("app.skip")), h("div", { class: "frame" }, side, h("div", {}, banner, main)), announcer);
+}
+
+function markNav(page) {
+  for (const link of nav.querySelectorAll("a")) {
+    if (page && link.dataset.nav === (page.nav || page.under)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  side.classList.remove("open");
+  side.querySelector(".menu").setAttribute("aria-expanded", "false");
+}
+
+function connectionMark() {
+  const dot = h("span", { class: "dot" });
+  const text = h("span");
+  const mark = () => {
+    const up = isUp();
+    dot.className = `dot ${up === null ? "" : up ? "up" : "down"}`;
+    show(text, up === null ? "" : t(up ? "connection.live" : "connection.lost"));
+  };
+  mark();
+  markConnection = mark;
+  return h("span", { class: "connection" }, dot, text);
+}
+
+let markConnection = () => {};
+
+function showConnection({ up }) {
+  const wasDown = !banner.hidden && !banner.classList.contains("back");
+  markConnection();
+  if (!up) {
+    banner.classList.remove("back");
+    show(banner, t("connection.down"));
+    banner.hidden = false;
+  } else if (wasDown) {
+    banner.classList.add("back");
+    show(banner, t("connection.back"));
+    setTimeout(() => {
+      if (isUp()) banner.hidden = true;
+    }, 4000);
+  }
+}
+
+async function signOut() {
+  await submit("/sign-out", {}).catch(() => null);
+  location.assign("/sign-in");
+}
+
+function enterSignIn() {
+  if (me === null && document.querySelector(".bare")) return;
+  leavePage();
+  me = null;
+  document.title = `${t("sign_in.title")} · ${t("app.name")}`;
+  showSignIn(show(document.body), start);
+  document.body.append(announcer);
+}
+
+function followLinks(event) {
+  const link = event.target instanceof Element && event.target.closest("a[href]");
+  if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const address = link.getAttribute("href");
+  if (address === "#page") {
+    event.preventDefault();
+    main.focus();
+  } else if (address.startsWith("/") && !address.startsWith("/api/") && !link.hasAttribute("download") && link.target !== "_blank") {
+    event.preventDefault();
+    go(address);
+  }
+}
+
+async function start() {
+  document.documentElement.lang = languageTag();
+  if (location.pathname === "/sign-in") return enterSignIn();
+  try {
+    me = await get("/me");
+  } catch (problem) {
+    if (problem.status !== 401) {
+      show(document.body, h("main", { class: "bare card" }, h("h1", {}, t("app.name")), problemBox(problem)));
+      setTimeout(start, 2000);
+    }
+    return;
+  }
+  makeFrame();
+  await showPage({ quiet: true });
+  startLive();
+  startCount();
+}
+
+function startCount() {
+  startWaitingCount(nav, (count) => {
+    waiting = count;
+    nameWindow();
+  }, go);
+}
+
+onSignedOut(enterSignIn);
+onEvent(["signed-out"], enterSignIn);
+onEvent(["connection"], showConnection);
+addEventListener("popstate", () => me && showPage());
+addEventListener("wieldy-language", () => {
+  if (!me) return enterSignIn();
+  makeFrame();
+  showPage({ quiet: true });
+  startCount();
+});
+document.addEventListener("click", followLinks);
+startKeys({ go });
+start();

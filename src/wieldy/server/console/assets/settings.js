@@ -1,0 +1,44 @@
+// What a person may choose: language, colours, and how a waiting call is told. It is kept in the browser.
+
+import { h } from "./dom.js";
+import { canNotify, playSound, wishesOf, setWish } from "./notices.js";
+import { choice, dialog, field } from "./parts.js";
+import { currentLanguage, setLanguage, t } from "./words.js";
+
+/** Open the settings. */
+export function showSettings() {
+  const language = choice([["en", "English"], ["zh", "中文"]], currentLanguage(), (value) => {
+    opened.close();
+    setLanguage(value);
+  });
+  const themes = ["auto", "light", "dark"].map((each) => [each, t(`theme.${each}`)]);
+  const theme = choice(themes, localStorage.getItem("wieldy.theme") || "auto", setTheme);
+  const refused = h("p", { class: "faint", hidden: true }, t("notify.refused"));
+  const wishes = wishesOf();
+  const sound = check(t("notify.sound"), wishes.sound, (on) => {
+    setWish("sound", on);
+    if (on) playSound();
+  });
+  const desktop = check(t("notify.desktop"), wishes.desktop, async (on, box) => {
+    const allowed = !on || (await canNotify());
+    refused.hidden = allowed;
+    box.checked = on && allowed;
+    setWish("desktop", on && allowed);
+  });
+  const opened = dialog(t("app.settings"), [field(t("app.language"), language), field(t("app.theme"), theme), sound, desktop, refused]);
+}
+
+function setTheme(name) {
+  if (name === "auto") {
+    localStorage.removeItem("wieldy.theme");
+    delete document.documentElement.dataset.theme;
+  } else {
+    localStorage.setItem("wieldy.theme", name);
+    document.documentElement.dataset.theme = name;
+  }
+}
+
+function check(text, checked, onChange) {
+  const box = h("input", { type: "checkbox", checked, on: { change: () => onChange(box.checked, box) } });
+  return h("label", { class: "check" }, box, text);
+}
