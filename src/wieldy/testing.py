@@ -26,7 +26,7 @@ __all__ = ["Answer", "RecordedRequest", "ScriptedModel"]
 
 _EVENTS = (ArgumentsDelta, CallCompleted, CallStarted, Finished, TextDelta, ThinkingDelta, Usage)
 _NOTHING = object()
-# What a model is told to answer: see ScriptedModel.
+# An answer that a scripted model is given: see ScriptedModel.
 Scripted: TypeAlias = Any
 Script: TypeAlias = Iterable[Scripted] | Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
 
@@ -177,7 +177,7 @@ class ScriptedModel:
         reached = [each for each in self._waiting if each[0] <= len(self.requests)]
         for each in reached:
             self._waiting.remove(each)
-            # Who waits may be on another loop than who asks.
+            # The waiting side may be on another loop than the asking side.
             each[1].call_soon_threadsafe(_settle_future, each[2])
 
     async def _next_answer(self, recorded: RecordedRequest) -> Scripted:

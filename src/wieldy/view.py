@@ -1,4 +1,4 @@
-"""What one agent may see and call."""
+"""A view: the tools that one agent may see and call."""
 
 import asyncio
 from collections.abc import (

@@ -220,7 +220,7 @@ class VisibleTools:
 
     @property
     def review(self) -> Review | None:
-        """What checks each tool before it is added, such as against a lock; see `lock=`."""
+        """The check of each tool before it is added, such as against a lock; see `lock=`."""
         return self._registry.review
 
     @property

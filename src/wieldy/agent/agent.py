@@ -513,7 +513,7 @@ class BaseAgent(Resuming):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    # What extensions use
+    # Helpers for the extensions
 
     def _respond(
         self, slots: dict[str, Any], decide: Decider | None = None, deps: Any = None

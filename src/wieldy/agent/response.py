@@ -62,7 +62,7 @@ class Response:
 
     @property
     def spent(self) -> dict[str, Any]:
-        """What of a budget was used up, if there is one: its own, or that of a run around it."""
+        """The used-up part of the budget: this run's budget, or that of a run around it."""
         return {name: amount for name, amount in self._run.state.spent.items() if name != "below"}
 
     @property

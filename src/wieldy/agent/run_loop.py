@@ -203,7 +203,7 @@ class RunLoop:
         await self.emit("meta", self.result["meta"])
         return Step.DONE
 
-    # What the steps and the strategies use
+    # Helpers for the steps and the strategies
 
     def watch(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Send a request and yield its events, within limits."""

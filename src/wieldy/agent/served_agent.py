@@ -49,7 +49,7 @@ class ServedAgent:
             agent, subagent.input_model, subagent.session, subagent.max_depth, finding
         )
         self._tool = made.replace(function=function, input_schema=_with_resume(made))
-        # What the agent has is for the agent, and not for clients.
+        # The agent's own tools are for the agent and not for clients.
         self._own = {tool.name for tool in agent.toolbox.all_tools()}
         self._add_tool()
 
@@ -88,7 +88,7 @@ class ServedAgent:
         self._listen()
 
     def keep_runs(self, tell: Callable[[str], Any] | None = None) -> RunKeeper:
-        """What goes on with the agent's runs by itself; `ValueError` if it has no store."""
+        """The keeper that continues the agent's runs by itself; `ValueError` without a store."""
         return RunKeeper(self.agent, self._deps, tell=tell)
 
     async def find_deps(self, run_id: str) -> Any:

@@ -24,7 +24,7 @@ class ProjectKind(StrEnum):
 
 
 class Isolated(StrEnum):
-    """Where the functions of a source run, if not where the source says."""
+    """The place where the functions of a source run, if it is not the one that the source names."""
 
     PROCESS = "process"
 

@@ -20,7 +20,7 @@ from . import screen
 from .sources import Failure, LoadedSources, Own, load_sources
 
 _SQLITE = "sqlite:///"
-# What an `mcpServers` entry knows; the other keys of a server are ours.
+# The keys of an `mcpServers` entry; the other keys of a server are ours.
 _ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers", "disabled")
 
 

@@ -134,7 +134,7 @@ class LiveGateway:
 
 
 def _read_marks(path: Path) -> tuple[int, int, int] | None:
-    """What differs as soon as a file was written; None while there is none."""
+    """A value that changes whenever the file is written; None while there is no file."""
     try:
         facts = path.stat()
     except OSError:

@@ -76,7 +76,7 @@ class LoadedSources:
 
     @property
     def offer(self) -> View:
-        """What clients of a server see: the tools, without those that are an agent's own."""
+        """The tools that clients of a server see: all except those of agents."""
         if self._offer is not None:
             return self._offer
         if self.whole or not self.agents:
@@ -193,7 +193,7 @@ async def load_sources(
 async def _read(
     sources: Sequence[str], failed: list[Failure]
 ) -> "tuple[dict[str, str], dict[str, View], dict[str, ServedAgent]]":
-    """What kind each source is, the toolboxes of Python sources, and the agents among them."""
+    """Find the kind of each source, the toolboxes of Python sources, and the agents among them."""
     kinds: dict[str, str] = {}
     views: dict[str, View] = {}
     agents: dict[str, ServedAgent] = {}
@@ -268,7 +268,7 @@ def _move_in(found: LoadedSources, source: str, agent: "ServedAgent") -> None:
             f"{source}: its agent has another toolbox or store than the first source. Name "
             f"{source} first, or give the agent the same toolbox: Agent(…, toolbox=box)."
         ) from None
-    # What the agent has brought along is its own.
+    # Tools that came with the agent belong to the agent.
     found.whole = False
 
 

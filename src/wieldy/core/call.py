@@ -312,7 +312,7 @@ class Outcome:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What happened on the way, such as `duration_ms`, `repairs`, `attempts` and `cost`."""
+        """Facts about the execution, such as `duration_ms`, `repairs`, `attempts` and `cost`."""
         if self._metadata is None:
             self._metadata = {}
         if self.seconds is not None:

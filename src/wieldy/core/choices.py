@@ -20,7 +20,7 @@ ProviderFormat = Literal[
     "openai", "openai-responses", "anthropic", "gemini", "gemini-openapi", "mcp"
 ]
 TextDialect = Literal["xml", "hermes", "qwen", "invoke", "auto"]
-# What somebody who comes in may do: call tools, decide on others' calls, change the gateway.
+# The roles of a caller: to call tools, to decide on others' calls, to change the gateway.
 Role = Literal["call", "approve", "administer"]
 CallState = Literal[
     "pending",

@@ -11,7 +11,7 @@ from .schema.signature import Injected
 
 
 class _Shown:
-    """What `emit` and `progress` return. Awaiting it waits for a reader that is behind."""
+    """The return value of `emit` and `progress`. Awaiting it waits for a reader that is behind."""
 
     __slots__ = ("_waiting",)
 

@@ -194,7 +194,7 @@ class Engine:
                 _log.exception("An observer failed on what %s shows", call.tool)
 
     async def explain(self, call: Call, selection: Selection | None = None) -> Explanation:
-        """What would become of a call, and why; nothing is run, parked or recorded."""
+        """Predict what would become of a call, and why; nothing is run, parked or recorded."""
         run = Run(call, None)
         try:
             plan = self._find(run, selection)

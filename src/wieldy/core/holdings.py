@@ -18,7 +18,7 @@ class Holding(Protocol):
 
     @property
     def kind(self) -> str | None:
-        """What it is, for the warning; None if it needs no warning, as idle threads don't."""
+        """Describe the holding for the warning; None if none is needed, as for idle threads."""
 
     @property
     def held(self) -> bool:

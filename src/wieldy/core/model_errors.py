@@ -1,4 +1,4 @@
-"""What goes wrong with a model: the branch `ModelError` of the tree in `errors`."""
+"""Errors of models: the branch `ModelError` of the tree in `errors`."""
 
 from .errors import WieldyError
 

@@ -36,7 +36,7 @@ _MOST_TRIES = 5
 
 
 class Basis:
-    """What depends only on a tool, and therefore outlives its plans.
+    """Facts that depend only on a tool, and therefore outlive its plans.
 
     `accept` gives what the function gets, from what was sent; `values` and `read`
     are its short ways for a dict and for text. `handler` runs the function; where a
@@ -238,7 +238,7 @@ def _hold_fast(proceed: Handler) -> Handler:
 def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> dict[str, Any]:
     run.keep_secret(secrets)
     values = accept(run)
-    # What passes as it was sent is not of a secret's type; the schema knows it.
+    # An argument that passes as it was sent is not of a secret's type; the schema tells it.
     sent = meant_secrets(run.arguments, run.tool.input_schema)
     run.keep_secret((*sent, *argument_secrets(values)))
     return values

@@ -21,7 +21,7 @@ _log = logging.getLogger("wieldy")
 
 
 class SessionList(Protocol):
-    """Which tools a session is shown, where it is not all of them."""
+    """The choice of tools that a session is shown, if it is not shown all."""
 
     def arrange(self, tools: Mapping[str, Tool], session: str) -> list[Tool]:
         """Those of the tools that the session is shown, in its order."""

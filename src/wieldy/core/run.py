@@ -152,13 +152,13 @@ class Run:
     late: "EngineLink"
     accepted: Mapping[str, Any] | None = None
     values: dict[str, Any]
-    # Which rule, trait or mode decided on the call, where one did.
+    # The rule, trait or mode that decided on the call, if one did.
     because: str | None = None
     # The edition of the rules when the approver agreed.
     agreed: int | None = None
     # The edition of the rules when the values were judged.
     judged: int | None = None
-    # What the view leaves through which the call was made, where it is not the whole box.
+    # The tools of the view through which the call was made, if it is not the whole box.
     selection: "Selection | None" = None
     deps: Any = None
     sink: Sink | None = None
@@ -174,7 +174,7 @@ class Run:
     attempts: int = 1
     streamed: bool = False
     exclusive: bool = False
-    # What the call said on its way, if what it gives comes from outside; otherwise None.
+    # The texts that the call emitted, if its result comes from outside; otherwise None.
     outside: list[str] | None = None
     # Whether a result from outside is in the session, where a rule has asked.
     tainted: bool | None = None
@@ -452,7 +452,7 @@ class EngineLink(Protocol):
 
 
 class Extras:
-    """What few calls need: `deps`, a sink, a waiting thread, a check of the result.
+    """Settings that few calls need: `deps`, a sink, a waiting thread, a check of the result.
 
     `entered` is told, once, when the function is about to be entered: after the permission, and
     before anything is shown.

@@ -63,7 +63,7 @@ class RunTaken(RunError):
 
 
 class StateRefused(RunError, ValueError):
-    """What was given to `resume` is not the state of a run that can go on here."""
+    """The value given to `resume` is not the state of a run that can continue here."""
 
 
 class NotPending(RunError, LookupError):

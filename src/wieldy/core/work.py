@@ -41,7 +41,7 @@ class Work:
         self.context = context
         self.positional = positional
         self.objection = objection
-        # What a place outside this process keeps about it.
+        # The state that a place outside this process keeps about the work.
         self.shipped: Any = None
         self.enter = _make_entrance(function, context, positional)
 

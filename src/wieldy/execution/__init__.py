@@ -1,1 +1,1 @@
-"""Where a tool's function runs."""
+"""Places in which a tool's function runs."""

@@ -15,7 +15,7 @@ _MOST_LOOKS = 1000
 
 
 class ProcessFacts(NamedTuple):
-    """What /proc says about one process, or about several together.
+    """Facts from /proc about one process, or about several together.
 
     `reaped_ms` is the processor time of the children that it has waited for.
     """
@@ -58,7 +58,7 @@ def find_thread(pid: int) -> int:
 
 
 def _read_words(number: int) -> list[bytes] | None:
-    """What /proc says of a process or a thread, from its state on."""
+    """The fields that /proc has of a process or a thread, from its state on."""
     try:
         with open(f"/proc/{number}/stat", "rb") as stat:
             # The name is in parentheses, and may itself contain spaces and parentheses.

@@ -35,7 +35,7 @@ class CostFileError(WieldyError):
 
 
 def read_costs(path: str | os.PathLike[str]) -> dict[str, Cost]:
-    """What was recorded, by format; nothing if there is no such file.
+    """Read the recorded counts, by format; none if there is no such file.
 
     Raises:
         CostFileError: The file can't be read, or was not written by this version.

@@ -85,7 +85,7 @@ class LockReview:
         return LockState("none" if self._locked(tool) is None else "locked")
 
     def _find_change(self, tool: Tool) -> DefinitionChange | None:
-        """What differs from the lock, unless nothing does or the tool needs no lock."""
+        """Find what differs from the lock; None if nothing does or the tool needs no lock."""
         locked = self._locked(tool)
         if locked is None and tool.source == _OWN:
             return None

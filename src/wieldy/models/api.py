@@ -26,7 +26,7 @@ class Reader(Protocol):
         """The model's message as it was sent."""
 
     def feed(self, chunk: Any, /) -> list[Event]:
-        """What one chunk says."""
+        """The parts of an answer that one chunk holds."""
 
     def close(self) -> list[Event]:
         """Complete what is still open."""

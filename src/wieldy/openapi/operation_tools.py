@@ -29,7 +29,7 @@ _IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE")
 
 
 class OpenAPIOptions(TypedDict, total=False):
-    """What else can be said about a document when it is added.
+    """The settings that can be given when a document is added.
 
     Attributes:
         auth: A token or key, or one for each security scheme by its name.

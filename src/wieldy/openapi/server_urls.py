@@ -15,7 +15,7 @@ _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
 class ServerUrls:
-    """Where requests go: to `base_url` if the caller gave one, else to the document's servers.
+    """The address for requests: `base_url` if one was given, else a server of the document.
 
     A document is untrusted, so its influence is limited. Secrets go only to `base_url` or to
     the document's first server. A document that was fetched can't send them to another origin

@@ -21,7 +21,7 @@ _PATH_SAFE = "/:@!$&'()*+,;=~-._%"
 
 
 class Service:
-    """What all operations of a document share."""
+    """The parts that all operations of a document share."""
 
     def __init__(self, servers: ServerUrls, credentials: Credentials, client: Client) -> None:
         self.servers = servers

@@ -19,7 +19,7 @@ class NamedCallers:
             self.metadata = identifier.metadata
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is, or None if it is none of these."""
+        """Find the owner of a token; None if it is none of these."""
         identity = await self._identifier.identify(token)
         table = None if identity is None else self._callers.get(identity.name)
         if identity is None or table is None:

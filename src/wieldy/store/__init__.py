@@ -1,1 +1,1 @@
-"""What is kept: calls, the decisions on them, and artifacts, on SQLite or PostgreSQL."""
+"""The store: calls, the decisions on them, runs and artifacts, on SQLite or PostgreSQL."""

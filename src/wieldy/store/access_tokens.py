@@ -38,7 +38,7 @@ class TokenTaken(WieldyError, ValueError):
 
 
 class StoredToken:
-    """What is known of a token: whose it is and what it allows, but not the token itself.
+    """The facts about a token: its owner and what it allows, but not the token itself.
 
     Attributes:
         name: Whose token it is. Calls that come with it have this name as their caller.

@@ -25,7 +25,7 @@ from .stored_approvals import StoredApprovals
 
 @dataclass(frozen=True, slots=True)
 class CrashRecovery:
-    """What is needed to run calls again; `by` is the person who asks for it."""
+    """The parts that running calls again needs; `by` is the person who asks for it."""
 
     store: StoreAccess
     approvals: StoredApprovals

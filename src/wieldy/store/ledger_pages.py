@@ -22,7 +22,7 @@ _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "reque
 _UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
 # The columns of a call in a list.
 BRIEF = [column for column in calls.c if column.name not in _UNLISTED]
-# Where a page ends: when its last call was proposed, and the call's id.
+# The end of a page: when its last call was proposed, and the call's id.
 Place = tuple[float, str]
 
 

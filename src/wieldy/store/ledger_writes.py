@@ -1,4 +1,4 @@
-"""What is known about a recorded call while it runs, and what is written at its start and end."""
+"""The facts about a recorded call while it runs, and the rows written at its start and end."""
 
 import time
 from contextlib import suppress
@@ -33,7 +33,7 @@ _MOST_REFUSED = 100_000
 
 
 class Record:
-    """What is known about a call's row while the call runs."""
+    """The facts about a call's row while the call runs."""
 
     __slots__ = ("begun", "id", "is_new", "over", "owner", "proposed_at", "repeated", "started_at")
 

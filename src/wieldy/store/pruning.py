@@ -58,7 +58,7 @@ class Pruning:
         return self._retention != Retention.unbounded()
 
     def steps(self) -> list[Step]:
-        """What is removed, with an operation that removes some of it and returns how much."""
+        """The kinds of rows to remove, each with an operation that removes some and counts them."""
         kept = self._retention
         found: list[Step] = [("rules", self._end_rules)]
         if kept.days is not None:

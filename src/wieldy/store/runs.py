@@ -18,7 +18,7 @@ from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
-# What a step changes in the row of its run.
+# The columns that a step changes in the row of its run.
 _MOVED = ("state", "owner", "steps", "changed_at", "answer", "error")
 _STEP = ("run", "number", "at", "body")
 
@@ -188,7 +188,7 @@ class Runs:
         return [StoredRun(row) for row in rows]
 
     async def steps(self, run_id: str) -> list[Any]:
-        """What each step of a run has added, in order."""
+        """The additions of each step of a run, in order."""
         query = select(run_steps.c.body).where(run_steps.c.run == run_id)
         query = query.order_by(run_steps.c.number)
         found = await self._store.read(lambda connection: connection.scalars(query).all())

@@ -38,7 +38,7 @@ class StoreAccess:
 
     @property
     def address(self) -> str:
-        """Where the store is, without the password."""
+        """The address of the store, without the password."""
         return shown_address(self._url)
 
     def renew(self) -> None:

@@ -1,4 +1,4 @@
-"""Which sessions have a result from outside in them, in every process that shares a store."""
+"""The sessions with a result from outside in them, in every process that shares a store."""
 
 import logging
 import time
@@ -74,7 +74,7 @@ class StoredSessions:
             return any(found)
 
         owed = key in self._owed
-        # What comes in from now on counts again.
+        # Results that come in from now on count again.
         self._owed.discard(key)
         cleared = await self._store.write(clear)
         self._store.bell.ring(row["id"])

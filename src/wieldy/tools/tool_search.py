@@ -105,7 +105,7 @@ class _Pinned:
 
 @dataclass(slots=True)
 class _LoadReport:
-    """What became of each name, as the model is told."""
+    """The result for each name, as the model is told."""
 
     budget: int
     loaded: list[str] = field(default_factory=list)

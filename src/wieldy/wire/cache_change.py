@@ -95,7 +95,7 @@ def _common_length(old: Sequence[DefinitionCost], new: Sequence[DefinitionCost])
 def _find_cause(
     old: Sequence[DefinitionCost], new: Sequence[DefinitionCost]
 ) -> tuple[str, ChangeKind]:
-    """Which tool is the reason that the first of the old ones is not the first of the new ones."""
+    """Find the tool because of which the old list does not begin as the new one does."""
     was, names = old[0].name, [each.name for each in new]
     if was not in names:
         return was, "removed"

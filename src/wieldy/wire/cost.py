@@ -31,7 +31,7 @@ _MOST_ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class DefinitionCost:
-    """What one definition takes.
+    """The tokens of one definition.
 
     Attributes:
         name: The tool's name.
@@ -50,7 +50,7 @@ class DefinitionCost:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cost:
-    """What definitions take in each request, in the order in which they are sent.
+    """The tokens of definitions in each request, in the order in which they are sent.
 
     Printed, and in a notebook, it is a table.
 

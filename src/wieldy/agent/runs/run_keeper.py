@@ -108,7 +108,7 @@ class RunKeeper:
                 if not failed:
                     _log.warning("Runs that can go on can't be looked for now: %s", error)
                 failed = True
-            # Where so many runs wait that a look takes long, there are fewer looks.
+            # If so many runs wait that a look takes long, the keeper looks less often.
             await asyncio.sleep(max(_PAUSE, _REST * (time.monotonic() - began)))
 
     async def _find(self) -> "list[LeftRun]":

@@ -1,11 +1,11 @@
-"""What happens in a subagent, on its way through the stream of the call that runs it."""
+"""Events of a subagent, as they pass through the stream of the call that runs it."""
 
 from collections.abc import Callable
 from typing import Any
 
 from wieldy.core.block import Notice
 
-# What a program is told of, beside the words of the answer, has a line for people as well.
+# Each event for programs, except the words of the answer, also has a line for people.
 _TOLD = ("tool_start", "tool_complete", "permission_request")
 
 
@@ -54,7 +54,7 @@ class AgentEvent(Notice):
 
 
 def _find_words(agent: str, event: str, data: Any) -> str:
-    """What people who only see lines are shown of an event: the answer, and who does what."""
+    """Describe an event in a line for people: a piece of the answer, or who does what."""
     if event == "delta":
         return str(data)
     if event not in _TOLD or not isinstance(data, dict):

@@ -1,4 +1,4 @@
-"""Where a run stands among the runs around it."""
+"""The place of a run among the runs around it."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar

@@ -44,7 +44,7 @@ class InnerAgent(Protocol):
 
     @property
     def toolbox(self) -> Toolbox:
-        """Where its calls are made, and its runs are kept."""
+        """The toolbox that makes its calls and keeps its runs."""
 
     def _session(self) -> str | None: ...
 

@@ -203,7 +203,7 @@ def _write_blocks(outcome: Outcome, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, block in enumerate(outcome.content, start=1):
         kind = getattr(block, "mime_type", None) or "text/plain"
-        # What a tool says about its kind is not a name for a file.
+        # The content type comes from the tool, so it must not become part of a file name.
         ending = mimetypes.guess_extension(kind.partition(";")[0].strip().lower()) or ".bin"
         file = folder / f"{number:03d}{ending if kind != 'text/plain' else '.txt'}"
         data, text = getattr(block, "data", None), join_text([block])

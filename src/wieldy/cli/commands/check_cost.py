@@ -14,7 +14,7 @@ from wieldy.wire.schema.target import PROVIDERS
 
 @dataclass(frozen=True, slots=True)
 class CostRecord:
-    """Where counts are recorded, and whether this one is."""
+    """The file that records counts, and whether this count is recorded."""
 
     path: str = COST_FILE
     writes: bool = True

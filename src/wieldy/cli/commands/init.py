@@ -15,7 +15,7 @@ _TEMPLATES = {
     "agent.py": ("agent.txt", 'wieldy run agent.py "What is 2 + 3?"'),
 }
 _SCHEMA = "gateway.schema.json"
-# What each kind of project begins with.
+# The template files of each kind of project.
 KINDS = {
     "gateway": ("gateway.toml", "tools.py"),
     "tools": ("tools.py",),

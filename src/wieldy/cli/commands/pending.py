@@ -37,7 +37,7 @@ class PersonVerdict:
 
     @property
     def person(self) -> str:
-        """Who decides."""
+        """The name of the person who decides."""
         return self.by or environment.user()
 
     @property

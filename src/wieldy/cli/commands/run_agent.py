@@ -27,7 +27,7 @@ from .show_runs import find_run
 
 
 class ApprovalChoice(StrEnum):
-    """What happens to calls that need approval."""
+    """The treatment of calls that need approval."""
 
     ASK = "ask"
     PENDING = "pending"

@@ -141,7 +141,7 @@ def _make_issuer(table: OAuthTable) -> Any:
 
 
 def _read_metrics(table: MetricsTable, folder: Path) -> Any:
-    """Who may read the figures, with the token from its file; None if there are to be none."""
+    """Build the access to the figures, with the token from its file; None if they are off."""
     if not table.enabled:
         return None
     access = import_extra("wieldy.server.metrics.metrics_endpoint", "MetricsAccess", "server")

@@ -97,7 +97,7 @@ def plain_message(message: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls this kind of value."""
+    """The name that JSON has for this kind of value."""
     if value is None:
         return "null"
     kinds: list[tuple[Any, str]] = [
@@ -250,7 +250,7 @@ def _describe_mismatch(
     opinion: bool = False,
     masked: bool = False,
 ) -> str:
-    """What was expected and what came, or the validator's message if it says more."""
+    """Say what was expected and what came, or give the validator's message if it says more."""
     expected, kind = describe_schema(wanted, root), kind_of(value)
     secret = mentions_secret(wanted, root) or is_secret(value)
     got = kind if secret else _describe_value(value)

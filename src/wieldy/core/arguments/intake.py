@@ -113,7 +113,7 @@ class Intake:
         return self._validate_values(arguments)
 
     def _without_hidden(self, sent: dict[str, Any]) -> tuple[dict[str, Any], list[Receipt]]:
-        """What was sent without hidden arguments, and a receipt for each one dropped."""
+        """The arguments without the hidden ones, and a receipt for each one dropped."""
         named = [name for name in sent if name in self._hidden]
         kept = {name: value for name, value in sent.items() if name not in named}
         return (kept if named else sent), [{"path": name, "kind": "dropped"} for name in named]

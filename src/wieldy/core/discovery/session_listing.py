@@ -1,4 +1,4 @@
-"""Which tools each session is shown: a few always, and behind them those that it loaded."""
+"""The tools that each session is shown: a few always, and behind them those that it loaded."""
 
 import threading
 from collections import OrderedDict
@@ -23,7 +23,7 @@ client_listing: ContextVar[str | None] = ContextVar("wieldy_client_listing", def
 
 
 class ListKeeper(Protocol):
-    """Where the lists of sessions are kept, for every process."""
+    """The place that keeps the lists of sessions for every process."""
 
     async def read_list(self, session: str) -> Sequence[str] | None:
         """The names that a session was shown, in order; None if it has loaded nothing."""
@@ -126,7 +126,7 @@ class SessionListing:
 
 
 def listing_of(scope: Scope) -> str | None:
-    """Whose list a call changes: its session's, or that of its agent's run, or of its client."""
+    """The owner of the list that a call changes: its session, its agent's run, or its client."""
     if scope.session is not None:
         return scope.session
     return client_listing.get() if scope.run is None else run_listing(scope.run)

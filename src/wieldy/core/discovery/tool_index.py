@@ -20,7 +20,7 @@ _DESCRIPTION = (1.0, 40)
 _PARAMETERS = (0.5, 6)
 _EVENED = 0.75
 _SATURATION = 2.0
-# What a word counts that means the same as one of the question.
+# The weight of a word that means the same as a word of the question.
 _SIMILAR = 0.4
 # A word that is in more tools than this, and in a fifth of all tools, distinguishes few of them.
 _COMMON = 500

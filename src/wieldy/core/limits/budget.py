@@ -12,7 +12,7 @@ from wieldy.core.call import Call
 from wieldy.core.canonical import digest_of
 
 _COUNTED = ("rounds", "calls", "tokens", "cost", "seconds")
-# What a run uses up counts for the runs around it; their time passes by itself.
+# Everything that a run uses up counts for the runs around it, except time, which passes anyway.
 _SHARED = _COUNTED[:-1]
 
 
@@ -78,7 +78,7 @@ class Spending:
         self._above = above
         self._key = key
         before = dict(spent or {})
-        # What runs below this one have used up, by their keys; it is part of what is spent.
+        # The amounts that runs below have used up, by their keys; they are part of `spent`.
         self._below: dict[str, dict[str, float]] = before.pop("below", {})
         self._spent = {**dict.fromkeys(_COUNTED, 0), **before}
         self._began = time.monotonic()
@@ -124,11 +124,11 @@ class Spending:
         return reason
 
     def used_up(self) -> str | None:
-        """Which bound is reached, in words, or None."""
+        """Name the bound that is reached, in words; None if none is."""
         return next(filter(None, (each._own_used_up() for each in self._all_above())), None)
 
     def left(self) -> dict[str, float]:
-        """What may still be used up, by this run and those around it together."""
+        """The amounts that this run and those around it may still use up together."""
         left: dict[str, float] = {}
         for each in self._all_above():
             for name, most, spent in each._budget_bounds():
@@ -156,7 +156,7 @@ class Spending:
                     each._asked_for += time.monotonic() - each._asked_at
 
     def to_dict(self) -> dict[str, Any]:
-        """What was used up, as JSON that a run goes on with."""
+        """The amounts that were used up, as JSON from which a run continues."""
         below = {"below": self._below} if self._below else {}
         return {**self._spent, "seconds": self._worked_seconds(), **below}
 

@@ -1,1 +1,1 @@
-"""Where a connection may go: which addresses are near, and HTTP that uses only checked ones."""
+"""Outgoing connections: which addresses are near, and HTTP that uses only checked ones."""

@@ -43,7 +43,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 class Reach:
-    """Where connections may go: to every far address, and to near ones that the user allowed.
+    """The addresses that connections may go to: every far one, and the near ones that are allowed.
 
     With `leads_on`, a host that the user chose and that turns out to be near may lead to other
     near hosts. Otherwise only hosts with the same addresses as the chosen one are reached.

@@ -1,1 +1,1 @@
-"""What comes from outside: recognised, scanned, and remembered for its session."""
+"""Results from outside: recognised, scanned, and remembered for their session."""

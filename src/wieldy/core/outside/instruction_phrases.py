@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-# What a text is part of: the definition of a tool, or what a tool gave.
+# The origin of a text: the definition of a tool, or a tool's result.
 Origin = Literal["definition", "result"]
 
 _WHO = (
@@ -111,7 +111,7 @@ _ANYWHERE: tuple[_Entry, ...] = (
         r"(?:.{0,40}\b(?:as|in|into|to|through|via|with)\b| ?(?:[.;]|\Z))",
     ),
 )
-# What nobody needs to write into a definition, although it is ordinary in pages and mails.
+# Phrases that no definition needs, although they are ordinary in pages and mails.
 _DEFINITIONS: tuple[_Entry, ...] = (
     (_HIDDEN_BLOCK, ("<!--",), r"<!--.{0,200}"),
     (
@@ -161,7 +161,7 @@ _DEFINITIONS: tuple[_Entry, ...] = (
     ),
     (_SENSITIVE, (".", "id_", "/etc", "claude_desktop"), _PLACES),
 )
-# What a page, a mail or a record has no reason to say to whoever reads it.
+# Phrases that a page, a mail or a record has no reason to address to its reader.
 _RESULTS: tuple[_Entry, ...] = (
     (
         _HIDDEN_BLOCK,

@@ -13,7 +13,7 @@ from .suspicious_text import LONGEST, Finding, find_suspicious
 _MOST_FINDINGS = 20
 _MOST_PIECES = 50
 _LEAST = 10_000
-# What a tool or its server says beside the result. A model may be shown it.
+# Metadata in which a tool or its server adds text to the result. A model may be shown it.
 _NOTED = ("mcp", "meta", "input")
 
 

@@ -61,7 +61,7 @@ class Finding:
 
 
 def find_suspicious(place: str, text: str, origin: Origin) -> Iterator[Finding]:
-    """What is suspicious in one text, each kind of it once or, for gaps, at each place."""
+    """List the suspicious things in a text, each kind once or, for gaps, at each place."""
     if len(text) > LONGEST:
         if origin == "definition":
             # No description needs to be that long.

@@ -1,4 +1,4 @@
-"""Which sessions have a result from outside in them, remembered within bounds."""
+"""The sessions that have a result from outside in them, remembered within bounds."""
 
 import hashlib
 import threading

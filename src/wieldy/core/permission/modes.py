@@ -51,7 +51,7 @@ class Modes:
     def plan_change(
         self, mode: PermissionMode | None, agent: str | None, session: str | None, by: str | None
     ) -> ModeChange:
-        """What setting a mode would change; `ValueError` if it can't be set."""
+        """The change that setting a mode would make; `ValueError` if the mode can't be set."""
         check_holders(agent, session, None)
         if mode is not None:
             check_mode(mode)

@@ -178,7 +178,7 @@ class Edited(NamedTuple):
 
 
 class Approvals(Protocol):
-    """Where parked calls are kept. Each change of state is made by exactly one caller."""
+    """A place that keeps parked calls. Each change of state is made by exactly one caller."""
 
     async def park(self, parked: Parked, secrets: tuple[str, ...] = ()) -> bool:
         """Keep a call until it is decided; False if its id is taken."""

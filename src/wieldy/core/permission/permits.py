@@ -45,7 +45,7 @@ _log = logging.getLogger("wieldy")
 
 
 class ParkedListener(Protocol):
-    """What sees to parked calls when there is something to do about them."""
+    """A watcher that attends to parked calls when something has to be done about them."""
 
     def end_overdue(self, parked: Parked) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
@@ -58,7 +58,7 @@ class ParkedListener(Protocol):
 
 
 class Permits:
-    """What decides on calls: the modes, the rules, the approver, and the parked calls.
+    """Decides on calls, with the modes, the rules, the approver and the parked calls.
 
     `place` is where a blocking function runs that answers in a tool's place.
     """
@@ -113,7 +113,7 @@ class Permits:
         return [tool for tool in tools if not never_runs(tool, rules, modes, scope)]
 
     async def explain(self, run: Run) -> Explanation:
-        """What would become of a call whose arguments are accepted, and why."""
+        """Predict what would become of a call whose arguments are accepted, and why."""
         if self.stored is not None:
             await _read_again(self.stored, run.tool)
         judge = self.judge(run.tool)
@@ -144,7 +144,7 @@ class Permits:
             judge = self.judge(run.tool)
             if judge is None:
                 return None
-            # What has come into the session meanwhile counts.
+            # Results that have come into the session meanwhile count.
             run.tainted = None
             if judge(run) is SESSION_UNKNOWN:
                 await self.look_at_session(run)
@@ -198,7 +198,7 @@ class Permits:
         return self.rules.edition + (0 if self.stored is None else self.stored.edition)
 
     def judge(self, tool: Tool) -> "Judge | None":
-        """What says whether a call of this tool may run, or None where every call may."""
+        """The check that decides whether a call of this tool may run; None if every call may."""
         only = self.modes.only
         if only is not None:
             return judge_by_mode(tool, self._every_rule(), only)

@@ -42,7 +42,7 @@ class Misfit(NamedTuple):
 
 
 def find_misfits(check: SchemaCheck, value: Any) -> Iterator[Misfit]:
-    """What is wrong with a value that does not fit, as far as the allowed work reaches."""
+    """Say what is wrong with a value that does not fit, as far as the allowed work reaches."""
     session = check.start()
     try:
         yield from _Explainer(check, session).explain(check.graph.root, value, ())

@@ -176,7 +176,7 @@ def is_same_function(one: Any, other: Any) -> bool:
 
 
 def bound_keywords(function: Any) -> dict[str, Any]:
-    """What nested partials pass by keyword; the outermost partial's value counts."""
+    """The values that nested partials pass by keyword; the outermost partial's value counts."""
     return unwrap_partial(function)[2]
 
 
@@ -203,7 +203,7 @@ def known_values(function: Any) -> dict[str, Any]:
 def _bind_partials(
     function: Any,
 ) -> tuple[tuple[Any, ...], dict[str, Any], inspect.BoundArguments | None]:
-    """What partials pass by position and by name, bound to the parameters if they fit."""
+    """The values that partials pass by position and name, bound to the parameters if they fit."""
     inner, first, named = unwrap_partial(function)
     try:
         return first, named, inspect.signature(inner).bind_partial(*first, **named)

@@ -24,7 +24,7 @@ class HeldText:
         self._known: tuple[str, ...] = ()
         self._forms: tuple[str, ...] = ()
         self._text = ""
-        # Where in the text each block ends, and the block itself if it is not text.
+        # The place in the text at which each block ends, and the block itself if it is not text.
         self._blocks: list[tuple[int, Block | None]] = []
         self._covered = 0  # how much of the text's beginning belongs to a mask already shown
         self._repeated = ""  # the text of the last block that repeats those before it

@@ -14,7 +14,7 @@ from typing import Any
 
 from .tool_response import ToolResponse, text_response
 
-# What of the output is kept: a model reads no more, and memory has an end.
+# The most output that is kept: a model reads no more, and memory has an end.
 _MOST_BYTES = 10_000_000
 _CHUNK = 1 << 16
 
@@ -83,7 +83,7 @@ async def _run_program(words: list[str], seconds: float, late: str) -> ToolRespo
 
 
 async def _read_pipe(pipe: int) -> str:
-    """What comes, up to a limit; the rest is read and forgotten, so that nobody waits for us."""
+    """Read the output up to a limit. The rest is read and dropped, so that the program goes on."""
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(pipe, "rb", 0)

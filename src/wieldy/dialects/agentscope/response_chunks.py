@@ -121,7 +121,7 @@ async def stream_responses(
         task.uncancel()
         given = await altered(interrupted_response(reading.last), alter)
         yield given
-    # Which chunk of a generator is the last is known only now; whoever kept it can see it there.
+    # Only now is it known which chunk of a generator is the last. Its keepers see the mark.
     if given is not None:
         given.is_last = True
 
@@ -145,7 +145,7 @@ def interrupted_response(last: ToolResponse | None) -> ToolResponse:
 
 
 class _Reading(Accumulated):
-    """What has been read of a call so far."""
+    """The part of a call's output that has been read so far."""
 
     def __init__(self, explain: Explain, remote: bool = False) -> None:
         super().__init__()

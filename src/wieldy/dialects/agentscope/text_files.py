@@ -20,7 +20,7 @@ _AROUND = 5
 
 
 class _Refused(Exception):
-    """What can't be done, in the words of the response."""
+    """An operation that can't be done, in the words of the response."""
 
 
 async def view_text_file(file_path: str, ranges: list[int] | None = None) -> ToolResponse:

@@ -29,7 +29,7 @@ class ToolResponse(Showable):
     id: str = field(default_factory=_unique_timestamp)
 
     def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
-        """What is new in the response as blocks, for callers who know nothing of responses."""
+        """The new parts of the response as blocks, for callers that know nothing of responses."""
         before = next((block for block in reversed(shown) if isinstance(block, Chunk)), None)
         others = [read_content(item) for item in self.content if item.get("type") != "text"]
         new = others if before is None else others[before.others :]

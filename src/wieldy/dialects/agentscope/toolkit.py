@@ -283,7 +283,7 @@ class Toolkit:
         return text_response(said)
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept of a toolkit: its active groups. Tools are code."""
+        """The state of a toolkit that is saved: its active groups. Tools are code."""
         return {"active_groups": [name for name, group in self.groups.items() if group.active]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:

@@ -114,7 +114,7 @@ class BaseTool(ABC):
             """Do it."""
 
     def validate_params(self, params: dict[str, Any]) -> str | None:
-        """What is wrong with the parameters, or None."""
+        """Say what is wrong with the parameters; None if nothing is."""
         declared = self._declared_parameters
         for name, parameter in declared.items():
             if parameter.required and name not in params:

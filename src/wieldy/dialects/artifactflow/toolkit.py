@@ -27,7 +27,7 @@ _OK = Status.OK
 
 
 class AgentToolkit:
-    """What one agent may use. `on_event` hears what happens to its calls."""
+    """The tools that one agent may use. `on_event` hears what happens to its calls."""
 
     def __init__(self, agent_name: str, toolbox: Toolbox | None = None) -> None:
         self.agent_name = agent_name
@@ -175,7 +175,7 @@ class BoxTool(BaseTool):
         self._toolbox = toolbox
 
     def get_parameters(self) -> list[ToolParameter]:
-        """What its schema says."""
+        """The parameters, as the schema describes them."""
         schema = self._tool.input_schema
         needed = schema.get("required", ())
         return [

@@ -92,7 +92,7 @@ class ToolPromptGenerator:
 
     @staticmethod
     def generate_tool_instruction(tools: Iterable[BaseTool | Tool]) -> str:
-        """Which tools there are, and how a call is written."""
+        """Describe the tools, and how a call is written."""
         return tool_instructions(engine_tools(tools), "xml")
 
     @staticmethod

@@ -148,7 +148,7 @@ class MCPRegistry:
         return self.call(name, arguments)
 
     def _sent_arguments(self, name: str, arguments: Any) -> dict[str, Any] | Outcome:
-        """What goes to the engine, or how a call ended that does not get there."""
+        """The call for the engine, or the outcome of a call that does not get there."""
         if self._restricted and not self._permits_name(name) and name in self.toolbox:
             reason = "this registry does not allow it"
             return Outcome(Call(name), Status.DENIED, error=CallDenied(name, reason))

@@ -61,7 +61,7 @@ class _Turn:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Where the caller waits for the turn."""
+        """The future on which the caller waits for its turn."""
         return self.task.get_loop()
 
     async def take(self) -> None:

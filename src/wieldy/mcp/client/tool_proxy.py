@@ -111,7 +111,7 @@ class Proxy:
         )
         progressed, hear = None, None
         client = calling_client.get()
-        # What the client says beside its call is not for the calls that its tool makes.
+        # Metadata of the client's call is not for the calls that its tool makes.
         meta = dict(client.meta) if client is not None and context.scope.parent is None else {}
         if run.sink is not None:
             progressed, hear = _shown_by(context), _heard_by(context, run)

@@ -24,7 +24,7 @@ from .tool_proxy import Asks, Proxy
 Tags = tuple[str, ...] | Callable[[Mapping[str, Any]], Iterable[str]]
 # A server that hangs must not block its caller for ever.
 DEFAULT_LIMITS = Limits(timeout=300)
-# What providers accept in names, and short enough to leave them room.
+# The characters that providers accept in names, and a length that leaves room for a prefix.
 PREFIX = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _log = logging.getLogger("wieldy.mcp")
 
@@ -40,11 +40,11 @@ class Terms:
     trusted: bool = False
     permission: Permission = Permission.AUTO
     headers: Headers | None = None
-    # What happens if a name is taken; by default the server's name is put before it.
+    # The treatment of a name that is taken; by default the server's name is put before it.
     on_conflict: str | None = None
     # Whether results are checked against the output schemas.
     check_output: bool = True
-    # What the server's names begin with here.
+    # The prefix of the server's names here.
     prefix: str = ""
 
     def admits(self, name: str) -> bool:

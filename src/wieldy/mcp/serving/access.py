@@ -39,10 +39,10 @@ class Access:
         self.metadata = [
             each.metadata for each in self._identifiers if isinstance(each, OAuthIdentifier)
         ]
-        # What tells clients where to get a token is for those who have none.
+        # Documents that tell clients where to get a token are for those who have none.
         described = [each.path for each in self.metadata]
         self.open_paths = frozenset(("/ready", "/health", "/health/live", *described))
-        # What is shown to those who are not known yet, if host and origin are right.
+        # Paths that are open to unknown callers, if host and origin are right.
         self.is_public: Callable[[str], bool] = lambda path: False
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)

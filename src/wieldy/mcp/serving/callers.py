@@ -50,14 +50,14 @@ class Identifier(Protocol):
 
 @runtime_checkable
 class OAuthIdentifier(Protocol):
-    """What knows the tokens of an OAuth issuer, and tells clients where to get one."""
+    """A verifier of the tokens of an OAuth issuer, which tells clients where to get one."""
 
     metadata: "ResourceMetadata"
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceMetadata:
-    """What tells OAuth clients where to get a token for this server (RFC 9728).
+    """The document that tells OAuth clients where to get a token for this server (RFC 9728).
 
     Attributes:
         resource: The address of the MCP endpoint, as clients write it.
@@ -69,7 +69,7 @@ class ResourceMetadata:
 
     @property
     def path(self) -> str:
-        """Where the document is served."""
+        """The path of the document."""
         return _WELL_KNOWN + urlsplit(self.resource).path.rstrip("/")
 
     @property
@@ -100,7 +100,7 @@ class IdentifiedUser(AuthenticatedUser):
 
 
 def current_identity() -> Identity | None:
-    """Who sent the current request, if tokens are used."""
+    """The caller that sent the current request, if tokens are used."""
     user = auth_context_var.get()
     if user is None or isinstance(user, IdentifiedUser):
         return None if user is None else user.who

@@ -1,4 +1,4 @@
-"""Whose list of tools a client sees, where the box has search tools."""
+"""The list of tools that each client sees, if the box has search tools."""
 
 import hashlib
 import uuid

@@ -144,7 +144,7 @@ def _serve_metadata(metadata: ResourceMetadata) -> Route:
 def _find_identifiers(
     box: object, tokens: Mapping[str, str] | None, stored: bool
 ) -> list[Identifier]:
-    """What knows the tokens of those who may come in."""
+    """The verifiers of the tokens of those who may come in."""
     found: list[Identifier] = [] if tokens is None else [GivenTokens(tokens)]
     if stored:
         if not getattr(box, "recorded", False) or not hasattr(box, "store"):

@@ -13,7 +13,7 @@ from .callers import IdentifiedUser
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
-# What the API for programs says: a code that stays the same, and the next step.
+# The API's form of each refusal: a code that stays the same, and the next step.
 _CODES = {
     401: ("no_token", "Send `Authorization: Bearer TOKEN`; `wieldy token make` makes tokens."),
     403: ("not_from_there", "Call from an address and an origin that the server expects."),

@@ -39,7 +39,7 @@ class NoInput(Input):
 
 
 class ApiBox:
-    """What all operations of one application share."""
+    """The parts that all operations of one application share."""
 
     def __init__(self, server: BoxServer, box: Toolbox) -> None:
         self.server = server
@@ -103,7 +103,7 @@ class Asked:
 
     @property
     def view(self) -> View:
-        """What whoever asks may see and call."""
+        """The tools that the caller of this request may see and call."""
         offer = self.api.server.find_offer()
         if not isinstance(offer, View):
             # Somebody whose view is not there sees nothing.
@@ -231,7 +231,7 @@ def write_answer(
 ) -> Response:
     """The JSON answer with this body."""
     plain = body.model_dump(mode="json") if isinstance(body, BaseModel) else body
-    # What belongs to one caller must not stay in a cache.
+    # An answer for one caller must not stay in a cache.
     more = {"cache-control": "no-store", **(headers or {})}
     return Response(json.dumps(plain), status, more, "application/json")
 

@@ -27,7 +27,7 @@ _LONGEST = 2000
 
 
 class ProblemFacts(AnswerShape):
-    """What is wrong."""
+    """The problem with a request."""
 
     code: str = Field(description="The kind of problem, which stays the same between versions.")
     message: PlainText
@@ -64,14 +64,14 @@ class Problem(Exception):
 
 
 def not_found(kind: str, listing: str) -> Problem:
-    """What is said about an id that does not exist, and in the same words about another's."""
+    """The answer about an id that does not exist, and in the same words about another's."""
     return Problem(
         404, "not_found", f"There is no such {kind}.", f"{listing} lists those there are."
     )
 
 
 def forbidden(needed: str) -> Problem:
-    """What is said to somebody who may not do this."""
+    """The answer to a caller that may not do this."""
     return Problem(
         403,
         "role_needed",
@@ -81,7 +81,7 @@ def forbidden(needed: str) -> Problem:
 
 
 def wrong_value(message: str, **details: Any) -> Problem:
-    """What is said about a value of the right type that can't be used."""
+    """The answer about a value of the right type that can't be used."""
     return Problem(422, "wrong_value", message, "Change the value and send it again.", details)
 
 

@@ -110,7 +110,7 @@ class DiffQuery(OwnerQuery):
 
 
 class ArtifactDiff(AnswerShape):
-    """What differs between two versions."""
+    """The differences between two versions."""
 
     diff: PlainText = Field(description="A unified diff.")
 

@@ -25,7 +25,7 @@ _LONGEST_ABSENCE = 24 * 3600.0
 
 
 class EventPlace(NamedTuple):
-    """Where a reader is: the hub's life, the number of the event in it, and its time."""
+    """The place of a reader: the hub's life, the number of the event in it, and its time."""
 
     life: str
     number: int
@@ -139,7 +139,7 @@ class EventHub:
             reader.end()
 
     async def find_missed(self, place: EventPlace) -> list[CallEvent] | None:
-        """What has changed since a place, or None if that is too much or too long ago.
+        """The changes since a place, or None if they are too many or too long ago.
 
         Where the place is not of this life of the hub, calls that changed within a minute
         before it come again.

@@ -1,4 +1,4 @@
-"""Who asks: the name, the roles and the view behind a token."""
+"""The caller: the name, the roles and the view behind a token."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What decides on calls: rules, permission modes, and tools that differ from the lock."""
+"""Permission: rules, permission modes, and tools that differ from the lock."""
 
 import asyncio
 from typing import Any, Literal

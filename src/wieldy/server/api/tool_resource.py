@@ -60,7 +60,7 @@ class ExplainedCall(Input):
 
 
 class PermissionAnswer(AnswerShape):
-    """What would become of a call."""
+    """The prediction of what would become of a call."""
 
     decision: str = Field(description="`run`, `ask`, `deny` or `dry-run`.")
     because: PlainText = Field(description="The rule, trait or mode that decides.")

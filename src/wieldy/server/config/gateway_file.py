@@ -21,14 +21,14 @@ class FileTable(BaseModel):
 
 
 class TlsTable(FileTable):
-    """Where the certificate and its key are, as PEM files."""
+    """The paths of the certificate and of its key, as PEM files."""
 
     certificate: Text
     key: Text
 
 
 class ListenTable(FileTable):
-    """Where the gateway listens."""
+    """The address that the gateway listens on."""
 
     host: Text = Field(default="127.0.0.1", description="The address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="The port; 0 takes a free one.")
@@ -136,7 +136,7 @@ class RuleTable(FileTable):
 
 
 class GrantTable(FileTable):
-    """What somebody of an issuer may do and see, if a claim of their token fits."""
+    """The roles and view of a caller from an issuer, if a claim of the token fits."""
 
     claim: Text = Field(description="The name of the claim, such as groups or scope.")
     has: Text = Field(description="What the claim is, or has among its values.")
@@ -157,7 +157,7 @@ class OAuthTable(FileTable):
 
 
 class AccessTable(FileTable):
-    """Who may come in."""
+    """The callers that may come in."""
 
     tokens: bool = Field(default=False, description="Let in who has a token of `wieldy token`.")
     anonymous: bool = Field(default=False, description="Let other machines in without a token.")
@@ -170,7 +170,7 @@ class AccessTable(FileTable):
 
 
 class MetricsTable(FileTable):
-    """Who may read the figures at `/metrics`, beside those who administer."""
+    """The access to the figures at `/metrics`, beside those who administer."""
 
     enabled: bool = Field(default=True, description="Count calls, and serve /metrics.")
     public: bool = Field(default=False, description="Let everybody read /metrics.")
@@ -180,7 +180,7 @@ class MetricsTable(FileTable):
 
 
 class CallerTable(FileTable):
-    """What somebody with this name may do and see, whatever their token says."""
+    """The roles and view of a caller with this name, whatever the token says."""
 
     roles: list[Role] | None = None
     view: Text | None = None

@@ -164,7 +164,7 @@ def _inner_table(annotation: Any) -> type[FileTable] | None:
 
 
 def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mistake]:
-    """What is right by itself and does not fit the rest."""
+    """Find settings that are right by themselves and do not fit the rest."""
     found: list[tuple[KeyPath, str]] = []
     if not read.servers and not read.sources:
         found.append(

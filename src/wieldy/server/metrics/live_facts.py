@@ -27,7 +27,7 @@ _STORE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LiveFacts:
-    """What this process knows by itself."""
+    """The facts that this process knows by itself."""
 
     running: int
     queued: int
@@ -63,7 +63,7 @@ class FactCollector(Collector):
         self._stored = StoredFacts(pending, oldest, up if recorded else None, commits, seconds)
 
     def read_live(self) -> LiveFacts:
-        """What this process knows by itself. From any thread."""
+        """Collect the facts that this process knows by itself. From any thread."""
         count = getattr(self._box, "count_calls", None)
         running, queued = (0, 0) if count is None else count()
         closing = self._endpoint.server.traffic.closing

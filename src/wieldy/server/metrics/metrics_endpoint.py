@@ -33,7 +33,7 @@ _STOP_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class MetricsAccess:
-    """Who may read the figures, beside those who administer.
+    """The access to the figures, beside that of those who administer.
 
     Attributes:
         public: Everybody may.

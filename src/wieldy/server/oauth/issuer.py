@@ -85,7 +85,7 @@ class OAuthIssuer:
         self.metadata = ResourceMetadata(audience, issuer)
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token this is; None if it is not this issuer's, not for us, or not valid.
+        """Find the owner of a token; None if it is not this issuer's, not for us, or not valid.
 
         Raises:
             IssuerUnavailable: The issuer's keys can't be read.

@@ -18,7 +18,7 @@ _RETRY_SECONDS = 30.0
 _FAILED_SECONDS = 2.0
 _LARGEST = 1024 * 1024
 _MOST_KEYS = 100
-# Where an issuer describes itself: as OpenID Connect says, and as OAuth itself does.
+# The paths at which an issuer describes itself: that of OpenID Connect, and that of OAuth.
 _DESCRIPTIONS = ("openid-configuration", "oauth-authorization-server")
 
 
@@ -102,7 +102,7 @@ class SigningKeys:
         return found
 
     async def _find_address(self) -> str:
-        """Where the keys are, going by what the issuer says of itself."""
+        """Find the address of the keys in the issuer's description of itself."""
         failures = []
         for address in _find_descriptions(self._issuer):
             try:

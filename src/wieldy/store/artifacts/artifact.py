@@ -1,4 +1,4 @@
-"""What programs read about artifacts: an artifact, an item of a list, a version, a change."""
+"""The values that programs read: an artifact, an item of a list, a version, a change."""
 
 from dataclasses import dataclass
 from urllib.parse import quote, unquote

@@ -1,4 +1,4 @@
-"""What goes wrong with an artifact: the branch `ArtifactError` of the tree in `core.errors`."""
+"""Errors of artifacts: the branch `ArtifactError` of the tree in `core.errors`."""
 
 from wieldy.core.errors import WieldyError, shorten_name
 

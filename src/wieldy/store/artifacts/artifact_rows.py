@@ -9,7 +9,7 @@ from wieldy.store.databases.prepared_statements import insert_if_new
 from wieldy.store.databases.tables import artifact_versions as versions
 from wieldy.store.databases.tables import artifacts
 
-# Where a page of artifacts ends: when the last one changed, its session and its id.
+# The end of a page of artifacts: when the last one changed, its session and its id.
 Place = tuple[float, str | None, str]
 
 

@@ -13,7 +13,7 @@ from wieldy.store.store_access import StoreAccess
 
 from .backup_file import BackupReader, BackupWriter, new_backup
 
-# What says who uses a store now, and nothing of what it holds.
+# Tables about the processes that use a store now. They hold nothing to keep.
 LEFT_OUT = (version, owners, chores)
 TABLES = [table for table in metadata.sorted_tables if table not in LEFT_OUT]
 _ROWS_AT_ONCE = 100

@@ -109,7 +109,7 @@ class Write:
         return self.otherwise(connection)
 
     def otherwise(self, connection: Connection) -> Any:
-        """What to do if no row was written; returns the result."""
+        """Handle that no row was written; returns the result."""
         raise NotImplementedError
 
     def settled(self) -> None:

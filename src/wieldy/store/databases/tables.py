@@ -334,7 +334,7 @@ IS_LEFT = text(_any_of(("interrupted", "crashed")))
 _left = {"sqlite_where": IS_LEFT, "postgresql_where": IS_LEFT}
 Index("wieldy_runs_left", runs.c.created_at, **_left)  # type: ignore[arg-type]
 
-# What each step of a run added. Together they are where the run stands.
+# The additions of each step of a run. Together they are the state of the run.
 run_steps = Table(
     "wieldy_run_steps",
     metadata,
@@ -388,7 +388,7 @@ access_tokens = Table(
 # range has no end.
 LATENCY_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
 
-# What the calls of one minute add up to. `key` is a digest of the tool, caller and status, because
+# The sums of the calls of one minute. `key` is a digest of the tool, caller and status, because
 # an index can't hold texts of any length. `took_N` counts the calls in the Nth range of lengths.
 rollups = Table(
     "wieldy_rollups",

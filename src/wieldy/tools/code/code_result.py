@@ -1,4 +1,4 @@
-"""What came of a program: what it printed, its exit code, and its pictures."""
+"""The result of a program: its output, its exit code, and its pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class CodeResult(Showable):
     notes: tuple[str, ...] = ()
 
     def to_blocks(self, shown: Sequence[Block] = ()) -> tuple[Block, ...]:
-        """What comes after the output, which was shown while the program ran."""
+        """The part that follows the output, which was shown while the program ran."""
         said = list(self.notes)
         if self.exit_code:
             said.append(f"exit code {self.exit_code}")

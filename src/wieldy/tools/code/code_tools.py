@@ -128,7 +128,7 @@ class CodeTools:
 
 
 def find_workspace(box: Toolbox) -> Workspace | None:
-    """Where the code tools of a toolbox work; None if it has no such tools."""
+    """The workspaces of a toolbox's code tools; None if it has no such tools."""
     tool = box.find_tool(_RUN_PYTHON)
     owner = None if tool is None else getattr(tool.function, "__self__", None)
     return owner.workspace if isinstance(owner, CodeTools) else None

@@ -23,7 +23,7 @@ _ASSUMED_SHARE = 16
 # but to hide what they hold.
 _ON_THE_WAY_SECONDS = 2.0
 _MAPS_SECONDS = 0.05
-# What a socket can keep that nobody has read, and how many sockets are free.
+# The bytes that a socket can keep unread, and the number of sockets that are not counted.
 _SOCKET_BYTES = 425_984
 _FREE_SOCKETS = 32
 _SENT = re.compile(rb"^scm_fds:\s*[1-9]", re.MULTILINE)
@@ -55,7 +55,7 @@ class HiddenWatch:
         self._on_the_way_since: float | None = None
 
     def look(self, found: Iterable[int]) -> HiddenUsage:
-        """What these processes hold now."""
+        """Count what these processes hold now."""
         processes = {pid: f"/proc/{find_thread(pid)}" for pid in found}
         files: dict[int, int] = {}
         sockets: dict[int, str] = {}

@@ -179,7 +179,7 @@ class ProgramRun:
 
 
 async def _read_some(stream: asyncio.StreamReader) -> bytes:
-    """What comes next, with all that follows at once: programs print their lines in pieces."""
+    """Read the next output with all that follows at once: programs print lines in pieces."""
     chunk = await stream.read(_CHUNK)
     with suppress(TimeoutError):
         async with asyncio.timeout(_PAUSE_SECONDS):

@@ -20,7 +20,7 @@ def main(path: str) -> int:
     """Run the code in a file; the exit code."""
     with open(path, encoding="utf-8") as file:
         source = file.read()
-    # What the code imports may lie beside it; this file is none of its business.
+    # Modules that the code imports may lie beside the code, and never beside this file.
     sys.path[0] = ""
     sys.argv = [_NAME]
     module = types.ModuleType("__main__")

@@ -156,7 +156,7 @@ class Sandbox:
         words = [self._program, *system_arguments()]
         if self._forbids:
             words += ["--disable-userns"]
-        # What is named comes later, because it may lie in `/tmp`.
+        # Paths that were named are mounted later, because they may lie in `/tmp`.
         words += [*memory_arguments(self._memory_files), *bind_arguments(mounts, staged)]
         words += [*files.arguments(), *closing_arguments()]
         for name, value in make_environment("/tmp").items():

@@ -73,7 +73,7 @@ def bind_arguments(mounts: list[Mount], staged: bool) -> Iterator[str]:
 
 
 def staged_path(place: int) -> str:
-    """Where the keeper puts a source that not every user can reach."""
+    """The path at which the keeper puts a source that not every user can reach."""
     return f"/tmp/{place}"
 
 
@@ -83,7 +83,7 @@ def interpreter_path() -> str:
 
 
 def interpreter_mounts() -> list[Mount]:
-    """Where this interpreter and its libraries are, if that is not in `/usr`."""
+    """The folders of this interpreter and its libraries, if they are not in `/usr`."""
     program = os.path.dirname(os.path.dirname(os.path.realpath(sys.executable)))
     found: list[Mount] = []
     for prefix in dict.fromkeys((sys.base_prefix, program, sys.prefix)):
@@ -113,7 +113,7 @@ def named_mounts(readonly: Mapping[str, str | os.PathLike[str]]) -> list[Mount]:
 
 
 def script_path(name: str) -> str:
-    """Where a script that is handed to the sandbox is found in it."""
+    """The path in the sandbox of a script that is handed to it."""
     return f"{_SCRIPTS}/{name}"
 
 

@@ -23,7 +23,7 @@ from .hidden_usage import HiddenUsage, HiddenWatch
 _LOOK_SHARE = 0.1
 _LOOK_SECONDS = 0.1
 _INODE_BYTES = 1024
-# What the system keeps for a process besides the memory that it has in sight.
+# The bytes that the system keeps for a process besides the memory that it can see.
 _UNSEEN = (b"VmPTE:", b"VmSwap:")
 # The places in a sandbox where files are kept in memory.
 _MEMORY_PLACES = ("tmp", "dev/shm")

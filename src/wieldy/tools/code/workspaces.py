@@ -35,7 +35,7 @@ class OpenFolder(NamedTuple):
 
 
 class Workspace(Protocol):
-    """Where the working folder of a call comes from. The methods block."""
+    """The source of a call's working folder. The methods block."""
 
     def open_folder(self, scope: Scope) -> OpenFolder:
         """The folder for a call of this scope."""
@@ -189,7 +189,7 @@ def is_writable(service: FileService) -> bool:
 
 
 def walk_files(files: DiskFiles) -> Iterator[tuple[Names, FileInfo]]:
-    """What is in a folder and below, without links and devices, as far as anybody should look."""
+    """Walk a folder and those below, without links and devices, down to a bound."""
     rest: list[Names] = [()]
     seen = 0
     while rest:

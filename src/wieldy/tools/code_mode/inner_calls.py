@@ -147,7 +147,7 @@ class RememberedCalls:
 
 
 class PausedPrograms:
-    """What paused programs have done, by their calls, in a toolbox without a store."""
+    """The inner calls of paused programs, by outer call, in a toolbox without a store."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, RememberedCalls] = OrderedDict()

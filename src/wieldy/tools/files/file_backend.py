@@ -1,4 +1,4 @@
-"""Where files are: what a place for them must be able to do."""
+"""The interface of a place for files."""
 
 from dataclasses import dataclass
 from typing import Protocol

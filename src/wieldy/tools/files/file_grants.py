@@ -17,7 +17,7 @@ USER_FILES = "userinput"
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What may be done with all files under a folder.
+    """The operations that are allowed on all files under a folder.
 
     Attributes:
         prefix: The folder, such as "/workspace/".

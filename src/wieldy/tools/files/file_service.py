@@ -1,4 +1,4 @@
-"""What may be done with files, checked against grants: the one way to them for every tool."""
+"""Operations on files, checked against grants: the one way to files for every tool."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -187,7 +187,7 @@ class FileService:
         return self._grants.allows(operation, path)
 
     def find_disk_folder(self, path: str) -> str | None:
-        """Where a folder is on the disk of this machine, made if it is missing; None if nowhere."""
+        """The path of a folder on this machine's disk, made if missing; None if it has none."""
         names = self._grants.check("list", path)
         if not isinstance(self._files, DiskFiles):
             return None

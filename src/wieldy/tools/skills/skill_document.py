@@ -15,7 +15,7 @@ _LONGEST_DESCRIPTION = 1024
 _LONGEST_FRONT = 64_000
 _FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z][\w-]*\Z")
-# Where a line begins with a key: what is indented belongs to the key before.
+# A line that begins with a key; indented lines belong to the key before.
 _ENTRY_START = re.compile(r"^(?=[A-Za-z][\w-]*:)", re.MULTILINE)
 
 
@@ -35,7 +35,7 @@ class SkillError(WieldyError):
 
 @dataclass(frozen=True, slots=True)
 class SkillDocument:
-    """What `SKILL.md` says.
+    """The contents of `SKILL.md`.
 
     Attributes:
         name: The skill's name: small letters, digits and hyphens.

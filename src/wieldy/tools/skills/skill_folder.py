@@ -23,7 +23,7 @@ _LARGEST_SKILL = 100_000_000
 _DEEPEST = 12
 # How far below the given folder skills are looked for.
 _DEEPEST_SKILL = 3
-# What others leave in a folder, which is no part of a skill.
+# Files that other programs leave in a folder and that are no part of a skill.
 _LEFT_OUT = frozenset((".git", "__pycache__", ".DS_Store"))
 # How instructions that were written for other programs name the folder of their skill.
 _FOLDER_WORDS = ("${CLAUDE_SKILL_DIR}/", "$CLAUDE_SKILL_DIR/", "${SKILL_DIR}/", "{baseDir}/")
@@ -53,7 +53,7 @@ class Skill:
 
     @property
     def description(self) -> str:
-        """What it is for."""
+        """The purpose of the skill, in its own words."""
         return self.document.description
 
     @property
@@ -63,7 +63,7 @@ class Skill:
 
     @property
     def place(self) -> str:
-        """Where its scripts find it in the sandbox."""
+        """The path at which its scripts find it in the sandbox."""
         return f"{SKILLS_PLACE}/{self.name}"
 
     def find_file(self, path: str) -> str:

@@ -60,7 +60,7 @@ class SkillScripts:
         limits: SandboxLimits | None,
         kind: SandboxKind,
     ) -> None:
-        # What is closed with a toolbox must not keep it alive.
+        # An object that is closed with a toolbox must not keep the toolbox alive.
         self._box = weakref.ref(box)
         self._shelf = shelf
         self._given = service is not None
@@ -106,7 +106,7 @@ def has_scripts(skill: Skill) -> bool:
 
 
 def _find_program(skill: Skill, folder: str, path: str) -> list[str]:
-    """What runs a script: Python for `.py`, or else what its first line or its name says."""
+    """The program for a script: Python for `.py`, or what its first line or name tells."""
     known = _INTERPRETERS.get(_suffix(path), ())
     with open(os.path.join(folder, path), "rb") as file:
         first = file.read(_LONGEST_SHEBANG).partition(b"\n")[0].decode("utf-8", "replace")

@@ -112,7 +112,7 @@ def _running_tool(shelf: SkillShelf, runner: SkillScripts, runnable: list[str]) 
         name=RUN,
         description=_RUN_HEAD,
         input_schema=_running_schema(runnable),
-        # What was approved, or is always allowed, is not so any more when a skill has changed.
+        # Approvals and standing permissions no longer count when a skill has changed.
         output_schema={"$comment": _list_digests(shelf)},
         permission=Permission.CONFIRM,
         destructive=True,

@@ -22,13 +22,13 @@ _MOST_ORIGINS = 200
 _NAME = "wieldy"
 _MADE = "text/html; charset=utf-8"
 _MOST_HTML = 1_000_000
-# What a page that needs a browser must leave of its time, to be read when it is shown.
+# The seconds that must be left for reading a page after a browser has shown it.
 _SPARE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What became of one address: a page, or why there is none."""
+    """The result for one address: a page, or why there is none."""
 
     url: str
     page: PageText | None = None
@@ -170,7 +170,7 @@ class PageReader:
 
 
 def _find_renderer(browser: Browser | bool | None, reach: Reach) -> tuple[PageRenderer | None, str]:
-    """Who shows pages, or why nobody does."""
+    """The renderer that shows pages, or why there is none."""
     if browser is False:
         return None, "No browser is used here: browser=False."
     settings = browser if isinstance(browser, Browser) else Browser()

@@ -24,11 +24,11 @@ _CLOSE_ALL_SECONDS = 20.0
 # A page is read when its text has not changed for a while, or its time is up.
 _LOOK_SECONDS = 0.2
 _STILL_LOOKS = 8
-# So many looks are enough for a page that has text and loads nothing meanwhile.
+# The number of looks that are enough for a page that has text and loads nothing meanwhile.
 _QUIET_LOOKS = 3
 _MOST_PATIENCE = 10.0
 _MOST_HTML = 1_000_000
-# What a page has put into shadow trees is text too, and is not part of its HTML. The page's own
+# Text in shadow trees belongs to a page too, and is not part of its HTML. The page's own
 # scripts can't change what these lines do: they run in a world of their own.
 _TAKE = """(most => {
   const open = (root) => {

@@ -1,4 +1,4 @@
-"""What came from an address as text that a model can read: HTML, PDF, JSON and plain text."""
+"""Turn a downloaded document into text for a model: HTML, PDF, JSON and plain text."""
 
 import json
 import math

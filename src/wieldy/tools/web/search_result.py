@@ -22,7 +22,7 @@ class SearchResult:
     published: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """What is known, without what is not."""
+        """The known fields of the result."""
         return {name: value for name, value in asdict(self).items() if value}
 
 

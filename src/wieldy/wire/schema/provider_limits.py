@@ -37,7 +37,7 @@ def openai_strict_faults(schema: Mapping[str, Any]) -> list[str]:
 
 
 class AnthropicBudget:
-    """What is left of Anthropic's limits for the strict tools of one request."""
+    """The remainder of Anthropic's limits for the strict tools of one request."""
 
     def __init__(self) -> None:
         self._left = [_STRICT_TOOLS, _OPTIONAL_PARAMETERS, _UNION_PARAMETERS]

@@ -75,12 +75,12 @@ def _ignore_rest(reader: JsonReader, text: str, pos: int) -> int:
 
 
 def _at_value(reader: JsonReader, text: str, pos: int) -> int:
-    """Where a value should start."""
+    """The state in which a value should start."""
     return _ON_VALUE.get(text[pos], _begin_word)(reader, text, pos)
 
 
 def _at_key(reader: JsonReader, text: str, pos: int) -> int:
-    """Where a key should start."""
+    """The state in which a key should start."""
     return _ON_KEY.get(text[pos], _begin_bare_key)(reader, text, pos)
 
 
@@ -93,7 +93,7 @@ def _at_colon(reader: JsonReader, text: str, pos: int) -> int:
 
 
 def _after_value(reader: JsonReader, text: str, pos: int) -> int:
-    """Where a value has ended."""
+    """The state after the end of a value."""
     char = text[pos]
     if char == ",":
         reader._state = _at_key if reader.in_object else _at_value

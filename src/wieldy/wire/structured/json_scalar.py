@@ -58,7 +58,7 @@ def read_escape(text: str) -> tuple[str, int] | None:
 
 
 def cut_escape(text: str) -> str:
-    """What is left of an escape that the end of the text cut off."""
+    """The rest of an escape that the end of the text cut off."""
     unit = _HEX.match(text)
     return chr(int(unit[1], 16)) if unit else ""
 

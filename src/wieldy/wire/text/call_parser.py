@@ -209,7 +209,7 @@ class TextCallParser:
         found = tag >= 0 and self._dialect.may_open(text[tag:])
         return tag if found else self._window.half_fence()
 
-    # Where nothing but calls is expected: in a wrapper, or in a fence
+    # States in which nothing but calls is expected: in a wrapper, or in a fence
 
     def _read_gap(self, final: bool) -> bool:
         space = _SPACE.match(self._window.text, self._window.at)
@@ -375,7 +375,7 @@ class TextCallParser:
         self._say_to(marks.end())
         return True
 
-    # What comes out
+    # The output of the parser
 
     def _drop_past(self) -> None:
         """Drop the text that has been read; the part of an open block is kept separately."""

@@ -33,7 +33,7 @@ class NotFoundError(FileSystemError):
 
 
 class ConflictError(FileSystemError):
-    """What is there is in the way."""
+    """Something that exists already is in the way."""
 
 
 _KINDS: dict[type[FileError], type[FileSystemError]] = {

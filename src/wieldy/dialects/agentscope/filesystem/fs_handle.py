@@ -15,7 +15,7 @@ _CHANGES = ("write", "delete")
 GrantGiven = Mapping[str, Any]
 _Entries = list[dict[str, Any]]
 _Texts = list[str]
-# What AgentScope calls an operation: what the file service calls it, and what people read.
+# AgentScope's name of an operation: the file service's name, and the words for people.
 _OPERATIONS = {
     "list": ("list", "ls"),
     "file": ("list", "stat"),

@@ -1,4 +1,4 @@
-"""What one client may see of the servers behind: which resources and prompts, under which names."""
+"""The resources and prompts of the servers behind that one client may see, and their names here."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ class Catalogue:
         return (owners[0], uri) if owners else None
 
     def served_uri(self, server: Server, uri: str) -> str:
-        """What to call a URI that a server says, so that reading it asks this server."""
+        """The name here for a URI that a server mentions, so that reading it asks that server."""
         try:
             plain = split_uri(uri) is None and self.find_resource(uri) == (server, uri)
         except MCPError:

@@ -41,7 +41,7 @@ class _Listener:
 
 
 class PassedChanges:
-    """Who listens, and to what."""
+    """The sessions that listen, and what each listens to."""
 
     def __init__(self, catalogues: Catalogues, bus: ListBus) -> None:
         self._catalogues = catalogues

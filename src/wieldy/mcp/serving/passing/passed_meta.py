@@ -17,7 +17,7 @@ _MOST_FINDINGS = 20
 
 
 def foreign_meta(meta: Any) -> dict[str, Any]:
-    """What may be passed on of a `_meta`; nothing if it is too large or no object."""
+    """The part of a `_meta` that may be passed on; nothing if it is too large or no object."""
     if not isinstance(meta, Mapping):
         return {}
     passed = {key: value for key, value in meta.items() if isinstance(key, str) and _may_pass(key)}

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 T = TypeVar("T")
 SCHEME = "wieldy"
-# What these schemes say is ours, whoever uses them.
+# URIs of these schemes are ours, whoever uses them.
 _OURS = (SCHEME, "artifact")
 
 
@@ -36,7 +36,7 @@ def is_ours(uri: str) -> bool:
 
 
 def name_uris(offered: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What to call each URI, given as pairs of a server and its URI."""
+    """Name each URI, given as pairs of a server and its URI."""
     pairs = list(offered)
     count = Counter(uri for _, uri in pairs)
     return {
@@ -46,7 +46,7 @@ def name_uris(offered: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 
 def name_prompts(offered: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
-    """What to call each prompt, given as its server, the server's prefix and the prompt's name."""
+    """Name each prompt, given as its server, the server's prefix and the prompt's name."""
     plain = {(server, name): f"{prefix}{name}" for server, prefix, name in offered}
     full = {key: f"{key[0]}__{name}" for key, name in plain.items()}
     count = Counter(plain.values())
