@@ -15,6 +15,7 @@ from wieldy.server.api.api_routes import OPERATIONS
 # What an operation is sent that it takes; those that are not here take an empty object.
 BODIES: dict[str, dict[str, Any]] = {
     "make_call": {"tool": "add", "arguments": {"a": 1, "b": 2}},
+    "check_arguments": {"tool": "add", "arguments": {"a": 1, "b": 2}},
     "explain_call": {"tool": "add", "arguments": {"a": 1, "b": 2}},
     "answer_call": {"answers": {"answer": "large"}},
     "make_rule": {"verdict": "ask", "pattern": "wipe"},

@@ -19,6 +19,7 @@ from wieldy.core.errors import (
     CallDenied,
     CallInterrupted,
     CallNotFound,
+    InvalidArguments,
     StoreUnavailable,
     WieldyError,
 )
@@ -67,6 +68,14 @@ class Desk:
                 with suppress(StoreUnavailable):
                     await self.expire(parked)
         return [parked for parked in waiting if not parked.expired()]
+
+    async def find_problems(self, call: Call) -> tuple[str, ...]:
+        """What is wrong with the arguments of a call, one line each; nothing is run or recorded."""
+        try:
+            await self._engine.check(call)
+        except InvalidArguments as error:
+            return error.problems
+        return ()
 
     async def approve(
         self,

@@ -8,7 +8,9 @@ from pydantic import Field
 from wieldy.core.errors import (
     AlreadyDecided,
     AnswerNeeded,
+    CallDenied,
     CallNotFound,
+    DefinitionError,
     InvalidArguments,
     NotKept,
     ServerUnavailable,
@@ -100,6 +102,9 @@ def find_problem(error: WieldyError) -> Problem | None:
     if isinstance(error, InvalidArguments):
         hint = "GET /api/tools/{name} has the tool's input schema."
         return Problem(422, "invalid_arguments", str(error), hint)
+    if isinstance(error, CallDenied | DefinitionError):
+        hint = "GET /api/lock-changes lists the tools that are held back."
+        return Problem(409, "tool_unusable", str(error), hint)
     if isinstance(error, StoreError):
         return Problem(503, "store_unavailable", str(error), "Try again in a moment.")
     if isinstance(error, ServerUnavailable):

@@ -11,6 +11,7 @@ from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
 from . import (
+    argument_resource,
     artifact_resource,
     call_resource,
     event_stream,
@@ -28,6 +29,7 @@ from .openapi_document import PREFIX, make_document
 _MODULES = (
     identity_resource,
     tool_resource,
+    argument_resource,
     call_resource,
     pending_resource,
     artifact_resource,

@@ -5,25 +5,16 @@ from typing import Any
 from pydantic import Field
 
 from wieldy.core.call import Call, Outcome
-from wieldy.core.errors import AlreadyDecided, CallNotFound
+from wieldy.core.errors import AlreadyDecided
 from wieldy.core.permission.parked import Parked
 
-from .answer_shapes import (
-    AnswerShape,
-    Cursor,
-    CutPart,
-    Input,
-    JsonValue,
-    Limit,
-    Moment,
-    PlainText,
-    cut_long,
-    make_cursor,
-)
+from .answer_shapes import AnswerShape, Cursor, Input, Limit, make_cursor
 from .api_operations import Asked, operation
 from .api_problems import Problem, forbidden, not_found, wrong_value
+from .argument_resource import find_covered, find_waiting
 from .call_resource import WholeQuery, check_open, describe_outcome
 from .call_shapes import CallDetail
+from .pending_detail import PendingCall, PendingDetail, describe_parked, describe_pending
 
 _WAIT = Field(30, ge=1, le=300, description="Seconds to wait for the end of the call.")
 _LISTING = "GET /api/pending"
@@ -36,27 +27,6 @@ class PendingQuery(Input):
     session: str | None = Field(None, max_length=500)
     limit: Limit = 100
     cursor: Cursor = None
-
-
-class PendingCall(AnswerShape):
-    """A call that waits for a decision or for answers."""
-
-    call_id: PlainText
-    tool: PlainText
-    arguments: JsonValue = Field(description="With every secret covered.")
-    reason: PlainText | None = Field(description="Why a person is asked.")
-    requests: JsonValue = Field(
-        description="The questions by name if the call waits for answers, otherwise null."
-    )
-    repairs: JsonValue
-    caller: PlainText | None
-    agent: PlainText | None
-    session: PlainText | None
-    parent: PlainText | None
-    run: PlainText | None
-    proposed_at: Moment
-    expires_at: Moment | None
-    cut: list[CutPart]
 
 
 class PendingPage(AnswerShape):
@@ -102,16 +72,17 @@ async def list_pending(asked: Asked) -> PendingPage:
     after = [parked for parked in mine if place is None or _place_of(parked) > place]
     shown = after[: query.limit]
     more = make_cursor(*_place_of(shown[-1])) if len(after) > len(shown) else None
-    return PendingPage(pending=[_describe(parked, False) for parked in shown], next_cursor=more)
+    return PendingPage(pending=[describe_parked(each, False) for each in shown], next_cursor=more)
 
 
-@operation("GET", "/pending/{call_id}", PendingCall, query=WholeQuery)
-async def get_pending(asked: Asked) -> PendingCall:
-    """Read one call that waits for a person."""
+@operation("GET", "/pending/{call_id}", PendingDetail, query=WholeQuery)
+async def get_pending(asked: Asked) -> PendingDetail:
+    """Read one call that waits for a person, and what there is to know to decide on it."""
     call_id = asked.part("call_id")
     for parked in await asked.box.pending():
         if parked.id == call_id and asked.owns(parked.scope.caller):
-            return _describe(parked, asked.query.whole)
+            decidable = asked.has_role("approve") and not _is_barred(asked, parked)
+            return await describe_pending(asked, parked, asked.query.whole, decidable)
     raise not_found("waiting call", _LISTING)
 
 
@@ -124,6 +95,10 @@ async def approve_call(asked: Asked) -> tuple[int, CallDetail]:
     parked = await _find_parked(asked)
     _check_decider(asked, parked)
     given: Approval = asked.body
+    covered = [] if given.arguments is None else find_covered(parked, given.arguments)
+    if covered:
+        said = "Secrets are covered there, and are not sent along with edited arguments"
+        raise wrong_value(f"{said}: {', '.join(covered[:5])}.", covered=covered[:50])
     work = asked.box.approve(
         parked.id, by=asked.name, arguments=given.arguments, reason=given.reason
     )
@@ -157,22 +132,21 @@ async def answer_call(asked: Asked) -> tuple[int, CallDetail]:
 
 async def _find_parked(asked: Asked) -> Parked:
     check_open(asked)
-    try:
-        parked = await asked.box.desk.find(asked.part("call_id"))
-    except CallNotFound:
-        raise not_found("waiting call", _LISTING) from None
-    if not asked.owns(parked.scope.caller):
-        raise not_found("waiting call", _LISTING)
-    return parked
+    return await find_waiting(asked, asked.part("call_id"))
 
 
 def _check_decider(asked: Asked, parked: Parked, denies: bool = False) -> None:
     if not asked.has_role("approve"):
         raise forbidden("approve")
-    own = asked.name is not None and parked.scope.caller == asked.name
-    if own and not denies and not asked.api.server.self_approval:
+    if not denies and _is_barred(asked, parked):
         hint = "Somebody else with the role approve has to decide."
         raise Problem(403, "own_call", "Nobody approves their own calls here.", hint)
+
+
+def _is_barred(asked: Asked, parked: Parked) -> bool:
+    """Whether this is a call of their own that they may not approve."""
+    own = asked.name is not None and parked.scope.caller == asked.name
+    return own and not asked.api.server.self_approval
 
 
 async def _run_decided(
@@ -205,14 +179,6 @@ def _check_author(asked: Asked, outcome: Outcome) -> None:
     if made is not None and made.by != asked.name:
         verdict = "approved" if made.approved else "denied"
         raise AlreadyDecided(outcome.call.id, verdict, made.by, made.reason)
-
-
-def _describe(parked: Parked, whole: bool) -> PendingCall:
-    facts, cuts = parked.to_dict(), list[CutPart]()
-    parts = ("arguments", "requests", "repairs")
-    facts |= {name: cut_long(name, facts[name], whole, cuts) for name in parts}
-    facts.pop("waits_for", None)
-    return PendingCall(**facts, cut=cuts)
 
 
 def _place_of(parked: Parked) -> tuple[float, str]:

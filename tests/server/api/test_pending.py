@@ -1,0 +1,167 @@
+"""What a person is told about a call that waits, and how they edit it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.api.api_client import ApiClient, api_of, make_box
+from wieldy import InputNeeded, Secret, Toolbox
+from wieldy.lock.lockfile import Lock
+
+
+async def park(client: ApiClient, tool: str, who: str | None = None, **arguments: Any) -> str:
+    made = await client.post("/api/calls", {"tool": tool, "arguments": arguments}, who)
+    assert made["state"] == "pending"
+    return str(made["call_id"])
+
+
+async def problems(client: ApiClient, who: str | None = None, **body: Any) -> list[tuple[str, str]]:
+    checked = await client.post("/api/check-arguments", body, who)
+    return [(each["path"], each["message"]) for each in checked["problems"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        ({"a": 1, "b": 2}, []),
+        ({"a": 1, "b": "2"}, []),
+        ({"a": 1}, ["b"]),
+        ({"a": "x", "b": [1]}, ["a", "b"]),
+        ({"a": 1, "b": 2, "c": 3}, ["c"]),
+    ],
+)
+async def test_arguments_are_checked_as_a_call_would_without_making_one(
+    arguments: dict[str, Any], places: list[str], tmp_path: Path
+) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        found = await problems(client, tool="add", arguments=arguments)
+        recorded = (await client.get("/api/calls"))["calls"]
+    assert [place for place, _ in found] == places
+    assert all(message for _, message in found)
+    assert recorded == []
+
+
+async def test_nobody_checks_arguments_of_a_tool_or_call_that_they_do_not_see(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+    box.rules.deny("long")
+    async with api_of(box) as client:
+        waits = await park(client, "wipe", "cal", path="x")
+        body: dict[str, Any] = {"tool": "wipe", "arguments": {"path": 1}, "call_id": waits}
+        denied = {"tool": "long", "arguments": {}}
+        assert [place for place, _ in await problems(client, "ann", **body)] == ["path"]
+        for who, wanted in (("bob", body), ("cal", denied), ("cal", {**body, "call_id": "x"})):
+            said = await client.refused("POST", "/api/check-arguments", who, json=wanted)
+            assert said == (404, "not_found")
+
+
+async def test_a_waiting_call_comes_with_its_rule_its_schema_and_its_origin(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+    box.rules.ask("add", {"a": 13}, reason="unlucky")
+    async with api_of(box) as client:
+        waits = await park(client, "add", "cal", a="13", b=1)
+        found = await client.get(f"/api/pending/{waits}", "ann")
+        own = await client.get(f"/api/pending/{waits}", "cal")
+        hidden = await client.refused("GET", f"/api/pending/{waits}", "bob")
+    assert found["caller"] == found["session"] == "cal"
+    assert found["repairs"] and found["arguments"] == {"a": 13, "b": 1}
+    assert "unlucky" in found["rule"]["because"]
+    assert found["rule"]["decision"] == "ask"
+    assert [rule["reason"] for rule in found["rule"]["matched"]] == ["unlucky"]
+    assert found["input_schema"]["required"] == ["a", "b"]
+    assert found["description"].startswith("Add two numbers.")
+    assert found["traits"]["read_only"] is True
+    assert found["lock"]["state"] == "none" and found["tool_changed"] is False
+    assert found["origin"] == {"source": "python", "trusted": True, "untrusted_session": False}
+    assert found["questions"] == []
+    assert (found["decidable"], own["decidable"]) == (True, False)
+    assert hidden == (404, "not_found")
+
+
+async def test_whoever_may_not_approve_their_own_calls_is_told_so(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), self_approval=False) as client:
+        waits = await park(client, "wipe", "max", path="x")
+        assert (await client.get(f"/api/pending/{waits}", "max"))["decidable"] is False
+        assert (await client.get(f"/api/pending/{waits}", "ann"))["decidable"] is True
+
+
+async def test_what_changed_since_the_tool_was_locked_and_asked_for_is_told(
+    tmp_path: Path,
+) -> None:
+    first = Toolbox()
+    first.add(lambda: "a", name="greet", description="Greet.")
+    Lock.of(first).write(tmp_path / "tools.lock")
+    box = make_box(tmp_path, lock=tmp_path / "tools.lock", on_change="quarantine")
+    box.add(lambda: "a", name="greet", description="Greet all.")
+    async with api_of(box, tokens=False) as client:
+        waits = await park(client, "greet")
+        found = await client.get(f"/api/pending/{waits}")
+        box.add(lambda: "b", name="greet", description="Greet nobody.", on_conflict="override")
+        changed = await client.get(f"/api/pending/{waits}")
+        box.remove("greet")
+        gone = await client.get(f"/api/pending/{waits}")
+    assert found["lock"]["state"] == "changed" and '+    "Greet all."' in found["lock"]["diff"]
+    assert [each["tool_changed"] for each in (found, changed, gone)] == [False, True, True]
+    assert (gone["description"], gone["lock"], gone["rule"]["decision"]) == (None, None, None)
+
+
+async def test_a_tool_that_asks_comes_with_its_questions_and_the_schema_of_the_answer(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+    schema = {"type": "object", "properties": {"size": {"type": "string"}}}
+
+    @box.tool
+    def ask() -> str:
+        link = {"mode": "url", "url": "javascript:alert(1)", "message": "Open this"}
+        raise InputNeeded(
+            {
+                "form": {
+                    "method": "elicitation/create",
+                    "params": {"message": "Which size?", "requestedSchema": schema},
+                },
+                "link": {"method": "elicitation/create", "params": link},
+                "odd": {"method": "sampling/createMessage", "params": []},
+            }
+        )
+
+    async with api_of(box, tokens=False) as client:
+        waits = await park(client, "ask")
+        found = (await client.get(f"/api/pending/{waits}"))["questions"]
+    assert [(each["name"], each["kind"], each["message"]) for each in found] == [
+        ("form", "form", "Which size?"),
+        ("link", "url", "Open this"),
+        ("odd", "other", ""),
+    ]
+    assert found[0]["answer_schema"] == schema
+    assert found[1]["url"] == "javascript:alert(1)"
+
+
+async def test_a_covered_secret_is_not_sent_along_with_edited_arguments(tmp_path: Path) -> None:
+    box = make_box(tmp_path)
+    sent: list[str] = []
+
+    @box.tool(permission="confirm")
+    def upload(url: str, password: Secret) -> str:
+        sent.append(password.get_secret_value())
+        return url
+
+    async with api_of(box, tokens=False) as client:
+        waits = await park(client, "upload", url="https://ours", password="hunter2-hunter2")
+        shown = (await client.get(f"/api/pending/{waits}"))["arguments"]
+        edited = {**shown, "url": "https://theirs"}
+        body = {"tool": "upload", "arguments": edited, "call_id": waits}
+        told = await problems(client, **body)
+        path = f"/api/pending/{waits}/approve"
+        refused = await client.refused("POST", path, json={"arguments": edited})
+        again = {**edited, "password": "another-password"}
+        fine = await problems(client, **{**body, "arguments": again})
+        done = await client.post(path, {"arguments": again})
+    assert [place for place, _ in told] == ["password"]
+    assert refused == (422, "wrong_value")
+    assert fine == [] and done["value"] == "https://theirs"
+    assert sent == ["another-password"]
