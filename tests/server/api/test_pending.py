@@ -154,7 +154,7 @@ async def test_a_covered_secret_is_not_sent_along_with_edited_arguments(tmp_path
         waits = await park(client, "upload", url="https://ours", password="hunter2-hunter2")
         shown = (await client.get(f"/api/pending/{waits}"))["arguments"]
         edited = {**shown, "url": "https://theirs"}
-        body = {"tool": "upload", "arguments": edited, "call_id": waits}
+        body: dict[str, Any] = {"tool": "upload", "arguments": edited, "call_id": waits}
         told = await problems(client, **body)
         path = f"/api/pending/{waits}/approve"
         refused = await client.refused("POST", path, json={"arguments": edited})

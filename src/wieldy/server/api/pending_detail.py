@@ -48,7 +48,7 @@ class AskingRule(AnswerShape):
     matched: JsonValue = Field(description="Every rule that matches the call now.")
 
 
-class Question(AnswerShape):
+class AskedQuestion(AnswerShape):
     """Something that a tool asks."""
 
     name: PlainText = Field(description="The name of the answer.")
@@ -79,7 +79,7 @@ class PendingDetail(PendingCall):
     )
     rule: AskingRule
     lock: LockFacts | None
-    questions: list[Question]
+    questions: list[AskedQuestion]
     origin: CallOrigin
     decidable: bool = Field(description="Whether you may decide on it.")
 
@@ -137,14 +137,14 @@ async def _find_origin(asked: Asked, parked: Parked, tool: Tool | None) -> CallO
     )
 
 
-def _read_questions(parked: Parked) -> list[Question]:
+def _read_questions(parked: Parked) -> list[AskedQuestion]:
     requests = parked.to_dict()["requests"]
     if not isinstance(requests, Mapping):
         return []
     return [_read_question(name, request) for name, request in requests.items()]
 
 
-def _read_question(name: str, request: Any) -> Question:
+def _read_question(name: str, request: Any) -> AskedQuestion:
     given = request.get("params") if isinstance(request, Mapping) else None
     params: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     schema, url, message = (params.get(key) for key in ("requestedSchema", "url", "message"))
@@ -153,7 +153,7 @@ def _read_question(name: str, request: Any) -> Question:
         kind = "form"
     elif isinstance(url, str):
         kind = "url"
-    return Question(
+    return AskedQuestion(
         name=name,
         kind=kind,
         message=message if isinstance(message, str) else "",
