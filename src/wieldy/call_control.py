@@ -1,6 +1,6 @@
 """The calls of a toolbox: decide on those that wait, and read, stop and recover them."""
 
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.block import Block, Progress
@@ -13,7 +13,7 @@ from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked
 from wieldy.core.registry import Registry
-from wieldy.core.run import Extras, Sink
+from wieldy.core.run import Extras, Listener, Sink
 from wieldy.core.streaming import iterate_pushed
 from wieldy.view import Arguments, View
 
@@ -34,6 +34,21 @@ class CallControl(View):
     ) -> None:
         super().__init__(registry, engine, desk, index)
         self._store = store
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell a function what recorded calls of the toolbox show while they run.
+
+        Args:
+            listener: A function that gets the call, and each block or progress that it shows, with
+                every secret covered. It is called on the loop of the call, and not waited for.
+
+        Returns:
+            A function that ends this.
+
+        Example:
+            `stop = box.listen(lambda call, item: print(call.tool, item))`
+        """
+        return self._engine.listen(listener)
 
     async def pending(
         self, *, agent: str | None = None, session: str | None = None, below: str | None = None

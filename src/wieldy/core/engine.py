@@ -5,6 +5,7 @@ import inspect
 import logging
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from sys import modules
 from time import perf_counter
 from types import CoroutineType
@@ -34,7 +35,7 @@ from .permission.permits import Permits
 from .plan import Plan, Planner
 from .recording import Recorder
 from .registry import Registry, Selection
-from .run import Extras, Observer, Run, Watcher, current_run
+from .run import Extras, Listener, Observer, Run, Watcher, current_run
 from .schema.result_check import checked_outcome
 from .secrets.covered_content import covered_content, has_covered
 from .secrets.credential import sent_secrets
@@ -75,6 +76,7 @@ class Engine:
         self._recorder = recorder
         self._pause = pause
         self._set_observers(tuple(observers))
+        self._listeners: tuple[Listener, ...] = ()
         self._running: set[Run] = set()
         self._late = _EngineLink(self)
 
@@ -283,6 +285,8 @@ class Engine:
     def _enter_plan(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
         run.late, run.tool = self._late, plan.tool
         run.values = plan.accept(run)
+        for listener in self._listeners:
+            run.let_overhear(partial(listener, run.call))
         return plan.handler(run)
 
     async def _run_traced(self, run: Run, selection: Selection | None) -> Outcome:
@@ -344,6 +348,15 @@ class Engine:
 
         def stop() -> None:
             self._set_observers(tuple(each for each in self._observers if each is not observer))
+
+        return stop
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell a listener what calls show, until the returned function is called."""
+        self._listeners = (*self._listeners, listener)
+
+        def stop() -> None:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
 
         return stop
 

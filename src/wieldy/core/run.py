@@ -12,6 +12,7 @@ from .call import Call, Outcome
 from .secrets.credential import held_secrets
 from .secrets.held_text import HeldText
 from .secrets.secret import redact_data, redact_text
+from .streaming import OverhearingSink
 from .task import Cancellation, current_task, running_tasks
 from .tool import Tool
 
@@ -268,6 +269,16 @@ class Run:
         self.blocks = []
         self.eventful = True
 
+    def let_overhear(self, tell: Callable[[Any], None]) -> None:
+        """Tell somebody else too what the call emits."""
+        blocks, reader = self.blocks, self.sink
+        if reader is None:
+            self.send_to(OverhearingSink(None, tell))
+            # What the call gives is not changed by who listens.
+            self.blocks = blocks
+        else:
+            self.sink = OverhearingSink(reader, tell)
+
     def keep_secret(self, secrets: tuple[str, ...]) -> None:
         """Cover these strings too in all that the call shows."""
         self.secrets = tuple(dict.fromkeys((*self.secrets, *secrets)))
@@ -511,6 +522,8 @@ Middleware = Callable[[Run, Handler], Awaitable[Outcome]]
 Layer = Callable[[Handler], Handler]
 Observer = Callable[[Outcome], Any]
 Entrance = Callable[[], Awaitable[None]]
+# Told what a call shows while it runs, on the call's own loop.
+Listener = Callable[[Call, Block | Progress], None]
 # The method `shown` of an observer that has one.
 Watcher = Callable[[Call, Block | Progress], Any]
 

@@ -120,6 +120,33 @@ class TellingSink:
                 _log.debug("A listener could not be told of %r", type(item), exc_info=True)
 
 
+class OverhearingSink:
+    """Lets somebody overhear what a call shows, beside the call's own reader if it has one.
+
+    Whoever overhears is told at once and never waited for.
+    """
+
+    def __init__(self, reader: Any, tell: Callable[[Any], None]) -> None:
+        # Without a reader nobody here wants the result, which comes with the outcome.
+        self.live: bool = reader is None or reader.live
+        self._reader = reader
+        self._tell = tell
+
+    def push(self, item: Any) -> None:
+        """Take an item."""
+        try:
+            self._tell(item)
+        except Exception:
+            _log.exception("A listener failed on %r", type(item))
+        if self._reader is not None:
+            self._reader.push(item)
+
+    def room(self) -> Awaitable[None] | None:
+        """An awaitable if the call's own reader is behind, else None."""
+        waiting: Awaitable[None] | None = None if self._reader is None else self._reader.room()
+        return waiting
+
+
 async def iterate_pushed(
     start: Callable[[Channel], Coroutine[Any, Any, T]], live: bool = False
 ) -> AsyncIterator[Any | T]:

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from wieldy.core.block import Block, Progress
+from wieldy.core.call import Call
 from wieldy.core.errors import WieldyError
 from wieldy.store.ledger_entry import Entry, read_brief_entry
 from wieldy.store.ledger_follow import Following, read_changed_since
@@ -15,11 +17,16 @@ from wieldy.store.ledger_pages import CallFilter
 from wieldy.store.store import Store
 
 from .call_shapes import describe_call
+from .live_feed import LiveEvent, LiveFeed
 
 _log = logging.getLogger("wieldy.server")
 _REMEMBERED = 2000
 _MOST_WAITING = 1000
 _MOST_REPLAYED = 5000
+# A reader that is this far behind is not told what running calls show.
+_MOST_LIVE = 200
+# After the last reader has left, what calls show is kept for this time, for those who come back.
+_LINGER = 60.0
 # Whoever comes back after a longer time lists the calls again.
 _LONGEST_ABSENCE = 24 * 3600.0
 
@@ -52,19 +59,36 @@ class CallEvent(NamedTuple):
     """One change of a call, as it is sent."""
 
     place: EventPlace
+    call_id: str
     caller: str | None
     kind: str
     data: str
 
 
-class EventReader:
-    """The events that one stream has not sent yet."""
+StreamEvent = CallEvent | LiveEvent
+# What a toolbox offers as `listen`.
+Listen = Callable[[Callable[[Call, Block | Progress], None]], Callable[[], None]]
 
-    def __init__(self, sees: Callable[[str | None], bool]) -> None:
-        self.sees = sees
+
+class EventReader:
+    """The events that one stream has not sent yet; all that it sees, or those of one call."""
+
+    def __init__(self, sees: Callable[[str | None], bool], call_id: str | None = None) -> None:
         self.ended = False
-        self._waiting: deque[CallEvent] = deque()
+        self._sees = sees
+        self._call_id = call_id
+        self._waiting: deque[StreamEvent] = deque()
         self._bell = asyncio.Event()
+
+    def wants(self, event: StreamEvent) -> bool:
+        """Whether an event is for this stream."""
+        return self._call_id in (None, event.call_id) and self._sees(event.caller)
+
+    def offer(self, event: LiveEvent) -> None:
+        """Keep what a running call shows, unless the stream is behind."""
+        if not self.ended and len(self._waiting) < _MOST_LIVE:
+            self._waiting.append(event)
+            self._bell.set()
 
     def put(self, event: CallEvent) -> None:
         """Keep an event for the stream; one that is too far behind ends, and may come back."""
@@ -80,7 +104,7 @@ class EventReader:
         self._waiting.clear()
         self._bell.set()
 
-    async def take(self, seconds: float) -> list[CallEvent]:
+    async def take(self, seconds: float) -> list[StreamEvent]:
         """The events that have come, none if none came in this time."""
         try:
             async with asyncio.timeout(seconds):
@@ -96,8 +120,12 @@ class EventReader:
 class EventHub:
     """All streams of one application. The ledger is followed while there is a stream."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, listen: Listen | None = None, linger: float = _LINGER) -> None:
         self._store = store
+        self._linger = linger
+        self._listen = listen
+        self._stop_listening: Callable[[], None] | None = None
+        self.feed = LiveFeed(self._tell_live)
         self._readers: set[EventReader] = set()
         self._following: asyncio.Task[None] | None = None
         self._began = asyncio.Event()
@@ -116,6 +144,8 @@ class EventHub:
     async def join(self, reader: EventReader) -> None:
         """Give a reader every change from now on."""
         self._readers.add(reader)
+        if self._stop_listening is None and self._listen is not None:
+            self._stop_listening = self._listen(self.feed.take)
         if self._following is None:
             following = Following(self._store, CallFilter())
             self._began = following.began
@@ -132,11 +162,23 @@ class EventHub:
         if not self._readers and self._following is not None:
             self._following.cancel()
             self._stop()
+        if not self._readers:
+            asyncio.get_running_loop().call_later(self._linger, self._end_listening)
 
     def close(self) -> None:
         """End all streams."""
         for reader in self._readers:
             reader.end()
+
+    def _end_listening(self) -> None:
+        if not self._readers and self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
+
+    def _tell_live(self, event: LiveEvent) -> None:
+        for reader in self._readers:
+            if reader.wants(event):
+                reader.offer(event)
 
     async def find_missed(self, place: EventPlace) -> list[CallEvent] | None:
         """The changes since a place, or None if they are too many or too long ago.
@@ -161,10 +203,12 @@ class EventHub:
             async for entry in following.entries(last=0):
                 self._number += 1
                 moment = _moment_of(entry)
+                if entry.ended:
+                    self.feed.finish(entry.call.id)
                 event = _make_event(EventPlace(self._life, self._number, moment), entry)
                 self._recent.append(event)
                 for reader in self._readers:
-                    if reader.sees(event.caller):
+                    if reader.wants(event):
                         reader.put(event)
         except WieldyError as error:
             # Readers come back, and begin where they were.
@@ -180,7 +224,8 @@ class EventHub:
 def _make_event(place: EventPlace, entry: Entry) -> CallEvent:
     kind = "pending" if entry.state == "pending" else "call"
     # Line breaks are escaped in JSON, so that the data is one line.
-    return CallEvent(place, entry.call.scope.caller, kind, describe_call(entry).model_dump_json())
+    call, data = entry.call, describe_call(entry).model_dump_json()
+    return CallEvent(place, call.id, call.scope.caller, kind, data)
 
 
 def _moment_of(entry: Entry) -> float:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from .answer_shapes import Input
 from .api_operations import ApiBox, Asked, operation
 from .api_problems import Problem
-from .event_hub import CallEvent, EventHub, EventPlace, EventReader, read_place
+from .event_hub import CallEvent, EventHub, EventPlace, EventReader, StreamEvent, read_place
 
 MOST_STREAMS = 100
 MOST_OF_ONE = 10
@@ -27,7 +28,9 @@ _HEADERS = [
 
 
 class EventQuery(Input):
-    """How long to listen."""
+    """What to listen to, and how long."""
+
+    call_id: str | None = Field(None, max_length=1000, description="Only events of this call.")
 
     seconds: float = Field(
         300,
@@ -46,6 +49,9 @@ async def stream_events(asked: Asked) -> "EventStream":
     ended; calls may come twice, and none is missed. The event `reset` says that too much has
     happened since: list the calls again. Callers see their own calls; those with the role approve
     or administer see all.
+
+    What running calls show comes as the events `progress` and `output`, which have no id: they
+    are sent once, a few times a second at most, and not to a stream that is behind.
     """
     given = asked.request.headers.get("last-event-id")
     place = None if given is None else read_place(given)
@@ -64,14 +70,14 @@ async def stream_events(asked: Asked) -> "EventStream":
             hint,
             headers={"retry-after": "30"},
         )
-    reader = EventReader(asked.owns)
+    reader = EventReader(asked.owns, asked.query.call_id)
     return EventStream(asked.api, hub, reader, asked.name, place, asked.query.seconds)
 
 
 def _find_hub(asked: Asked) -> EventHub:
     api = asked.api
     if api.hub is None:
-        api.hub = EventHub(asked.store)
+        api.hub = EventHub(asked.store, asked.box.listen)
     return api.hub
 
 
@@ -132,11 +138,11 @@ class EventStream:
             elif not self._reader.ended:
                 await _put(send, ": still here\n\n")
 
-    async def _send_all(self, send: Send, events: list[CallEvent]) -> None:
+    async def _send_all(self, send: Send, events: Sequence[StreamEvent]) -> None:
         for event in events:
-            if self._reader.sees(event.caller):
-                head = f"id: {event.place}\nevent: {event.kind}\n"
-                await _put(send, f"{head}data: {event.data}\n\n")
+            if self._reader.wants(event):
+                place = f"id: {event.place}\n" if isinstance(event, CallEvent) else ""
+                await _put(send, f"{place}event: {event.kind}\ndata: {event.data}\n\n")
 
 
 async def _put(send: Send, text: str) -> None:
