@@ -11,7 +11,7 @@ from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
 from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
-from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.parked import Parked, ParkedFilter
 from wieldy.core.registry import Registry
 from wieldy.core.run import Extras, Listener, Sink
 from wieldy.core.streaming import iterate_pushed
@@ -68,7 +68,7 @@ class CallControl(View):
             `for parked in await box.pending(): print(parked.id, parked.tool, parked.shown)`
         """
         if below is None:
-            return await self._desk.pending(agent, session)
+            return await self._desk.pending(ParkedFilter(agent, session))
         waiting = await self._desk.find_open(below)
         return [parked for parked in waiting if parked.concerns(agent, session)]
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.choices import CallState
@@ -74,12 +74,9 @@ class Ledger:
         Example:
             `for entry in await box.ledger.list(status="error"): print(entry.text)`
         """
-        query = CallFilter(status, tool, session, since, until).newest.limit(limit)
-
-        def read(connection: Connection) -> "list[Row[Any]]":
-            return [*connection.execute(query).all()]
-
-        return [read_entry_or_say(row) for row in await self._store.read(read)]
+        search = CallFilter(status, tool, session, since, until).search()
+        found = await self._store.read(lambda c: search.read(c, [*calls.c], limit))
+        return [read_entry_or_say(row) for row in found.rows]
 
     async def count_pending(self) -> tuple[int, float | None]:
         """Count the calls that wait for a decision.

@@ -67,8 +67,7 @@ class Following:
 
     async def entries(self, last: int) -> AsyncIterator[Entry]:
         """The newest calls, the oldest of them first, and then every change."""
-        newest = self._asked.newest.limit(last)
-        first = await self._store.read(lambda connection: self._begin_following(connection, newest))
+        first = await self._store.read(lambda connection: self._begin_following(connection, last))
         self.began.set()
         for row in first:
             yield read_entry_or_say(row)
@@ -80,13 +79,13 @@ class Following:
             for row in changed:
                 yield read_entry_or_say(row)
 
-    def _begin_following(self, connection: Connection, newest: Select[Any]) -> list[Row[Any]]:
+    def _begin_following(self, connection: Connection, last: int) -> list[Row[Any]]:
         """The newest rows; all earlier rows count as seen."""
         self._looked = time.time()
         abandoned = calls.c.proposed_at >= self._looked - _LATE - _LONGEST_TURN
         before = (IS_RUNNING, and_(in_state("timeout"), abandoned))
         marks = self._changing_marks(connection, *before)
-        rows = connection.execute(newest).all()
+        rows = self._asked.search().read(connection, [*calls.c], last).rows
         self._seen = marks | _read_marks(rows)
         return [*reversed(rows)]
 

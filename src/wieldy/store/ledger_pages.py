@@ -6,11 +6,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Row
 
 from wieldy.core.call import Status
 
-from .databases.tables import NEWEST_FIRST, calls, in_state, of_tool
+from .databases.tables import calls, in_state, of_tool
+from .row_search import Criterion, NewestRows, Place, RowSearch, match_column
 from .row_values import STATES
 from .store_access import StoreAccess
 
@@ -22,8 +23,8 @@ _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "reque
 _UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
 # The columns of a call in a list.
 BRIEF = [column for column in calls.c if column.name not in _UNLISTED]
-# The end of a page: when its last call was proposed, and the call's id.
-Place = tuple[float, str]
+# The one that few calls are likely to share comes first.
+_OWN_COLUMNS = (calls.c.parent, calls.c.session, calls.c.caller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,70 +44,76 @@ class CallFilter:
             raise ValueError(f"status must be one of {', '.join(STATES)}, not {self.status!r}")
 
     @property
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """The filter as conditions for which the database has an index."""
-        wanted = [] if self.status is None else [in_state(str(self.status))]
-        wanted += self.belongs
-        if self.since is not None:
-            wanted.append(calls.c.proposed_at >= _as_seconds(self.since))
-        if self.until is not None:
-            wanted.append(calls.c.proposed_at < _as_seconds(self.until))
-        return wanted
-
-    @property
     def belongs(self) -> list[ColumnElement[bool]]:
         """The conditions that never change for a call: its tool, and on whose behalf it is."""
-        wanted = [] if self.tool is None else [of_tool(self.tool)]
-        for column in (calls.c.session, calls.c.caller, calls.c.parent):
-            asked = getattr(self, column.name)
-            wanted += [] if asked is None else [column == asked]
-        return wanted
+        return [each.indexed for each in self._owned]
+
+    def search(self, after: Place | None = None) -> RowSearch:
+        """The search for these calls after a place, the newest first."""
+        bounds = []
+        if self.since is not None:
+            bounds.append(calls.c.proposed_at >= _as_seconds(self.since))
+        if self.until is not None:
+            bounds.append(calls.c.proposed_at < _as_seconds(self.until))
+        found = RowSearch(calls.c.proposed_at, calls.c.id, self._criteria, bounds)
+        return found.after(after)
 
     @property
-    def newest(self) -> Select[Any]:
-        """The calls, the newest first."""
-        return select(calls).where(*self.conditions).order_by(*NEWEST_FIRST)
+    def _criteria(self) -> list[Criterion]:
+        if self.status is None:
+            return self._owned
+        state = str(self.status)
+        # Calls that run are found by their time, which every index has.
+        found = in_state(state)
+        running = state == "started"
+        wanted = Criterion(found, found) if running else match_column(calls.c.state, state, found)
+        return [*self._owned, wanted]
+
+    @property
+    def _owned(self) -> list[Criterion]:
+        asked = [(column, getattr(self, column.name)) for column in _OWN_COLUMNS]
+        wanted = [match_column(column, value) for column, value in asked if value is not None]
+        if self.tool is not None:
+            wanted.append(match_column(calls.c.tool, self.tool, of_tool(self.tool)))
+        return wanted
 
 
 async def newest_rows(store: StoreAccess, asked: CallFilter) -> AsyncIterator[Row[Any]]:
     """The rows that match, read page by page, so that memory does not grow."""
-    query = asked.newest
+    after: Place | None = None
     while True:
-        page = await store.read(partial(_first_page, query))
+        page = await store.read(partial(_read_page, asked, after))
         for row in page:
             yield row
         if not page:
             return
-        query = asked.newest.where(_rows_after(page[-1].proposed_at, page[-1].id))
+        after = (page[-1].proposed_at, page[-1].id)
 
 
 async def read_brief_page(
-    store: StoreAccess, asked: CallFilter, after: Place | None, limit: int
-) -> list[Row[Any]]:
+    store: StoreAccess,
+    asked: CallFilter,
+    after: Place | None,
+    limit: int,
+    seconds: float | None = None,
+) -> NewestRows:
     """The rows after a place, the newest first, without the columns that may be long."""
-    query = asked.newest.with_only_columns(*BRIEF)
-    query = query if after is None else query.where(_rows_after(*after))
-    return await store.read(lambda connection: [*connection.execute(query.limit(limit))])
+    search = asked.search(after)
+    return await store.read(lambda connection: search.read(connection, BRIEF, limit, seconds))
 
 
-def _rows_after(proposed_at: float, call_id: str) -> ColumnElement[bool]:
-    """The condition for the rows after this one, the newest first."""
-    earlier = or_(calls.c.proposed_at < proposed_at, calls.c.id < call_id)
-    # The first condition lets the database use the index; an OR alone would not.
-    return and_(calls.c.proposed_at <= proposed_at, earlier)
-
-
-def _first_page(query: Select[Any], connection: Connection) -> list[Row[Any]]:
-    """The first rows of a query, as many as may be held at once."""
+def _read_page(asked: CallFilter, after: Place | None, connection: Connection) -> list[Row[Any]]:
+    """The first rows after a place, as many as may be held at once."""
     rows: list[Row[Any]] = []
     held = 0
-    limited = query.limit(_MOST_ROWS).execution_options(yield_per=_AT_ONCE)
-    with connection.execute(limited) as found:
-        for row in found:
-            rows.append(row)
-            held += sum(len(getattr(row, name) or "") for name in _LONG)
-            if held > _MOST_CHARACTERS:
-                break
+    for part, _ in asked.search(after).parts(connection):
+        query = part.newest([*calls.c]).limit(_MOST_ROWS - len(rows))
+        with connection.execute(query.execution_options(yield_per=_AT_ONCE)) as found:
+            for row in found:
+                rows.append(row)
+                held += sum(len(getattr(row, name) or "") for name in _LONG)
+                if held > _MOST_CHARACTERS or len(rows) == _MOST_ROWS:
+                    return rows
     return rows
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, and_, bindparam, insert, select, update
 
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
 from .databases.prepared_statements import Prepared, insert_if_new
-from .databases.tables import RUN_STATES, run_steps, runs
+from .databases.tables import RUN_STATES, in_run_state, of_agent, run_steps, runs
 from .left_runs import LeftRuns, count_tries
+from .row_search import Criterion, Place, RowSearch, match_column
 from .store_access import StoreAccess
 
 # A run in one of these states can be resumed.
@@ -91,6 +92,39 @@ class RunClaim:
     run: str
     token: str
     owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """A filter for runs; with `outermost` for those that are inside no other run."""
+
+    state: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    outermost: bool = False
+
+    def __post_init__(self) -> None:
+        if self.state is not None and self.state not in RUN_STATES:
+            raise ValueError(f"state is one of {', '.join(RUN_STATES)}, not {self.state!r}")
+
+    def search(self, after: Place | None) -> RowSearch:
+        """The search for these runs after a place, the newest first."""
+        outer = [runs.c.parent.is_(None)] if self.outermost else []
+        found = RowSearch(runs.c.created_at, runs.c.id, self._criteria, checks=outer)
+        return found.after(after)
+
+    @property
+    def _criteria(self) -> list[Criterion]:
+        asked = (
+            (runs.c.session, self.session, None),
+            (runs.c.agent, self.agent, of_agent),
+            (runs.c.state, self.state, in_run_state),
+        )
+        return [
+            match_column(column, value, None if find is None else find(value))
+            for column, value, find in asked
+            if value is not None
+        ]
 
 
 class Runs:
@@ -204,6 +238,21 @@ class Runs:
         rows = await self._store.read(lambda connection: connection.execute(query).all())
         return [StoredRun(row) for row in rows]
 
+    async def page(
+        self,
+        asked: RunFilter,
+        after: Place | None,
+        limit: int | None,
+        seconds: float | None = None,
+    ) -> "tuple[list[StoredRun], Place | None]":
+        """Runs after a place, the newest first, and where the search was stopped.
+
+        With `seconds` the search stops after this time.
+        """
+        search = asked.search(after)
+        found = await self._store.read(lambda c: search.read(c, [*runs.c], limit, seconds))
+        return [StoredRun(row) for row in found.rows], found.stopped
+
     async def list(
         self,
         state: str | None = None,
@@ -211,23 +260,10 @@ class Runs:
         session: str | None = None,
         limit: int | None = 50,
         outermost: bool = False,
-        after: tuple[float, str] | None = None,
-    ) -> list[StoredRun]:
-        """Runs, the newest first; with `outermost` without those inside other runs.
-
-        `after` is the time and the id of a run: only those that come after it are listed.
-        """
-        if state is not None and state not in RUN_STATES:
-            raise ValueError(f"state is one of {', '.join(RUN_STATES)}, not {state!r}")
-        query = select(runs).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit)
-        for column, wanted in ((runs.c.state, state), (runs.c.agent, agent)):
-            query = query if wanted is None else query.where(column == wanted)
-        query = query if session is None else query.where(runs.c.session == session)
-        query = query.where(runs.c.parent.is_(None)) if outermost else query
-        if after is not None:
-            query = query.where(tuple_(runs.c.created_at, runs.c.id) < after)
-        rows = await self._store.read(lambda connection: connection.execute(query).all())
-        return [StoredRun(row) for row in rows]
+    ) -> "list[StoredRun]":
+        """Runs, the newest first; with `outermost` without those inside other runs."""
+        found, _ = await self.page(RunFilter(state, agent, session, outermost), None, limit)
+        return found
 
     async def until(self, run_id: str, done: Callable[[StoredRun], bool]) -> StoredRun:
         """Wait until a run meets a condition; a run whose process is gone has crashed."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -21,11 +21,17 @@ from wieldy.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from wieldy.core.permission.parked import Edited, Parked, check_agreement, went_on
+from wieldy.core.permission.parked import (
+    Edited,
+    Parked,
+    ParkedFilter,
+    check_agreement,
+    went_on,
+)
 from wieldy.core.run import Run
 
 from . import transitions
-from .databases.tables import IS_WAITING, calls
+from .databases.tables import calls, in_state
 from .ledger_entry import Entry, read_entry, read_parked
 from .recorder import LedgerRecorder
 from .row_values import (
@@ -92,24 +98,34 @@ class StoredApprovals:
         self._store.bell.ring(parked.id)
         return ours
 
-    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+    async def pending(self, wanted: ParkedFilter) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
-        waiting = _read_waiting(agent, session)
-        rows = await self._store.read(waiting)
+        found: list[Parked] = []
+        while True:
+            rows = await self._read_waiting(wanted)
+            found += self._read_unclaimed(rows)
+            if wanted.limit is None or len(rows) < wanted.limit or len(found) >= wanted.limit:
+                return found[: wanted.limit]
+            wanted = wanted._replace(after=(rows[-1].proposed_at, rows[-1].id))
+
+    async def _read_waiting(self, wanted: ParkedFilter) -> list[Row[Any]]:
+        """The rows of waiting calls; those that a dead process had claimed are free again."""
+        rows = await self._store.read(lambda c: _find_waiting(c, wanted))
         # A store that can't be written is read as it is.
         with suppress(StoreUnavailable):
             claimed = {row.owner for row in rows} - {None, (await self._store.opened()).owner.id}
             if claimed and await self._store.sweep():
-                rows = await self._store.read(waiting)
-        found = []
+                rows = await self._store.read(lambda c: _find_waiting(c, wanted))
+        return rows
+
+    def _read_unclaimed(self, rows: Sequence[Row[Any]]) -> Iterator[Parked]:
         for row in rows:
             if row.owner is not None:
                 continue
             try:
-                found.append(self._read_row(row))
+                yield self._read_row(row)
             except CorruptRow as error:
                 _log.error("A pending call is left out. %s", error)
-        return found
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""
@@ -229,15 +245,29 @@ def _at_rest(entry: Entry) -> bool:
     return entry.ended or entry.free or entry.state == "pending"
 
 
-def _read_waiting(agent: str | None, session: str | None) -> Callable[[Connection], list[Row[Any]]]:
-    """The operation that reads the waiting calls, of one agent or session if it is named."""
-    waiting = select(calls).where(IS_WAITING, calls.c.state.in_(("pending", "approved")))
-    for column, name in ((calls.c.agent, agent), (calls.c.session, session)):
+def _find_waiting(connection: Connection, wanted: ParkedFilter) -> list[Row[Any]]:
+    """The rows of the waiting calls that match, the oldest first."""
+    conditions = []
+    for column in (calls.c.agent, calls.c.session, calls.c.caller):
+        name = getattr(wanted, column.name)
         if name is not None:
             # The index over sessions is avoided: few calls wait, but a session may have many.
-            waiting = waiting.where(func.coalesce(column, "", type_=column.type) == name)
-    waiting = waiting.order_by(calls.c.proposed_at)
-    return lambda connection: list(connection.execute(waiting).all())
+            conditions.append(func.coalesce(column, "", type_=column.type) == name)
+    if wanted.call_id is not None:
+        conditions.append(calls.c.id == wanted.call_id)
+    if wanted.after is not None:
+        at, call_id = wanted.after
+        conditions += [
+            calls.c.proposed_at >= at,
+            (calls.c.proposed_at > at) | (calls.c.id > call_id),
+        ]
+    rows: list[Row[Any]] = []
+    # One state after the other, because the index has the oldest of each.
+    for state in ("pending", "approved"):
+        query = select(calls).where(in_state(state), *conditions)
+        query = query.order_by(calls.c.proposed_at, calls.c.id).limit(wanted.limit)
+        rows += connection.execute(query)
+    return sorted(rows, key=lambda row: (row.proposed_at, row.id))[: wanted.limit]
 
 
 def _require_parked(row: Row[Any] | None, call_id: str) -> Row[Any]:

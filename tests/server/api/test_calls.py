@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.api.api_client import ApiClient, People, api_of, make_box
-from wieldy import Secret
+from wieldy import Secret, Toolbox
 
 
 async def make(client: ApiClient, who: str | None, tool: str, **arguments: Any) -> Any:
@@ -44,6 +44,43 @@ async def test_calls_are_listed_page_by_page_without_gaps(tmp_path: Path) -> Non
                 break
             cursor = {"cursor": page["next_cursor"]}
     assert found == made[::-1]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_waiting_calls_are_listed_page_by_page_to_those_who_may_see_them(
+    recorded: bool, tmp_path: Path
+) -> None:
+    box = make_box(tmp_path)
+    if not recorded:
+        box = Toolbox()
+        box.add(lambda path: path, name="wipe", permission="confirm")
+    async with api_of(box) as client:
+        made = [
+            (await make(client, who, "wipe", path=str(number)))["call_id"]
+            for number, who in enumerate(("cal", "bob", "cal", "bob", "cal"))
+        ]
+        # What somebody is just running leaves a gap in a page, and not its end.
+        await client.post(f"/api/pending/{made[1]}/approve", {}, "ann")
+        pages = {who: await read_pending(client, who) for who in ("cal", "bob", "ann")}
+        one = await client.get(f"/api/pending/{made[2]}", "cal")
+        gone = await client.refused("GET", f"/api/pending/{made[1]}", "bob")
+    assert pages == {
+        "cal": [[made[0], made[2]], [made[4]]],
+        "bob": [[made[3]]],
+        "ann": [[made[0], made[2]], made[3:]],
+    }
+    assert (one["call_id"], gone) == (made[2], (404, "not_found"))
+
+
+async def read_pending(client: ApiClient, who: str) -> list[list[str]]:
+    pages: list[list[str]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = await client.get("/api/pending", who, limit=2, **cursor)
+        pages.append([call["call_id"] for call in page["pending"]])
+        if page["next_cursor"] is None:
+            return pages
+        cursor = {"cursor": page["next_cursor"]}
 
 
 async def test_filters_choose_among_calls(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from wieldy.core.registry import Registry
 from wieldy.core.run import Entrance, Extras
 from wieldy.core.tool import Tool
 
-from .parked import Approvals, Edited, Parked
+from .parked import Approvals, Edited, Parked, ParkedFilter
 from .parked import make_receipt as receipt_of
 from .permits import decision_on
 from .waiting_calls import WaitsForCalls
@@ -43,6 +43,7 @@ awaited_entrance: ContextVar[tuple[str, Entrance] | None] = ContextVar(
 carried_run: ContextVar[str | None] = ContextVar("wieldy_carried_run", default=None)
 # The call that whoever decides here lets go on, with a listener of its own.
 attended_call: ContextVar[str | None] = ContextVar("wieldy_attended_call", default=None)
+_ALL = ParkedFilter()
 # Given the id of an agent's run: what its tools get as `Context.deps`.
 RunDeps = Callable[[str], Awaitable[Any]]
 
@@ -57,9 +58,18 @@ class Desk:
         self.run_deps: RunDeps | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+    async def pending(self, wanted: ParkedFilter = _ALL) -> list[Parked]:
         """The calls that wait for a decision, the oldest first."""
-        everything = await self._approvals.pending(agent, session)
+        found: list[Parked] = []
+        while True:
+            page = await self._approvals.pending(wanted)
+            found += await self._find_undecided(page)
+            if wanted.limit is None or len(page) < wanted.limit or len(found) >= wanted.limit:
+                return found[: wanted.limit]
+            wanted = wanted._replace(after=(page[-1].at, page[-1].id))
+
+    async def _find_undecided(self, everything: Sequence[Parked]) -> list[Parked]:
+        """Those on which somebody may decide; what has expired is ended."""
         # Nobody decides on a call that waits for others.
         waiting = [parked for parked in everything if not parked.waits_for]
         for parked in waiting:

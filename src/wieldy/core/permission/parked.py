@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
@@ -169,6 +169,29 @@ class Parked:
         return f"Parked({self.call!r})"
 
 
+class ParkedFilter(NamedTuple):
+    """Which parked calls to read; `after` is the time and the id of one, and `limit` how many."""
+
+    agent: str | None = None
+    session: str | None = None
+    caller: str | None = None
+    call_id: str | None = None
+    after: tuple[float, str] | None = None
+    limit: int | None = None
+
+    def choose(self, parked: "Iterable[Parked]") -> "list[Parked]":
+        """Those that match, the oldest first."""
+        found = [
+            each
+            for each in parked
+            if each.concerns(self.agent, self.session)
+            and self.caller in (None, each.scope.caller)
+            and self.call_id in (None, each.id)
+            and (self.after is None or (each.at, each.id) > self.after)
+        ]
+        return sorted(found, key=lambda each: (each.at, each.id))[: self.limit]
+
+
 class Edited(NamedTuple):
     """Arguments that a person edited, as they were accepted."""
 
@@ -186,7 +209,7 @@ class Approvals(Protocol):
     async def suspend(self, parked: Parked, run: Run) -> bool:
         """Keep a call whose tool asked for input; False if another process has the call."""
 
-    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+    async def pending(self, wanted: ParkedFilter) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
 
     async def find(self, call_id: str) -> Parked:
@@ -275,12 +298,12 @@ class MemoryApprovals:
             before.ended.set_result(make_receipt(parked))
         return True
 
-    async def pending(self, agent: str | None = None, session: str | None = None) -> list[Parked]:
+    async def pending(self, wanted: ParkedFilter) -> list[Parked]:
         """The calls that wait, the oldest first: undecided, or approved and not yet run."""
         with self._lock:
             unclaimed = [known.parked for known in self._decided.values() if not known.claimed]
             waiting = [*unclaimed, *self._parked.values()]
-        return [parked.copy() for parked in waiting if parked.concerns(agent, session)]
+        return [parked.copy() for parked in wanted.choose(waiting)]
 
     async def find(self, call_id: str) -> Parked:
         """The parked call of this id, decided or not; `CallNotFound` otherwise."""

@@ -57,6 +57,15 @@ Cursor = Annotated[
     str | None,
     Field(max_length=4000, description="`next_cursor` of the page before; without it, the first."),
 ]
+NextCursor = Annotated[
+    str | None,
+    Field(
+        description="For the next page; null after the last. If few items fit, a page may have "
+        "less than `limit` of them, or none, although there are more pages."
+    ),
+]
+# A page ends after this time, because it may take long to find the few that fit among many.
+SEARCH_SECONDS = 0.15
 
 
 class AnswerShape(BaseModel):

@@ -11,7 +11,15 @@ from wieldy.core.names import find_near_names
 from wieldy.store.ledger_entry import Entry, read_brief_entry
 from wieldy.store.ledger_pages import CallFilter, read_brief_page
 
-from .answer_shapes import AnswerShape, Cursor, Input, Limit, make_cursor
+from .answer_shapes import (
+    SEARCH_SECONDS,
+    AnswerShape,
+    Cursor,
+    Input,
+    Limit,
+    NextCursor,
+    make_cursor,
+)
 from .api_operations import Asked, NoInput, operation
 from .api_problems import Problem, forbidden, not_found, wrong_value
 from .call_shapes import CallBrief, CallDetail, describe_call, describe_whole_call
@@ -39,7 +47,7 @@ class CallPage(AnswerShape):
     """Calls, the newest first."""
 
     calls: list[CallBrief]
-    next_cursor: str | None = Field(description="For the next page; null after the last.")
+    next_cursor: NextCursor
 
 
 class WholeQuery(Input):
@@ -98,11 +106,13 @@ async def list_calls(asked: Asked) -> CallPage:
         parent=query.parent,
     )
     after = None if place is None else (place[0], place[1])
-    rows = await read_brief_page(asked.store, wanted, after, query.limit + 1)
-    shown = rows[: query.limit]
-    more = (
-        make_cursor(float(shown[-1].proposed_at), shown[-1].id) if len(rows) > len(shown) else None
+    rows, stopped = await read_brief_page(
+        asked.store, wanted, after, query.limit + 1, SEARCH_SECONDS
     )
+    shown = rows[: query.limit]
+    if len(rows) > len(shown):
+        stopped = (float(shown[-1].proposed_at), shown[-1].id)
+    more = None if stopped is None else make_cursor(*stopped)
     return CallPage(calls=[describe_call(read_brief_entry(row)) for row in shown], next_cursor=more)
 
 
@@ -169,7 +179,7 @@ def check_open(asked: Asked) -> None:
 async def describe_entry(asked: Asked, entry: Entry, whole: bool = False) -> CallDetail:
     """A recorded call in full."""
     wanted = CallFilter(parent=entry.call.id, caller=None if asked.sees_all else asked.name)
-    rows = await read_brief_page(asked.store, wanted, None, _MOST_CHILDREN + 1)
+    rows = (await read_brief_page(asked.store, wanted, None, _MOST_CHILDREN + 1)).rows
     children = [describe_call(read_brief_entry(row)) for row in rows[:_MOST_CHILDREN]]
     return describe_whole_call(entry, whole, children, len(rows) > _MOST_CHILDREN)
 

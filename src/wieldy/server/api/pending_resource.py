@@ -6,7 +6,7 @@ from pydantic import Field
 
 from wieldy.core.call import Call, Outcome
 from wieldy.core.errors import AlreadyDecided
-from wieldy.core.permission.parked import Parked
+from wieldy.core.permission.parked import Parked, ParkedFilter
 
 from .answer_shapes import AnswerShape, Cursor, Input, Limit, make_cursor
 from .api_operations import Asked, operation
@@ -67,11 +67,13 @@ async def list_pending(asked: Asked) -> PendingPage:
     """
     query: PendingQuery = asked.query
     place = asked.place(float, str)
-    waiting = await asked.box.pending(agent=query.agent, session=query.session)
-    mine = sorted((p for p in waiting if asked.owns(p.scope.caller)), key=_place_of)
-    after = [parked for parked in mine if place is None or _place_of(parked) > place]
-    shown = after[: query.limit]
-    more = make_cursor(*_place_of(shown[-1])) if len(after) > len(shown) else None
+    caller = None if asked.sees_all else asked.name
+    after = None if place is None else (place[0], place[1])
+    wanted = ParkedFilter(query.agent, query.session, caller, after=after, limit=query.limit + 1)
+    found = await asked.box.desk.pending(wanted)
+    shown = found[: query.limit]
+    last = shown[-1] if len(found) > len(shown) else None
+    more = None if last is None else make_cursor(float(last.at), last.id)
     return PendingPage(pending=[describe_parked(each, False) for each in shown], next_cursor=more)
 
 
@@ -79,8 +81,8 @@ async def list_pending(asked: Asked) -> PendingPage:
 async def get_pending(asked: Asked) -> PendingDetail:
     """Read one call that waits for a person, and what there is to know to decide on it."""
     call_id = asked.part("call_id")
-    for parked in await asked.box.pending():
-        if parked.id == call_id and asked.owns(parked.scope.caller):
+    for parked in await asked.box.desk.pending(ParkedFilter(call_id=call_id)):
+        if asked.owns(parked.scope.caller):
             decidable = asked.has_role("approve") and not _is_barred(asked, parked)
             return await describe_pending(asked, parked, asked.query.whole, decidable)
     raise not_found("waiting call", _LISTING)
@@ -179,7 +181,3 @@ def _check_author(asked: Asked, outcome: Outcome) -> None:
     if made is not None and made.by != asked.name:
         verdict = "approved" if made.approved else "denied"
         raise AlreadyDecided(outcome.call.id, verdict, made.by, made.reason)
-
-
-def _place_of(parked: Parked) -> tuple[float, str]:
-    return float(parked.at), parked.id

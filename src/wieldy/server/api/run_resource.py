@@ -6,9 +6,10 @@ from pydantic import Field
 
 from wieldy.agent.subagents.run_tree import WholeRun, read_whole_run
 from wieldy.store.ledger_entry import Entry
-from wieldy.store.runs import StoredRun
+from wieldy.store.runs import RunFilter, StoredRun
 
 from .answer_shapes import (
+    SEARCH_SECONDS,
     AnswerShape,
     Cursor,
     CutPart,
@@ -16,6 +17,7 @@ from .answer_shapes import (
     JsonValue,
     Limit,
     Moment,
+    NextCursor,
     PlainText,
     cut_long,
     make_cursor,
@@ -56,7 +58,7 @@ class RunPage(AnswerShape):
     """Runs that are part of no other, the newest first."""
 
     runs: list[RunBrief]
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
 class RunCall(CallBrief):
@@ -96,12 +98,12 @@ async def list_runs(asked: Asked) -> RunPage:
     if not asked.sees_all and query.session not in (None, asked.name):
         return RunPage(runs=[], next_cursor=None)
     after = None if place is None else (place[0], place[1])
-    found = await asked.store.runs.list(
-        query.state, query.agent, session, query.limit + 1, outermost=True, after=after
-    )
+    wanted = RunFilter(query.state, query.agent, session, outermost=True)
+    found, stopped = await asked.store.runs.page(wanted, after, query.limit + 1, SEARCH_SECONDS)
     shown = found[: query.limit]
-    last = shown[-1] if len(found) > len(shown) else None
-    more = None if last is None else make_cursor(float(last.created_at), last.id)
+    if len(found) > len(shown):
+        stopped = (float(shown[-1].created_at), shown[-1].id)
+    more = None if stopped is None else make_cursor(*stopped)
     return RunPage(runs=[RunBrief(**_brief_facts(run)) for run in shown], next_cursor=more)
 
 

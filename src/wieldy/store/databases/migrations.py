@@ -96,6 +96,13 @@ def _left_runs(connection: Connection) -> None:
     _create_indexes(connection, tables.runs)
 
 
+def _index_lists(connection: Connection) -> None:
+    """Find runs by what they are listed by, and calls of tools with long names."""
+    connection.execute(text("DROP INDEX IF EXISTS wieldy_runs_running"))
+    _create_indexes(connection, tables.runs)
+    _index_calls(connection)
+
+
 def _index_calls(connection: Connection) -> None:
     _create_indexes(connection, tables.calls)
 
@@ -135,6 +142,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _left_runs,
     # Calls are found by their caller and by the call that made them.
     _index_calls,
+    _index_lists,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

@@ -170,6 +170,7 @@ _OVER = _any_of(OVER)
 # A model may ask for a tool of any name, and an index accepts only short texts.
 _LONGEST_NAME = 500
 _SHORT_NAME = f"length(tool) <= {_LONGEST_NAME}"
+_LONG_NAME = f"length(tool) > {_LONGEST_NAME}"
 # Most calls start when they are proposed. The row of a call that had to wait is written long
 # after the time by which rows are found.
 _LATE_SECONDS = 30
@@ -187,15 +188,16 @@ _add_index("wieldy_calls_session", "session", "proposed_at", where="session IS N
 _add_index("wieldy_calls_key", "idempotency_key", where="idempotency_key IS NOT NULL", unique=True)
 _add_index("wieldy_calls_over", "state", "proposed_at", where=_OVER)
 _add_index("wieldy_calls_tool", "tool", "proposed_at", where=_SHORT_NAME)
+_add_index("wieldy_calls_long_tool", "proposed_at", where=_LONG_NAME)
 _add_index("wieldy_calls_late", _ENTERED, where=_LATE)
 _add_index("wieldy_calls_caller", "caller", "proposed_at", where="caller IS NOT NULL")
 _add_index("wieldy_calls_parent", "parent", "proposed_at", where="parent IS NOT NULL")
 
 
 def of_tool(tool: str) -> ColumnElement[bool]:
-    """The calls of a tool, found by the index if its name is short enough."""
-    named = calls.c.tool == tool
-    return and_(named, text(_SHORT_NAME)) if len(pack_text(tool)) <= _LONGEST_NAME else named
+    """The calls of a tool, found by the index over short names or by the one over long ones."""
+    short = len(pack_text(tool)) <= _LONGEST_NAME
+    return and_(calls.c.tool == tool, text(_SHORT_NAME if short else _LONG_NAME))
 
 
 def in_state(state: str) -> ColumnElement[bool]:
@@ -327,12 +329,34 @@ runs = Table(
 RUN_STATES = ("running", "interrupted", "crashed", "failed", "cancelled", "done")
 # Spelled as the index has it, so that a database uses that.
 IS_CARRIED_ON = text("state = 'running'")
-_carried_on = {"sqlite_where": IS_CARRIED_ON, "postgresql_where": IS_CARRIED_ON}
-Index("wieldy_runs_running", runs.c.owner, **_carried_on)  # type: ignore[arg-type]
 # The runs that may continue by themselves.
 IS_LEFT = text(_any_of(("interrupted", "crashed")))
-_left = {"sqlite_where": IS_LEFT, "postgresql_where": IS_LEFT}
-Index("wieldy_runs_left", runs.c.created_at, **_left)  # type: ignore[arg-type]
+# A run is listed by its session, its agent or its state, and found by the run around it.
+_IS_ENDED_RUN = text(_any_of(("failed", "cancelled", "done")))
+_SHORT_AGENT = text(f"length(agent) <= {_LONGEST_NAME}")
+for _name, _columns, _only in (
+    ("carried_on", (runs.c.created_at,), IS_CARRIED_ON),
+    ("left", (runs.c.created_at,), IS_LEFT),
+    ("session", (runs.c.session, runs.c.created_at), runs.c.session.is_not(None)),
+    ("agent", (runs.c.agent, runs.c.created_at), _SHORT_AGENT),
+    ("ended", (runs.c.state, runs.c.created_at), _IS_ENDED_RUN),
+    ("parent", (runs.c.parent, runs.c.created_at), runs.c.parent.is_not(None)),
+):
+    _where: dict[str, Any] = {"sqlite_where": _only, "postgresql_where": _only}
+    Index(f"wieldy_runs_{_name}", *_columns, **_where)
+
+
+def of_agent(agent: str) -> ColumnElement[bool]:
+    """The runs of an agent, found by the index if its name is short enough."""
+    named = runs.c.agent == agent
+    return and_(named, _SHORT_AGENT) if len(pack_text(agent)) <= _LONGEST_NAME else named
+
+
+def in_run_state(state: str) -> ColumnElement[bool]:
+    """The runs in this state, found by the index over such runs."""
+    only = {"running": IS_CARRIED_ON, "interrupted": IS_LEFT, "crashed": IS_LEFT}
+    return and_(runs.c.state == state, only.get(state, _IS_ENDED_RUN))
+
 
 # The additions of each step of a run. Together they are the state of the run.
 run_steps = Table(
