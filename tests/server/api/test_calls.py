@@ -20,7 +20,14 @@ async def test_a_call_is_made_recorded_and_told_with_its_story(tmp_path: Path) -
         again = await client.get(f"/api/calls/{made['call_id']}", "cal")
     assert made == again
     assert (made["state"], made["value"], made["caller"]) == ("ok", 3, "cal")
-    assert [line["what"] for line in made["story"]] == ["proposed", "started", "ok"]
+    assert [(line["kind"], line["count"]) for line in made["story"]] == [
+        ("proposed", None),
+        ("repaired", 1),
+        ("judged", None),
+        ("started", None),
+        ("ended", None),
+    ]
+    assert (made["story"][0]["by"], made["story"][-1]["state"]) == ("cal", "ok")
 
 
 async def test_a_call_tells_the_calls_that_its_tool_made(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 _SHOWN = 20_000
 _DEEPEST = 100
-_MOST_ITEMS = 200_000
 
 
 def clean_text(value: Any) -> Any:
@@ -90,14 +89,23 @@ class CutPart(AnswerShape):
 
 def cut_long(part: str, value: Any, whole: bool, cuts: list[CutPart]) -> Any:
     """A value as it is, or the beginning of its JSON text if that is too long to show."""
-    cleaned = clean_json(value)
-    if whole or cleaned is None or isinstance(cleaned, bool | int | float):
-        return cleaned
-    text = cleaned if isinstance(cleaned, str) else json.dumps(cleaned, ensure_ascii=False)
+    if whole or value is None or isinstance(value, bool | int | float):
+        return clean_json(value)
+    text = _write_long(value)
     if len(text) <= _SHOWN:
-        return cleaned
+        return clean_json(value)
     cuts.append(CutPart(part=part, characters=len(text), whole="Ask again with ?whole=true."))
-    return text[:_SHOWN]
+    return clean_text(text[:_SHOWN])
+
+
+def _write_long(value: Any) -> str:
+    """The text of a value; it is not cleaned, which takes long if it is large."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, TypeError, ValueError):
+        return json.dumps(clean_json(value), ensure_ascii=False)
 
 
 def make_cursor(*place: Any) -> str:

@@ -150,6 +150,8 @@ class ApiOperation:
     body: type[Input] | None = None
     roles: tuple[Role, ...] = ()
     statuses: tuple[int, ...] = (200,)
+    # What an operation without a described answer gives.
+    media_type: str = "text/event-stream"
 
     @property
     def name(self) -> str:
@@ -166,11 +168,13 @@ def operation(
     body: type[Input] | None = None,
     roles: Sequence[Role] = (),
     statuses: Sequence[int] = (200,),
+    media_type: str = "text/event-stream",
 ) -> Callable[[Handler], ApiOperation]:
     """Make an operation of a function."""
+    given = tuple(roles), tuple(statuses), media_type
 
     def make(run: Handler) -> ApiOperation:
-        return ApiOperation(method, path, run, answer, query, body, tuple(roles), tuple(statuses))
+        return ApiOperation(method, path, run, answer, query, body, *given)
 
     return make
 

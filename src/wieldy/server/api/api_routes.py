@@ -13,6 +13,7 @@ from wieldy.view import View
 from . import (
     argument_resource,
     artifact_resource,
+    call_parts,
     call_resource,
     event_stream,
     identity_resource,
@@ -31,6 +32,7 @@ _MODULES = (
     tool_resource,
     argument_resource,
     call_resource,
+    call_parts,
     pending_resource,
     artifact_resource,
     session_resource,

@@ -1,5 +1,6 @@
 """Calls: list those of now and of the past, read one, make one, stop one."""
 
+import asyncio
 from typing import Any
 
 from pydantic import AwareDatetime, Field
@@ -181,7 +182,11 @@ async def describe_entry(asked: Asked, entry: Entry, whole: bool = False) -> Cal
     wanted = CallFilter(parent=entry.call.id, caller=None if asked.sees_all else asked.name)
     rows = (await read_brief_page(asked.store, wanted, None, _MOST_CHILDREN + 1)).rows
     children = [describe_call(read_brief_entry(row)) for row in rows[:_MOST_CHILDREN]]
-    return describe_whole_call(entry, whole, children, len(rows) > _MOST_CHILDREN)
+    more = len(rows) > _MOST_CHILDREN
+    hub = asked.api.hub
+    live = (None, "") if hub is None or entry.ended else hub.feed.read(entry.call.id)
+    # A result may be large, and others must not wait for it.
+    return await asyncio.to_thread(describe_whole_call, entry, whole, children, more, live)
 
 
 async def describe_outcome(

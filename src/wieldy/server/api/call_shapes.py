@@ -1,7 +1,7 @@
 """A call as the API shows it: in a list, and in full."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,8 +10,12 @@ from wieldy.core.choices import CallState
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, clean_text, cut_long
+from .call_blocks import ArtifactPlace, ShownBlock, describe_blocks, find_spilled
 
 _LONGEST_ERROR = 2000
+StoryKind = Literal[
+    "proposed", "repaired", "judged", "decided", "answered", "started", "attempts", "ended"
+]
 
 
 class Decided(AnswerShape):
@@ -47,9 +51,21 @@ class StoryLine(AnswerShape):
     """One thing that happened to a call."""
 
     at: Moment
-    what: str
-    by: PlainText | None
-    reason: PlainText | None
+    kind: StoryKind
+    by: PlainText | None = None
+    text: PlainText | None = Field(None, description="What was said, such as a reason or an error.")
+    state: str | None = Field(
+        None, description="`approved` or `denied` where it was decided; the state where it ended."
+    )
+    count: int | None = Field(None, description="How many attempts or repairs there were.")
+
+
+class LiveProgress(AnswerShape):
+    """How far a running call has come."""
+
+    progress: float | None
+    total: float | None
+    message: PlainText | None
 
 
 class CallDetail(CallBrief):
@@ -58,7 +74,13 @@ class CallDetail(CallBrief):
     arguments: JsonValue = Field(description="With every secret covered.")
     arguments_whole: bool = Field(description="Whether nothing of the arguments is left out.")
     value: JsonValue
-    content: JsonValue
+    content: JsonValue = Field(description="What was shown, as MCP has it.")
+    blocks: list[ShownBlock] = Field(description="What was shown, each piece cut by itself.")
+    artifact: ArtifactPlace | None = Field(
+        description="Where the whole of a result is kept that was too large."
+    )
+    progress: LiveProgress | None = Field(description="Of a call that runs and tells it.")
+    output: PlainText = Field(description="The last text that a running call has shown.")
     metadata: JsonValue
     attempts: int
     story: list[StoryLine]
@@ -77,6 +99,7 @@ def describe_whole_call(
     whole: bool = False,
     children: list[CallBrief] | None = None,
     more: bool = False,
+    live: tuple[dict[str, Any] | None, str] = (None, ""),
 ) -> CallDetail:
     """A call in full; long parts are cut unless the whole is asked for."""
     cuts: list[CutPart] = []
@@ -91,6 +114,10 @@ def describe_whole_call(
     return CallDetail(
         **_brief_facts(outcome),
         **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
+        blocks=describe_blocks(outcome, whole, recorded is not None) if ended else [],
+        artifact=find_spilled(outcome),
+        progress=None if live[0] is None else LiveProgress(**live[0]),
+        output=live[1],
         arguments_whole=recorded is not None and not recorded.partial,
         attempts=0 if recorded is None else recorded.attempts,
         story=[] if recorded is None else _tell_story(recorded),
@@ -137,18 +164,24 @@ def _describe_decision(made: Decision) -> Decided:
 
 
 def _tell_story(entry: Entry) -> list[StoryLine]:
-    made = entry.call.decision
-    lines: list[tuple[float | None, str, str | None, str | None]] = [
-        (entry.proposed_at, "proposed", entry.call.scope.caller, entry.because)
+    made, scope = entry.call.decision, entry.call.scope
+    repairs = entry.metadata.get("repairs")
+    lines: list[dict[str, Any]] = [
+        {"at": entry.proposed_at, "kind": "proposed", "by": scope.caller or scope.agent},
     ]
+    if isinstance(repairs, list) and repairs:
+        lines.append({"at": entry.proposed_at, "kind": "repaired", "count": len(repairs)})
+    if entry.because is not None:
+        lines.append({"at": entry.proposed_at, "kind": "judged", "text": entry.because})
     if made is not None:
-        verdict = "approved" if made.approved else "denied"
-        lines.append((made.at, verdict, made.by, made.reason))
-    lines.append((entry.started_at, "started", None, None))
-    lines.append((entry.ended_at, entry.state, None, str(entry.error) if entry.error else None))
-    return [
-        StoryLine.model_validate({"at": at, "what": what, "by": by, "reason": reason})
-        for at, what, by, reason in sorted(
-            (line for line in lines if line[0] is not None), key=lambda line: line[0] or 0.0
-        )
-    ]
+        kind = "decided" if made.answers is None else "answered"
+        state = "approved" if made.approved else "denied"
+        told = {"by": made.by, "text": made.reason, "state": state}
+        lines.append({"at": made.at, "kind": kind, **told})
+    lines.append({"at": entry.started_at, "kind": "started"})
+    if entry.attempts > 1:
+        lines.append({"at": entry.ended_at, "kind": "attempts", "count": entry.attempts})
+    error = str(entry.error)[:_LONGEST_ERROR] if entry.error else None
+    lines.append({"at": entry.ended_at, "kind": "ended", "state": entry.state, "text": error})
+    known = sorted((line for line in lines if line["at"] is not None), key=lambda line: line["at"])
+    return [StoryLine.model_validate(line) for line in known]

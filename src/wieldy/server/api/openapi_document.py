@@ -117,7 +117,7 @@ def _query_parameters(operation: ApiOperation) -> list[dict[str, Any]]:
 
 def _describe_answers(operation: ApiOperation, names: Names) -> dict[str, Any]:
     if operation.answer is None:
-        content: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}}}
+        content: dict[str, Any] = {operation.media_type: {"schema": {"type": "string"}}}
     else:
         content = {"application/json": {"schema": names[operation.answer]}}
     answers: dict[str, Any] = {

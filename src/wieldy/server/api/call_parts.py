@@ -1,0 +1,79 @@
+"""Parts of a call as they are: each block, and its arguments and result, of any size."""
+
+import json
+from typing import Any
+
+from starlette.responses import Response
+
+from wieldy.core.block import Audio, Block, Image, Resource
+from wieldy.store.ledger_entry import Entry
+
+from .answer_shapes import clean_text
+from .api_operations import Asked, operation
+from .api_problems import not_found
+from .call_resource import find_call
+from .picture_kinds import find_picture_kind, read_base64
+
+_LISTING = "GET /api/calls/{call_id}"
+_OCTETS = "application/octet-stream"
+# Nothing in here may run, whatever it is, and no other site may show it.
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+@operation("GET", "/calls/{call_id}/blocks/{number}", None, media_type=_OCTETS)
+async def get_block(asked: Asked) -> Response:
+    """Read one block of what a call has shown, as it is.
+
+    A picture comes with the type that its bytes have. Anything else comes as a download.
+    """
+    entry = await find_call(asked, asked.part("call_id"))
+    number = asked.part("number")
+    blocks = entry.content if entry.ended else ()
+    known = number.isascii() and number.isdecimal() and len(number) < 9
+    if not known or int(number) >= len(blocks):
+        raise not_found("block", _LISTING)
+    return _serve_bytes(_read_bytes(blocks[int(number)]), f"block-{number}")
+
+
+@operation("GET", "/calls/{call_id}/raw/{part}", None, media_type=_OCTETS)
+async def get_part(asked: Asked) -> Response:
+    """Read the `arguments`, the `value` or the `metadata` of a call whole, as a JSON download."""
+    entry = await find_call(asked, asked.part("call_id"))
+    part = asked.part("part")
+    parts = {"arguments": entry.call.arguments, "value": entry.value, "metadata": entry.metadata}
+    if part not in parts:
+        raise not_found("part", _LISTING)
+    return _serve_bytes(_write_json(entry, parts[part]), part, "json")
+
+
+def _serve_bytes(content: bytes, name: str, suffix: str = "bin") -> Response:
+    kind = find_picture_kind(content)
+    if kind is not None:
+        shown = f'inline; filename="{name}.{kind.partition("/")[2]}"'
+        return Response(content, 200, {**_HEADERS, "content-disposition": shown}, kind)
+    saved = f'attachment; filename="{name}.{suffix}"'
+    return Response(content, 200, {**_HEADERS, "content-disposition": saved}, _OCTETS)
+
+
+def _read_bytes(block: Block) -> bytes:
+    text = getattr(block, "text", None)
+    if isinstance(block, Image | Audio | Resource) and text is None:
+        data = block.data or ""
+        found = read_base64(data)
+        return data.encode("utf-8", "replace") if found is None else found
+    return str(text).encode("utf-8", "replace")
+
+
+def _write_json(entry: Entry, value: Any) -> bytes:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        # It is nested as deep as the store reads it, and a little deeper than it can be written.
+        text = json.dumps("(nested too deep to write)")
+    return str(clean_text(text)).encode()
