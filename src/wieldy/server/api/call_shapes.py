@@ -10,7 +10,7 @@ from wieldy.core.choices import CallState
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, clean_text, cut_long
-from .call_blocks import ArtifactPlace, ShownBlock, describe_blocks, find_spilled
+from .shown_blocks import ArtifactPlace, ShownBlock, describe_blocks, find_spilled
 
 _LONGEST_ERROR = 2000
 StoryKind = Literal[
