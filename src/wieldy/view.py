@@ -52,6 +52,8 @@ class View(VisibleTools, Shareable):
     ) -> None:
         super().__init__(registry, index, selection, scope)
         self._box = box
+        # Whether nothing is left out but what is not there for whoever looks.
+        self.whole = selection is None
         self._engine = engine
         self._run = engine.run
         self._desk = desk

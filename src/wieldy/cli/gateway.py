@@ -4,13 +4,14 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Scope
 from wieldy.core.errors import WieldyError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.tool import Tool
+from wieldy.server.config.caller_misfits import filled_values
 from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
@@ -19,12 +20,17 @@ from wieldy.view import View
 from . import screen
 from .sources import Failure, LoadedSources, Own, load_sources
 
+if TYPE_CHECKING:
+    from wieldy.server.caller_sources import CallerSources
+
 _SQLITE = "sqlite:///"
 # The keys of an `mcpServers` entry; the other keys of a server are ours.
 _ENTRY = ("command", "args", "env", "env_file", "cwd", "url", "type", "headers", "disabled")
 
 
-async def load_gateway(file: GatewayFile, folder: Path) -> LoadedSources:
+async def load_gateway(
+    file: GatewayFile, folder: Path, people: "CallerSources | None" = None
+) -> LoadedSources:
     """The tools of a gateway, in a toolbox with its store and mode, still without its rules.
 
     Paths in the file are relative to its folder. A server that can't be reached is reported, and
@@ -35,7 +41,7 @@ async def load_gateway(file: GatewayFile, folder: Path) -> LoadedSources:
     try:
         found = await load_sources(paths, Own(), base=box)
         for name, server in file.servers.items():
-            await add_server(found, name, server, folder)
+            await add_server(found, name, server, folder, people)
     except BaseException:
         await box.close()
         raise
@@ -68,12 +74,12 @@ def add_rules(file: GatewayFile, box: Toolbox | None) -> list[Rule]:
     return rules
 
 
-def make_views(file: GatewayFile, box: Toolbox) -> dict[str, View]:
-    """The views that the file defines, by name."""
-    return {name: _make_view(table, box) for name, table in file.views.items()}
+def make_views(file: GatewayFile, offer: View) -> dict[str, View]:
+    """The views that the file defines, by name, of what is offered."""
+    return {name: _make_view(table, offer) for name, table in file.views.items()}
 
 
-def _make_view(table: ViewTable, box: Toolbox) -> View:
+def _make_view(table: ViewTable, offer: View) -> View:
     shown = None if table.tools is None else _compile_patterns(table.tools)
     hidden, sources = _compile_patterns(table.hide), _compile_patterns(table.sources or ["*"])
 
@@ -84,7 +90,7 @@ def _make_view(table: ViewTable, box: Toolbox) -> View:
             return False
         return not hidden.match(tool.name) and sources.match(tool.source) is not None
 
-    return box.view(tags=table.tags, groups=table.groups, where=is_shown)
+    return offer.view(tags=table.tags, groups=table.groups, where=is_shown)
 
 
 def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
@@ -92,7 +98,13 @@ def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")
 
 
-async def add_server(found: LoadedSources, name: str, server: ServerTable, folder: Path) -> bool:
+async def add_server(
+    found: LoadedSources,
+    name: str,
+    server: ServerTable,
+    folder: Path,
+    people: "CallerSources | None" = None,
+) -> bool:
     """Connect to a server and take in its tools; one that can't be reached is reported.
 
     Returns:
@@ -111,7 +123,8 @@ async def add_server(found: LoadedSources, name: str, server: ServerTable, folde
         from wieldy.mcp import pass_to_client  # noqa: PLC0415
 
         await box.add_mcp(
-            {"mcpServers": {name: entry}},
+            _make_source(name, server, entry, people),
+            name,
             tags=server.tags,
             allow=server.allow,
             deny=server.deny,
@@ -128,6 +141,18 @@ async def add_server(found: LoadedSources, name: str, server: ServerTable, folde
         return False
     found.note(f"servers.{name}", before)
     return True
+
+
+def _make_source(
+    name: str, server: ServerTable, entry: dict[str, Any], people: "CallerSources | None"
+) -> Any:
+    """What `add_mcp` takes: the entry, or a source that differs from caller to caller."""
+    if server.disabled or not any(filled_values(server).values()):
+        return {"mcpServers": {name: entry}}
+    # The SDK is an extra, and slow to import.
+    from wieldy.server.caller_sources import CallerSources  # noqa: PLC0415
+
+    return (people or CallerSources({})).add(name, server, entry)
 
 
 def _place_source(path: str, folder: Path) -> str:

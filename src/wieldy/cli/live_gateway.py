@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wieldy.core.permission.rules import Rule
 from wieldy.server.config.gateway_file import CallerTable, GatewayFile
@@ -9,8 +10,12 @@ from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.view import View
 
 from . import screen
+from .commands.serve import import_extra
 from .gateway import add_rules, add_server, load_gateway, make_views
 from .sources import LoadedSources
+
+if TYPE_CHECKING:
+    from wieldy.server.caller_sources import CallerSources
 
 _PAUSE = 1.0
 # These can't be changed while the gateway is served.
@@ -41,13 +46,24 @@ class LiveGateway:
         found: The tools, in their toolbox.
         views: The views by name, changed in place.
         callers: What named callers may do and see, changed in place.
+        people: The servers that everybody reaches as themselves, and what is known of callers.
     """
 
-    def __init__(self, path: Path, file: GatewayFile, found: LoadedSources) -> None:
+    def __init__(
+        self,
+        path: Path,
+        file: GatewayFile,
+        found: LoadedSources,
+        callers: dict[str, CallerTable],
+        people: "CallerSources",
+    ) -> None:
         self.file = file
         self.found = found
-        self.views: dict[str, View] = make_views(file, found.toolbox)
-        self.callers: dict[str, CallerTable] = dict(file.callers)
+        self.callers = callers
+        self.people = people
+        found.offer = people.screen(found.offer)
+        self._screened = people.screen(found.toolbox)
+        self.views: dict[str, View] = make_views(file, self._screened)
         self.path = path
         self._rules: list[Rule] = add_rules(file, found.toolbox)
         self._seen = _read_marks(path)
@@ -57,7 +73,10 @@ class LiveGateway:
         """Read a file and load what it names."""
         marks_before = _read_marks(path)
         file = read_gateway(path)
-        gateway = cls(path, file, await load_gateway(file, path.parent.absolute()))
+        callers = dict(file.callers)
+        people = import_extra("wieldy.server.caller_sources", "CallerSources", "server")(callers)
+        found = await load_gateway(file, path.parent.absolute(), people)
+        gateway = cls(path, file, found, callers, people)
         gateway._seen = marks_before
         return gateway
 
@@ -110,7 +129,7 @@ class LiveGateway:
             done.append(f"There are {len(self._rules)} rules.")
         if before.views != file.views or before.callers != file.callers:
             self.views.clear()
-            self.views.update(make_views(file, box))
+            self.views.update(make_views(file, self._screened))
             self.callers.clear()
             self.callers.update(file.callers)
             # Clients are told to look at their tools again.
@@ -122,13 +141,16 @@ class LiveGateway:
         box, done = self.found.toolbox, []
         folder = self.path.parent.absolute()
         for name, server in before.servers.items():
-            if file.servers.get(name) != server and name in box.mcp:
+            if file.servers.get(name) == server:
+                continue
+            self.people.drop(name)
+            if name in box.mcp:
                 await box.remove_mcp(name)
                 done.append(f"The server {name} was disconnected.")
         for name, server in file.servers.items():
             if before.servers.get(name) == server:
                 continue
-            if await add_server(self.found, name, server, folder):
+            if await add_server(self.found, name, server, folder, self.people):
                 done.append(f"The server {name} was connected.")
         return done
 

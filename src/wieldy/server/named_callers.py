@@ -6,14 +6,21 @@ from dataclasses import replace
 from wieldy.mcp.serving.callers import Identifier, Identity, OAuthIdentifier
 
 from .config.gateway_file import CallerTable
+from .known_callers import KnownCallers
 
 
 class NamedCallers:
     """Identifies callers as another does, and changes the roles and views of those it knows."""
 
-    def __init__(self, identifier: Identifier, callers: Mapping[str, CallerTable]) -> None:
+    def __init__(
+        self,
+        identifier: Identifier,
+        callers: Mapping[str, CallerTable],
+        known: KnownCallers | None = None,
+    ) -> None:
         self._identifier = identifier
         self._callers = callers
+        self._known = known
         if isinstance(identifier, OAuthIdentifier):
             # Clients are told where to get a token, as by the issuer itself.
             self.metadata = identifier.metadata
@@ -21,6 +28,8 @@ class NamedCallers:
     async def identify(self, token: str) -> Identity | None:
         """Find the owner of a token; None if it is none of these."""
         identity = await self._identifier.identify(token)
+        if identity is not None and self._known is not None:
+            self._known.note(identity)
         table = None if identity is None else self._callers.get(identity.name)
         if identity is None or table is None:
             return identity

@@ -97,9 +97,11 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
     if file.access.tokens:
         callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
-        identifiers.append(named(callers(found.toolbox.store.tokens), gateway.callers))
+        kept = callers(found.toolbox.store.tokens)
+        identifiers.append(named(kept, gateway.callers, gateway.people.known))
     if file.access.oauth is not None:
-        identifiers.append(named(_make_issuer(file.access.oauth), gateway.callers))
+        issuer = _make_issuer(file.access.oauth)
+        identifiers.append(named(issuer, gateway.callers, gateway.people.known))
     listen, tls = file.listen, file.listen.tls
     serving = run(
         found.box,

@@ -91,6 +91,11 @@ class ChangeStreams:
                     types.UnsubscribeRequest(params=params), types.EmptyResult
                 )
 
+    @property
+    def has_followers(self) -> bool:
+        """Whether somebody follows a resource."""
+        return bool(self._followed)
+
     def hear(self, message: Any) -> None:
         """Receive a notification of a server of the older protocol."""
         match message:

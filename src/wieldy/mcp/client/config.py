@@ -69,7 +69,7 @@ def _read_entry(name: str, entry: Any) -> Source | None:
         raise InvalidSource(name, "its entry is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
         return None
-    plain: Any = _expand_variables(name, {key: entry[key] for key in entry if key in _KNOWN})
+    plain: Any = expand_variables(name, {key: entry[key] for key in entry if key in _KNOWN})
     url = plain.get("url") or plain.get("serverUrl") or plain.get("httpUrl")
     if url is not None:
         _expect_type(name, "url", url, str)
@@ -113,13 +113,13 @@ def _expect_type(name: str, key: str, value: Any, kind: Any) -> None:
         raise InvalidSource(name, f"its {key!r} is {type(value).__name__}, which can't be right")
 
 
-def _expand_variables(name: str, value: Any) -> Any:
+def expand_variables(name: str, value: Any) -> Any:
     """The value with every variable in its texts replaced."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _value_of(name, found), value)
     if isinstance(value, Mapping):
-        return {key: _expand_variables(name, each) for key, each in value.items()}
-    return [_expand_variables(name, each) for each in value] if isinstance(value, list) else value
+        return {key: expand_variables(name, each) for key, each in value.items()}
+    return [expand_variables(name, each) for each in value] if isinstance(value, list) else value
 
 
 def _value_of(name: str, found: re.Match[str]) -> str:

@@ -64,11 +64,19 @@ class Connection:
     If that fails, requests in the next moments fail at once.
     """
 
-    def __init__(self, server: ConnectionOwner, opening: Opening, patience: Patience) -> None:
+    def __init__(
+        self,
+        server: ConnectionOwner,
+        opening: Opening,
+        patience: Patience,
+        lists_tools: bool = True,
+    ) -> None:
         self.failure: ServerUnavailable | None = None
         self._server = server
         self._opening = opening
         self._patience = patience
+        # Whether the owner wants the server's tools.
+        self._lists_tools = lists_tools
         self._link: LiveSession | None = None
         self._owner: asyncio.Task[None] | None = None
         self._remaking: asyncio.Task[LiveSession] | None = None
@@ -127,7 +135,8 @@ class Connection:
 
     def _hear_change(self, change: Change, uri: str | None) -> None:
         if change == "tools":
-            self._refresh_soon()
+            if self._lists_tools:
+                self._refresh_soon()
         else:
             self._server.changed(change, uri)
 
@@ -149,6 +158,12 @@ class Connection:
         own = [each for each in under_way if each is current_errand.get()]
         about = own or (list(under_way) if len(under_way) == 1 else [])
         return about[0] if about else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request runs or waits for a session, or somebody follows a resource."""
+        opening = self._remaking is not None and not self._remaking.done()
+        return bool(self._under_way) or opening or self.changes.has_followers
 
     def doubt(self) -> None:
         """Note that a caller gave up waiting for an answer."""
@@ -244,7 +259,8 @@ class Connection:
         try:
             async with asyncio.timeout(self._opening.seconds) as patience:
                 async with self._opening.session(way, link):
-                    self._server.listed(link.client, await read_listing(link.client))
+                    if self._lists_tools:
+                        self._server.listed(link.client, await read_listing(link.client))
                     self._server.renewed()
                     patience.reschedule(None)
                     current_errand.set(None)

@@ -18,6 +18,7 @@ from wieldy.core.sync import LoopThread
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 
+from .caller_links import CallerLinks
 from .change_streams import Change
 from .connection import AnswerLost, Connection, list_all_pages
 from .offerings import KINDS, Kind, Offered, Offerings
@@ -25,7 +26,7 @@ from .patience import Patience
 from .request_extras import RequestExtras
 from .result_content import to_block
 from .server_requests import RequestAnswers
-from .server_source import Headers, Source, call_headers
+from .server_source import GivenSource, Headers, PerCaller, Source, call_headers
 from .tool_listing import Listing, read_listing
 from .tool_sync import Shelf, Terms
 from .transports import Opening
@@ -43,7 +44,8 @@ class Server:
     """One MCP server of a toolbox: its tools, resources, prompts and state.
 
     `protocol_version` is the negotiated version. `info` and `instructions` are the server's
-    description of itself.
+    description of itself. Where each caller has a connection of their own, `reach` gives the
+    server as one caller reaches it: `home` is the one that has the tools, and `owner` the caller.
     """
 
     def __init__(
@@ -52,8 +54,12 @@ class Server:
         thread: LoopThread,
         own_thread: bool = False,
         announce: Announce | None = None,
+        home: "Server | None" = None,
+        owner: str | None = None,
     ) -> None:
         self.name = name
+        self.home = self if home is None else home
+        self.owner = owner
         self.protocol_version: str | None = None
         self.instructions: str | None = None
         self.info: dict[str, Any] = {}
@@ -64,10 +70,13 @@ class Server:
         self._opening: Opening | None = None
         self._shelf: Shelf | None = None
         self._latest = Listing()
+        self._was_open = False
         self._closed = False
         self._announce = announce
         self._headers: Headers | None = None
-        self._prefix = ""
+        self._prefix = "" if home is None else home.prefix
+        self._per_caller: PerCaller | None = None
+        self._links: CallerLinks[Server] | None = None
         self.offerings = Offerings(name, self._ask_here)
 
     @classmethod
@@ -193,10 +202,10 @@ class Server:
             await run_on_loop(self._thread, lambda: changes.unfollow(uri))
 
     async def request(self, send: Callable[[Client], Awaitable[T]], context: Context | None) -> T:
-        """Send a request that changes nothing, with the headers of whoever wants it."""
-        headers = await call_headers(self._headers, context)
+        """Send a request that changes nothing, for whoever wants it and as them."""
+        server, headers = await self.reach(context), await call_headers(self._headers, context)
         try:
-            return await self.ask(send, RequestExtras(headers))
+            return await server.ask(send, RequestExtras(headers))
         except AnswerLost as lost:
             raise ServerUnavailable(self.name, str(lost)) from lost
 
@@ -212,12 +221,72 @@ class Server:
             self._thread.call(connection.doubt)
             raise
 
-    async def connect(self, source: Source, patience: Patience, answers: RequestAnswers) -> None:
+    async def connect(
+        self, source: GivenSource, patience: Patience, make_answers: Callable[[], RequestAnswers]
+    ) -> None:
         """Open the first session. This runs on the connection's loop."""
+        if isinstance(source, PerCaller):
+            self._per_caller = source
+            self._links = CallerLinks(
+                lambda: self.name,
+                source,
+                lambda caller, own: self._connect_caller(caller, own, patience, make_answers),
+            )
+            source = source.listing
+        answers = make_answers()
         self._opening = Opening(source, patience, answers, self._pass_notification)
-        self._connection = Connection(self, self._opening, patience)
+        # Tools are read once for all callers, and locked as one.
+        lists_tools = self.home is self
+        self._connection = Connection(self, self._opening, patience, lists_tools)
         answers.find_errand = self._connection.find_errand
         await self._connection.open()
+
+    async def reach(self, context: Context | None) -> "Server":
+        """The server as whoever makes a call reaches it: this one, unless each has their own.
+
+        Args:
+            context: The call; without one this server is meant, which has nobody's identity.
+
+        Raises:
+            ServerUnavailable: The caller does not reach it; the reason says why.
+        """
+        links, source = self._links, self._per_caller
+        if context is None or links is None or source is None:
+            return self
+        caller, own = context.scope.caller, source.find(context)
+        return await run_on_loop(self._thread, lambda: links.find(caller, own))
+
+    def admits(self, context: Context) -> bool:
+        """Whether the caller of a call reaches the server at all."""
+        try:
+            return self._per_caller is None or bool(self._per_caller.find(context))
+        except ServerUnavailable:
+            return False
+
+    async def _connect_caller(
+        self,
+        caller: str | None,
+        own: Source,
+        patience: Patience,
+        make_answers: Callable[[], RequestAnswers],
+    ) -> "Server":
+        server = Server(self.name, self._thread, announce=self._announce, home=self, owner=caller)
+        try:
+            await server.connect(own, patience, make_answers)
+        except BaseException:
+            await asyncio.shield(server.close_here())
+            raise
+        return server
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request runs, or somebody follows a resource."""
+        return self._connection is not None and self._connection.busy
+
+    @property
+    def caller_count(self) -> int | None:
+        """How many callers have a connection of their own; None if they share this one."""
+        return None if self._links is None else len(self._links)
 
     async def reconnect(self) -> None:
         """End the session and open another one, and read the tools again.
@@ -225,8 +294,16 @@ class Server:
         Raises:
             ServerUnavailable: The server can't be reached, or was never added.
         """
-        connection = self._require_connection()
-        await run_on_loop(self._thread, connection.renew)
+        connection, links = self._require_connection(), self._links
+
+        async def renew() -> None:
+            await connection.renew()
+            for each in [] if links is None else links.links:
+                # A caller whose connection can't be renewed is told when they next need it.
+                with suppress(ServerUnavailable):
+                    await each._require_connection().renew()
+
+        await run_on_loop(self._thread, renew)
 
     def rename(self, name: str) -> None:
         """Change the name, before the server is visible to others."""
@@ -267,7 +344,9 @@ class Server:
         """Receive that a new session has begun, of a server that may offer other things."""
         self.offerings.secrets = self.secrets
         self.offerings.drop(*KINDS)
-        if self._announce is not None:
+        opened, self._was_open = self._was_open, True
+        # The first session of one caller begins because that caller is about to look.
+        if self._announce is not None and (opened or self.home is self):
             self._announce(self, "resources", None)
             self._announce(self, "prompts", None)
 
@@ -275,6 +354,8 @@ class Server:
         """Start over in a forked child, which does not have the parent's threads."""
         self._thread = LoopThread(self._thread.name) if self._own_thread else thread
         self.offerings.drop(*KINDS)
+        if self._links is not None:
+            self._links.forget()
         if self._connection is not None:
             self._connection.forget()
 
@@ -286,9 +367,20 @@ class Server:
         if self._connection is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_SECONDS):
-                    await run_on_loop(self._thread, self._connection.close)
+                    await run_on_loop(self._thread, self._close_connections)
         if self._own_thread:
             await wind_down(self._thread, _BLOCKED_SECONDS)
+
+    async def close_here(self) -> None:
+        """End the connection, from its own loop."""
+        self._closed = True
+        await self._close_connections()
+
+    async def _close_connections(self) -> None:
+        if self._links is not None:
+            await self._links.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     def empty(self) -> None:
         """Remove the server's tools from the toolbox."""

@@ -73,9 +73,36 @@ class Inside:
 Source = Command | Address | Inside
 
 
-def read_source(source: Any) -> Source | Path | Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PerCaller:
+    """A server that each caller reaches over a connection, or in a process, of their own.
+
+    Attributes:
+        listing: How the toolbox itself reaches the server, to read its tools.
+        find: Gives how the caller of a call reaches it, or raises `ServerUnavailable` with the
+            reason why they don't.
+        most: How many connections of callers may be open. If there are more callers, the one
+            that has been idle longest makes room.
+        idle: After how many seconds without use a connection is closed.
+    """
+
+    listing: Command | Address
+    find: Callable[[Context], Command | Address]
+    most: int = 50
+    idle: float = 600.0
+
+    @property
+    def guess(self) -> str:
+        """A name, should nobody have a better one."""
+        return self.listing.guess
+
+
+GivenSource = Source | PerCaller
+
+
+def read_source(source: Any) -> GivenSource | Path | Mapping[str, Any]:
     """The source for a value that the user gave; for a configuration, its path or its dict."""
-    if isinstance(source, Mapping | Command | Address | Inside):
+    if isinstance(source, Mapping | Command | Address | Inside | PerCaller):
         return source
     if isinstance(source, MCPServer | LowLevelServer):
         return Inside(source)

@@ -28,7 +28,15 @@ from .config import read_entries, read_file
 from .patience import Patience
 from .server_link import Announce, Server
 from .server_requests import OnRequest, RequestAnswers
-from .server_source import Address, Command, Headers, Inside, Source, read_source
+from .server_source import (
+    Address,
+    Command,
+    GivenSource,
+    Headers,
+    Inside,
+    PerCaller,
+    read_source,
+)
 from .tool_sync import DEFAULT_LIMITS, PREFIX, Tags, Terms
 
 __all__ = ["Server", "Servers"]
@@ -55,8 +63,12 @@ class ServerSettings:
         """Whether an option is set that applies to one server only."""
         return any(given is not None for given in (self.headers, self.auth, self.env, self.cwd))
 
-    def applied(self, source: Source) -> Source:
+    def applied(self, source: GivenSource) -> GivenSource:
         """The source with these options applied."""
+        if isinstance(source, PerCaller):
+            given = {"headers": self.headers, "auth": self.auth, "env": self.env, "cwd": self.cwd}
+            self._refuse_options(source, **given)
+            return source
         if isinstance(source, Command):
             self._refuse_options(source, headers=self.headers, auth=self.auth)
             return replace(
@@ -74,7 +86,7 @@ class ServerSettings:
             headers = {**headers, **self.headers}
         return replace(source, headers=headers, auth=self.auth or source.auth)
 
-    def _refuse_options(self, source: Source, **given: Any) -> None:
+    def _refuse_options(self, source: GivenSource, **given: Any) -> None:
         for name, value in given.items():
             if value is not None:
                 raise InvalidSource(source.guess, f"{name}= has no meaning for this kind of server")
@@ -222,16 +234,19 @@ class Servers(Mapping[str, Server]):
         return server
 
     async def _add_one(
-        self, source: Source, name: str | None, settings: ServerSettings
+        self, source: GivenSource, name: str | None, settings: ServerSettings
     ) -> list[Tool]:
         server = await self._connect_server(source, name, settings)
         terms = settings.terms
         if isinstance(source, Address) and callable(source.headers):
             terms = replace(terms, headers=source.headers)
+        elif isinstance(source, PerCaller):
+            # What one caller was answered is not for another.
+            terms = replace(terms, limits=replace(terms.limits, cache=None))
         return server.offer(self._require_registry, terms)
 
     async def _connect_server(
-        self, source: Source, name: str | None, settings: ServerSettings
+        self, source: GivenSource, name: str | None, settings: ServerSettings
     ) -> Server:
         """A connected server, under the given name or the one that it reports."""
         if name is not None:
@@ -241,11 +256,14 @@ class Servers(Mapping[str, Server]):
         # A server object runs the user's code, so it gets a loop of its own.
         thread = LoopThread("wieldy-mcp-inside") if own else self._thread
         server = Server(name or source.guess, thread, own, self._announce)
-        answers = RequestAnswers(
-            self._answers, settings.patience.answer, settings.on_elicit, settings.on_sample
-        )
+        patience = settings.patience
+
+        def make_answers() -> RequestAnswers:
+            asked = settings.on_elicit, settings.on_sample
+            return RequestAnswers(self._answers, patience.answer, *asked)
+
         try:
-            await run_on_loop(thread, lambda: server.connect(source, settings.patience, answers))
+            await run_on_loop(thread, lambda: server.connect(source, patience, make_answers))
             self._keep_server(server, name)
         except BaseException:
             await asyncio.shield(server.close())

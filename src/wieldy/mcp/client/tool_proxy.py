@@ -39,6 +39,9 @@ class Asks(Protocol):
 
     name: str
 
+    async def reach(self, context: Context | None) -> "Asks":
+        """The server as the caller of a call reaches it."""
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """The secret strings that the server was given."""
@@ -82,11 +85,13 @@ class Proxy:
         # Not the current run: of a call that is tried again, this is the attempt. A proxy needs
         # its connection, so it runs nowhere but where the engine is.
         run = cast(Run, context._run)
-        if self._server.secrets:
-            run.keep_secret(self._server.secrets)
+        # The caller is the call's own, also where somebody else has approved it.
+        server = await self._server.reach(context)
+        if server.secrets:
+            run.keep_secret(server.secrets)
         pause = _FIRST_PAUSE
         while True:
-            result = await self._ask_server(context, run, arguments, answers, state)
+            result = await self._ask_server(server, context, run, arguments, answers, state)
             if isinstance(result, types.CallToolResult):
                 return self._result_value(run, result)
             if result.input_requests:
@@ -98,6 +103,7 @@ class Proxy:
 
     async def _ask_server(
         self,
+        server: Asks,
         context: Context,
         run: Run,
         arguments: dict[str, Any],
@@ -138,9 +144,9 @@ class Proxy:
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
         try:
-            ask = None if client is None else _asked_by(client, self._server.name)
+            ask = None if client is None else _asked_by(client, server.name)
             extras = RequestExtras(headers, hear, ask)
-            result: Result = await self._server.ask(send, extras, self._safe)
+            result: Result = await server.ask(send, extras, self._safe)
         except AnswerLost as lost:
             if self._safe:
                 raise RemoteFailure(f"no answer came: {lost}") from lost

@@ -10,6 +10,7 @@ from wieldy.core.choices import ChangePolicy, PermissionMode, PermissionName, Ro
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 Text = Annotated[str, StringConstraints(min_length=1)]
+ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
 # Seconds as a number, or a text such as "90s" or "7d".
 Duration = Annotated[float | str, Field(description='Seconds, or a text such as "90s" or "7d".')]
 
@@ -70,14 +71,18 @@ class ServerTable(FileTable):
 
     command: Text | None = Field(default=None, description="The program to start.")
     args: list[str] = Field(default=[], description="Its arguments.")
-    env: dict[str, str] = Field(default={}, description="Its environment; ${NAME} is ours.")
+    env: dict[str, str] = Field(
+        default={}, description="Its environment; ${NAME} is ours, ${caller.name} the caller's."
+    )
     env_file: Text | None = Field(
         default=None, alias="envFile", description="A file with more of it."
     )
     cwd: Text | None = Field(default=None, description="Its working folder.")
     url: Text | None = Field(default=None, description="The address of a server over HTTP.")
     type: Literal["stdio", "http", "streamable-http", "sse"] | None = None
-    headers: dict[str, str] = Field(default={}, description="HTTP headers; ${NAME} is ours.")
+    headers: dict[str, str] = Field(
+        default={}, description="HTTP headers; ${NAME} is ours, ${caller.name} the caller's."
+    )
     disabled: bool = Field(default=False, description="Leave this server out.")
     prefix: str = Field(
         default="",
@@ -94,6 +99,25 @@ class ServerTable(FileTable):
     )
     tags: list[Text] = Field(default=[], description="Tags for its tools.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds that a call may take.")
+    listing: dict[str, str] = Field(
+        default={},
+        description="What stands in for headers and variables with ${caller…} in them, when the "
+        "gateway itself reads the tools. Without it they are left out.",
+    )
+    max_connections: int = Field(
+        default=50,
+        ge=1,
+        le=10_000,
+        description="Connections or processes of callers, if each has their own.",
+    )
+    idle: Duration = Field(
+        default=600.0, description="After how long without use a caller's connection is closed."
+    )
+
+    @field_validator("idle")
+    @classmethod
+    def _read_idle(cls, given: float | str) -> float:
+        return read_seconds(given)
 
 
 class SourceTable(FileTable):
@@ -184,6 +208,10 @@ class CallerTable(FileTable):
 
     roles: list[Role] | None = None
     view: Text | None = None
+    values: dict[ValueName, Text] = Field(
+        default={},
+        description="What ${caller.values.NAME} in servers is for them; ${NAME} is ours.",
+    )
 
 
 class GatewayFile(FileTable):

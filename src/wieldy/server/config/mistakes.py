@@ -15,6 +15,7 @@ from wieldy.core.names import find_near_names
 from wieldy.core.permission.rules import Verdict, make_rule
 from wieldy.core.visible_text import visible_line
 
+from .caller_misfits import find_caller_misfits
 from .gateway_file import FileTable, GatewayFile, RuleTable
 from .key_lines import KeyPath, find_lines
 
@@ -179,6 +180,7 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
             found.append((("rules", number), message))
     found += _find_lost_views(read)
     found += _find_nameless_callers(read)
+    found += find_caller_misfits(read)
     oauth = read.access.oauth
     for key in ("issuer", "audience", "jwks_uri"):
         given = None if oauth is None else getattr(oauth, key)

@@ -1,15 +1,19 @@
 """The resources and prompts of the servers behind that one client may see, and their names here."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from mcp.shared.exceptions import MCPError
 from mcp.shared.uri_template import UriTemplate
 from mcp_types import INVALID_PARAMS
 
-from wieldy.core.call import Scope
+from wieldy.core.call import Call, Scope
+from wieldy.core.context import Context
+from wieldy.core.errors import WieldyError
 from wieldy.mcp.client.offerings import Kind
 from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.callers import caller_name
@@ -70,9 +74,10 @@ class Catalogue:
     def served_uri(self, server: Server, uri: str) -> str:
         """The name here for a URI that a server mentions, so that reading it asks that server."""
         try:
-            plain = split_uri(uri) is None and self.find_resource(uri) == (server, uri)
+            found = None if split_uri(uri) is not None else self.find_resource(uri)
         except MCPError:
-            plain = False
+            found = None
+        plain = found is not None and (found[0].home, found[1]) == (server.home, uri)
         return uri if plain else qualify_uri(server.name, uri)
 
     def _match_templates(self, uri: str) -> list[Server]:
@@ -111,17 +116,25 @@ class Catalogues:
             return []
         caller, offer = caller_name(), self._offer()
         tools = await offer.callable_tools(Scope(caller, caller, caller=caller), loaded_only=False)
-        sources = {tool.source for tool in tools}
+        sources, whole = {tool.source for tool in tools}, getattr(offer, "whole", False)
+        asking = make_context("resources/list")
         return [
             server
             for server in list(servers.values())
-            if f"{_SOURCE}{server.name}" in sources
-            or (offer is self._box and not server.lists_tools)
+            if (f"{_SOURCE}{server.name}" in sources or (whole and not server.lists_tools))
+            and server.admits(asking)
         ]
+
+    async def _reach_all(self, servers: Iterable[Server]) -> AsyncIterator[Server]:
+        """The servers as the sender of the current request reaches them."""
+        for server in servers:
+            # What can't be reached now has nothing to offer now.
+            with suppress(WieldyError):
+                yield await server.reach(make_context("resources/list"))
 
     async def current(self, *kinds: Kind) -> Catalogue:
         """What the sender of the current request may see; all kinds, unless some are named."""
-        servers = await self.visible_servers()
+        servers = [each async for each in self._reach_all(await self.visible_servers())]
         wanted: tuple[Kind, ...] = kinds or ("resources", "templates", "prompts")
         offered = [
             (server, {kind: await server.offered(kind) for kind in wanted}) for server in servers
@@ -132,6 +145,18 @@ class Catalogues:
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)
         return found
+
+
+def make_context(method: str) -> Context:
+    """The sender of the current request, as a call that is none of a tool."""
+    channel = SimpleNamespace(call=make_call(method), tool_name=method, deps=None, attempts=1)
+    return Context(cast(Any, channel))
+
+
+def make_call(method: str) -> Call:
+    """A call that stands for the sender of the current request."""
+    caller = caller_name()
+    return Call(method, None, Scope(caller, caller, caller=caller))
 
 
 def _name_all(offered: Sequence[tuple[Server, Lists]], kind: Kind, key: str) -> dict[str, Passed]:

@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from wieldy.core.errors import WieldyError
 from wieldy.mcp.client.change_streams import Change
 from wieldy.mcp.client.server_link import Server
+from wieldy.mcp.serving.callers import caller_name
 from wieldy.mcp.serving.client_lists import ListBus
 
 from .catalogue import Catalogues
@@ -155,13 +156,21 @@ class PassedChanges:
         # A client that does not read must not hold up the others; a view may be gone.
         with suppress(TimeoutError, MCPError, WieldyError):
             async with asyncio.timeout(_SLOWEST):
-                gone = self._catalogues.servers.get(server.name) is not server
-                if not gone and server not in await self._catalogues.visible_servers():
+                if not await self._concerns_caller(server):
                     return
                 if listener.session is not None:
                     await _notify(listener.session, change, uri)
                 elif listener.key is not None:
                     await self._bus.publish_to(listener.key, _make_event(change, uri))
+
+    async def _concerns_caller(self, server: Server) -> bool:
+        """Whether the client in whose context this runs may hear of a server."""
+        home = server.home
+        if server is not home and server.owner != caller_name():
+            # What one caller's connection hears is for that caller alone.
+            return False
+        gone = self._catalogues.servers.get(home.name) is not home
+        return gone or home in await self._catalogues.visible_servers()
 
 
 async def _notify(session: ServerSession, change: Change, uri: str | None) -> None:

@@ -1,7 +1,6 @@
 """Answer clients with the resources, prompts and completions of the servers behind."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
@@ -10,18 +9,15 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
-from wieldy.core.call import Call, Scope
-from wieldy.core.context import Context
 from wieldy.core.errors import RemoteFailure, StoreError, WieldyError
 from wieldy.core.secrets.secret import redact_data, redact_text
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.mcp.client.server_link import Server
 from wieldy.mcp.serving.call_results import complete_result
-from wieldy.mcp.serving.callers import caller_name
 from wieldy.mcp.serving.pages import page_after
 
-from .catalogue import Catalogue, Catalogues, Passed
+from .catalogue import Catalogue, Catalogues, Passed, make_call, make_context
 from .passed_meta import foreign_meta, mark_untrusted
 
 Request = ServerRequestContext[Any, Any]
@@ -167,7 +163,7 @@ class PassedRequests:
         desk = getattr(self._box, "untrusted", None)
         if desk is not None:
             try:
-                await desk.mark(_make_call("resources/read"))
+                await desk.mark(make_call("resources/read"))
             except StoreError as error:
                 raise MCPError(types.INTERNAL_ERROR, "The store can't be written now.") from error
         return complete_result(made)
@@ -226,17 +222,6 @@ def serve_links(message: Any, catalogue: Catalogue, server: Server) -> Any:
     if made.get("type") == "resource" and isinstance(inner, Mapping):
         made["resource"] = {**inner, "uri": catalogue.served_uri(server, str(inner.get("uri")))}
     return made
-
-
-def make_context(method: str) -> Context:
-    """The sender of the current request, for functions that make headers."""
-    channel = SimpleNamespace(call=_make_call(method), tool_name=method, deps=None, attempts=1)
-    return Context(cast(Any, channel))
-
-
-def _make_call(method: str) -> Call:
-    caller = caller_name()
-    return Call(method, None, Scope(caller, caller, caller=caller))
 
 
 def _shape_of(result: BaseModel | None, server: Server) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""What is known of the callers of a gateway, for servers that each of them reaches as themselves.
+
+A call may run when its caller is not there: another person has approved it, or the gateway was
+started again. It runs as its own caller or not at all.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from wieldy.core.visible_text import visible_line
+from wieldy.mcp.client.config import expand_variables
+from wieldy.mcp.serving.callers import Identity, current_identity
+
+from .config.caller_templates import CallerFact
+from .config.gateway_file import CallerTable
+
+_MOST_KNOWN = 10_000
+_EXPIRY = "exp"
+# As much as an issuer's clock may differ when a token is checked.
+_LEEWAY_SECONDS = 30.0
+
+
+class FactMissing(Exception):
+    """Something about a caller is not known; the message says what, and what to do."""
+
+
+class KnownCallers:
+    """Finds facts about callers by their names.
+
+    The claims of a caller are those with which they come in, and otherwise those with which they
+    came in last, until that token has expired. Only the claims that the file names are kept.
+
+    Args:
+        callers: What the file says about callers by name; it may change.
+    """
+
+    def __init__(self, callers: Mapping[str, CallerTable]) -> None:
+        self._callers = callers
+        self._wanted: frozenset[str] = frozenset()
+        self._claims: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def want_claims(self, names: Collection[str]) -> None:
+        """Keep these claims of whoever comes in from now on, and forget all others."""
+        self._wanted = frozenset(names)
+        for caller, claims in self._claims.items():
+            self._claims[caller] = self._choose_claims(claims)
+
+    def note(self, identity: Identity) -> None:
+        """Keep what is known of somebody who comes in."""
+        if not self._wanted:
+            return
+        self._claims[identity.name] = self._choose_claims(identity.claims)
+        self._claims.move_to_end(identity.name)
+        while len(self._claims) > _MOST_KNOWN:
+            self._claims.popitem(last=False)
+
+    def find(self, caller: str | None, fact: CallerFact) -> str:
+        """A fact about a caller; `FactMissing` says why it is not known."""
+        if caller is None:
+            raise FactMissing("this call has no caller. It has to come with a token")
+        if fact.kind == "name":
+            return caller
+        if fact.kind == "values":
+            return self._find_value(caller, fact)
+        return self._find_claim(caller, fact)
+
+    def _find_value(self, caller: str, fact: CallerFact) -> str:
+        table = self._callers.get(caller)
+        given = None if table is None else table.values.get(fact.key)
+        if given is None:
+            said = f"{visible_line(caller, 80)} has no value {fact.key}. It belongs below [callers]"
+            raise FactMissing(said)
+        expanded: str = expand_variables(f"callers.{caller}", given)
+        return expanded
+
+    def _find_claim(self, caller: str, fact: CallerFact) -> str:
+        present = current_identity()
+        if present is not None and present.name == caller:
+            claims: Mapping[str, Any] | None = present.claims
+        else:
+            claims = self._claims.get(caller)
+        # A call may have waited for longer than the token was good for.
+        if claims is not None and time.time() >= _expiry_of(claims) + _LEEWAY_SECONDS:
+            claims = None
+        if claims is None:
+            raise FactMissing(
+                f"the claims of {visible_line(caller, 80)} are not known any more. They have to "
+                "come in again, and then make the call again"
+            )
+        value = claims.get(fact.key)
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise FactMissing(
+                f"the token of {visible_line(caller, 80)} has no claim {fact.key} that is a text"
+            )
+        return str(value)
+
+    def _choose_claims(self, claims: Mapping[str, Any]) -> dict[str, Any]:
+        kept = self._wanted | {_EXPIRY}
+        return {name: value for name, value in claims.items() if name in kept}
+
+
+def _expiry_of(claims: Mapping[str, Any]) -> float:
+    """When a token ends. One without an end is as good as the identity is: for ever."""
+    end = claims.get(_EXPIRY)
+    if isinstance(end, int | float) and not isinstance(end, bool):
+        return float(end)
+    return float("inf")
