@@ -21,6 +21,7 @@ from tests.mcp.served import served as serve_gateway
 from tests.mcp.web import Seen, served
 from wieldy import Toolbox
 from wieldy.cli.live_gateway import LiveGateway
+from wieldy.core.choices import Role
 from wieldy.mcp.serving.callers import Identity
 from wieldy.server import run
 from wieldy.server.named_callers import NamedCallers
@@ -60,7 +61,7 @@ class Tokens:
 
     async def identify(self, token: str) -> Identity | None:
         """Whose token this is."""
-        roles = frozenset(("call", "approve", "administer"))
+        roles: frozenset[Role] = frozenset(("call", "approve", "administer"))
         claims = self.claims.get(token)
         return None if claims is None else Identity(token, roles, claims=dict(claims))
 
@@ -130,7 +131,7 @@ def make_search() -> MCPServer:
     def greet(word: str = "") -> str:
         return asked_as.get()
 
-    @search.completion()
+    @search.completion()  # type: ignore[untyped-decorator,no-untyped-call]
     async def complete(ref: Any, argument: Any, context: Any) -> Completion:
         return Completion(values=[asked_as.get()])
 
@@ -325,7 +326,7 @@ async def test_questions_of_the_server_reach_the_person_whose_call_it_is(
     async with gateway_of(path, tokens) as (_, url):
 
         async def ask(name: str) -> str:
-            options = {"elicitation_callback": people[name]}
+            options: dict[str, Any] = {"elicitation_callback": people[name]}
             async with connected(url, name, "legacy", **options) as client:
                 return text_of(await client.call_tool("s_ask", {}))
 
