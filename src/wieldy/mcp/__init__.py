@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from .client.servers import Server
     from .serving.running import serve
     from .serving.server import BoxServer, current_request, server
+    from .serving.tasks.task_settings import Tasks
 
 __all__ = [
     "BoxServer",
     "OAuth",
     "Patience",
     "Server",
+    "Tasks",
     "current_request",
     "pass_to_client",
     "serve",
@@ -28,6 +30,7 @@ _HOMES = {
     "OAuth": "client.oauth",
     "Patience": "client.patience",
     "Server": "client.servers",
+    "Tasks": "serving.tasks.task_settings",
     "current_request": "serving.server",
     "pass_to_client": "client.server_requests",
     "serve": "serving.running",

@@ -163,6 +163,7 @@ def read_parked(row: Any) -> Parked:
             state=from_column(row.paused),
             covered=from_column(row.covered),
             begun=row.started_at,
+            given=from_column(row.answers) if row.state == "pending" else None,
         )
         unchanged = parked.digest == row.digest or row.partial
     except _UNREADABLE as error:

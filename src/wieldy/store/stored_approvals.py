@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -147,6 +147,12 @@ class StoredApprovals:
         with self._given_back(parked.id, opened.owner.id):
             row = await opened.write(lambda c: transitions.approve(c, *found, values))
         return self._decided_call(row, parked, decision)
+
+    async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:
+        """Keep some of the answers that a call waits for, if it still waits for them."""
+        found = (parked.id, parked.begun)
+        await self._store.write(lambda c: transitions.note_answers(c, *found, answers))
+        self._store.bell.ring(parked.id)
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a denial with its outcome; returns whether this decision is the one that holds."""

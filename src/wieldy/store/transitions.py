@@ -4,6 +4,7 @@ Every function is an operation. If it finds no row, it checks whether an earlier
 of its own was committed before the connection was lost.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -26,7 +27,7 @@ from wieldy.core.call import nested_run_id
 
 from .databases.prepared_statements import Prepared, Write, insert_if_new
 from .databases.tables import IS_LEFT, calls, runs
-from .row_values import OUTCOME
+from .row_values import OUTCOME, from_column, to_column
 
 END = (*OUTCOME, "ended_at")
 _STARTED: ColumnElement[str] = literal_column("'started'")
@@ -171,6 +172,17 @@ def approve(
     yes = {"state": "approved", "approved": 1, **values}
     _move_state(connection, call_id, "pending", yes, _same_start(begun))
     return find_row(connection, call_id)
+
+
+def note_answers(
+    connection: Connection, call_id: str, begun: float | None, answers: Mapping[str, Any]
+) -> None:
+    """Add answers to those that a pending call has, if it has not run since it was found."""
+    # Another process may add others at the same moment.
+    row = connection.execute(select(calls).where(calls.c.id == call_id).with_for_update()).first()
+    if row is not None and row.state == "pending":
+        kept = to_column({**(from_column(row.answers) or {}), **answers})
+        _move_state(connection, call_id, "pending", {"answers": kept}, _same_start(begun))
 
 
 def refuse(

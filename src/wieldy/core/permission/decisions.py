@@ -130,6 +130,7 @@ class Desk:
             raise WaitsForCalls(call_id, parked.waits_for)
         if parked.requests is None:
             raise ValueError(f"call {call_id} asks for a decision, not for answers")
+        answers = {**parked.given, **answers}
         missing = [name for name in parked.requests if name not in answers]
         if missing:
             raise AnswerNeeded(call_id, missing)
@@ -142,11 +143,31 @@ class Desk:
         """Refuse a parked call, which never runs, and the calls that it waits for."""
         parked = await self._find_parked(call_id)
         outcome = await self._refuse(parked, by, reason or "a person said no", {})
+        await self._deny_below(parked, by, "denied")
+        return outcome
+
+    async def _deny_below(self, parked: Parked, by: str | None, how: str) -> None:
         for child in parked.waits_for:
             # Others may have decided on it, and that holds.
             with suppress(AlreadyDecided, CallNotFound):
-                await self.deny(child, by, f"the call of {parked.tool} that needs it was denied")
-        return outcome
+                await self.deny(child, by, f"the call of {parked.tool} that needs it was {how}")
+
+    async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:
+        """Keep some of the answers that a tool asked for, until `answer` gets the others."""
+        await self._approvals.note_answers(parked, plain_json(answers, "answers"))
+
+    async def cancel(self, call_id: str, by: str | None = None) -> None:
+        """End a call that waits, because whoever made it no longer wants it.
+
+        A call that runs, or has ended, is left as it is.
+        """
+        parked = await self._find_parked(call_id)
+        reason = "whoever made the call cancelled it"
+        try:
+            await self._refuse(parked, by, reason, {"cancelled": True})
+        except AlreadyDecided:
+            await self._abandon(parked, reason, {"cancelled": True})
+        await self._deny_below(parked, by, "cancelled")
 
     async def outcome(self, call_id: str) -> Outcome:
         """How a call that was parked stands; waits if the call is running."""
@@ -185,10 +206,7 @@ class Desk:
                 await self._refuse(parked, None, "nobody decided in time", {"expired": True})
             except AlreadyDecided:
                 # The call was approved, but no process with its tool ran it in time.
-                outcome = _refusal_outcome(parked.call, "nobody ran it in time", {"expired": True})
-                if await self._approvals.abandon(outcome):
-                    await self._engine.report(outcome)
-                    await self._wake_parent(outcome)
+                await self._abandon(parked, "nobody ran it in time", {"expired": True})
 
     def end_overdue(self, parked: Parked) -> None:
         """End a parked call whose time is up; called by a timer on a running loop."""
@@ -227,9 +245,16 @@ class Desk:
 
     async def withdraw(self, parked: Parked, reason: str) -> Outcome:
         """Refuse an approved call that nobody has run, or return what became of it meanwhile."""
-        outcome = _refusal_outcome(parked.call, reason, {})
+        refused = await self._abandon(parked, reason, {})
+        return refused or await self._approvals.outcome(parked.id)
+
+    async def _abandon(
+        self, parked: Parked, reason: str, metadata: dict[str, Any]
+    ) -> Outcome | None:
+        """Refuse an approved call that nobody has claimed; None if there is none."""
+        outcome = _refusal_outcome(parked.call, reason, metadata)
         if not await self._approvals.abandon(outcome):
-            return await self._approvals.outcome(parked.id)
+            return None
         await self._engine.report(outcome)
         return await self._wake_parent(outcome)
 

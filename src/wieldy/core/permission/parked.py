@@ -43,6 +43,7 @@ class Parked:
         digest: The digest of the arguments.
         deps: What the caller passed as `deps=`.
         begun: When the tool was started before it asked for input.
+        given: The answers that came so far, if a tool asked for several.
 
     Example:
         `for parked in await box.pending(): print(parked.tool, parked.shown)`
@@ -57,6 +58,7 @@ class Parked:
         "digest",
         "expires_at",
         "fingerprint",
+        "given",
         "reason",
         "repairs",
         "requests",
@@ -78,8 +80,10 @@ class Parked:
         state: Any = None,
         covered: Mapping[str, Any] | None = None,
         begun: float | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> None:
         self.begun = begun
+        self.given: Mapping[str, Any] = given or {}
         # Copies share the token; a call that asks again gets another one.
         self.token = object()
         self.call = call
@@ -98,7 +102,7 @@ class Parked:
         """The same parked call with data of its own, which its holder may change."""
         other = copy.copy(self)
         other.call = self.call.replace(arguments=private_copy(self.call.arguments))
-        for name in ("covered", "repairs", "requests", "state"):
+        for name in ("covered", "given", "repairs", "requests", "state"):
             setattr(other, name, private_copy(getattr(self, name)))
         return other
 
@@ -224,6 +228,9 @@ class Approvals(Protocol):
         it was found: if the call has run and asked again since, this raises `AlreadyDecided`.
         """
 
+    async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:
+        """Keep some of the answers that a call waits for, if it still waits for them."""
+
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a denial with its outcome; returns whether this decision is the one that holds."""
 
@@ -317,6 +324,13 @@ class MemoryApprovals:
         """Record an approval and return the call as decided; the first decision holds."""
         call, _ = self._decide_parked(parked, decision, edited)
         return call
+
+    async def note_answers(self, parked: Parked, answers: Mapping[str, Any]) -> None:
+        """Keep some of the answers that a call waits for, if it still waits for them."""
+        with self._lock:
+            kept = self._parked.get(parked.id)
+            if kept is not None and kept.token is parked.token:
+                kept.given = {**kept.given, **answers}
 
     async def refuse(self, parked: Parked, outcome: Outcome) -> bool:
         """Record a denial with its outcome; returns whether this decision is the one that holds."""

@@ -1,7 +1,7 @@
 """Ask the client's user about a waiting call, in a way that the client supports."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -42,7 +42,8 @@ from .progress import Teller
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
 
 Request = ServerRequestContext[Any, Any]
-_SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
+# What may be asked of a client, and the shape of its answer.
+SENT: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "elicitation/create": (ElicitRequest, ElicitResult),
     "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
     "roots/list": (ListRootsRequest, ListRootsResult),
@@ -87,19 +88,19 @@ class Elicitation:
                 )
             answers, given = given, None
             if question.kind == "approve" or not answers or not question.answered(answers):
-                if _is_modern(ctx):
+                if is_modern(ctx):
                     return _input_required(question)
                 found = await self._asked_or_decided(ctx, question)
                 if isinstance(found, Outcome):
-                    outcome = await self._follow_decision(ctx, question, found)
+                    outcome = await self.follow_decision(question, found, Teller(ctx).tell)
                     continue
                 answers = found
             if answers is None:
                 return await self._tell_waiting(outcome, tool, "nobody answered in time")
-            ended = await self._apply_answers(question, answers, by)
+            ended = await self.apply_answers(question, answers, by)
             if not isinstance(ended, Outcome):
                 return ended
-            outcome = await self._follow_decision(ctx, question, ended)
+            outcome = await self.follow_decision(question, ended, Teller(ctx).tell)
         if outcome.status is Status.PENDING:
             return await self._tell_waiting(outcome, tool)
         return call_answer(outcome, tool, self._check)
@@ -121,10 +122,10 @@ class Elicitation:
         later = await self._later_question(question)
         if later is not None or not question.answered(answers):
             return _input_required(later or question)
-        ended = await self._apply_answers(question, answers, by)
+        ended = await self.apply_answers(question, answers, by)
         if not isinstance(ended, Outcome):
             return ended
-        ended = await self._follow_decision(ctx, question, ended)
+        ended = await self.follow_decision(question, ended, Teller(ctx).tell)
         return await self.settle(ctx, by, ended, self._box.get(ended.call.tool))
 
     async def _later_question(self, question: Question) -> Question | None:
@@ -137,16 +138,18 @@ class Elicitation:
                 if parked.id != question.call_id:
                     continue
                 server = _server_name(self._box.get(parked.tool))
-                asked = input_question(make_receipt(parked), _asking_agent(parked), server)
+                asked = input_question(make_receipt(parked), asking_agent(parked), server)
                 if asked is not None and asked.requests != question.requests:
                     return replace(asked, around=question.around)
         return None
 
-    async def _follow_decision(self, ctx: Request, question: Question, decided: Outcome) -> Outcome:
+    async def follow_decision(
+        self, question: Question, decided: Outcome, tell: Callable[[Any], Awaitable[None]]
+    ) -> Outcome:
         """The state of the client's own call after a question about it was decided."""
         if question.around is None:
             return decided
-        sink = TellingSink(Teller(ctx).tell)
+        sink = TellingSink(tell)
         outcome = await cast(Decider, self._box).go_on(question.around, sink=sink)
         await sink
         return outcome
@@ -157,17 +160,18 @@ class Elicitation:
             # A view can't take decisions.
             return None
         if "waits_for" not in outcome.metadata:
-            return self._ask_about(outcome, tool)
+            return self.ask_about(outcome, tool)
         around = outcome.call.id
         for parked in await cast(Decider, self._box).pending(below=around):
             tool = self._box.get(parked.tool)
-            asked = self._ask_about(make_receipt(parked), tool, _asking_agent(parked))
+            asked = self.ask_about(make_receipt(parked), tool, asking_agent(parked))
             return None if asked is None else replace(asked, around=around)
         return None
 
-    def _ask_about(
+    def ask_about(
         self, outcome: Outcome, tool: Tool | None, asker: str | None = None
     ) -> Question | None:
+        """The question about one waiting call, or None if this client's user can't help."""
         asked = input_question(outcome, asker, _server_name(tool))
         if asked is not None:
             return asked
@@ -179,7 +183,7 @@ class Elicitation:
     def _may_approve(self) -> bool:
         return self._self_approval and may_do("approve")
 
-    async def _apply_answers(
+    async def apply_answers(
         self, question: Question, answers: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
         """Apply the answers; returns a message if that is not possible."""
@@ -187,11 +191,11 @@ class Elicitation:
         token = attended_call.set(question.around)
         try:
             if question.kind == "input":
-                sent = {key: _plain_answer(answers[key]) for key in question.requests}
+                sent = {key: plain_answer(answers[key]) for key in question.requests}
                 return await cast(Decider, self._box).answer(
                     question.call_id, sent, by=by, check_output=self._check
                 )
-            return await self._apply_verdict(question, _plain_answer(answers[APPROVE]), by)
+            return await self._apply_verdict(question, plain_answer(answers[APPROVE]), by)
         except WieldyError as error:
             return failure_answer(str(error))
         finally:
@@ -240,7 +244,7 @@ class Elicitation:
             return None
         answers: dict[str, Any] = {}
         for key, request in question.requests.items():
-            sent, received = _SENT[request["method"]]
+            sent, received = SENT[request["method"]]
             try:
                 answers[key] = await ctx.session.send_request(
                     sent.model_validate(request),  # type: ignore[arg-type]
@@ -254,7 +258,7 @@ class Elicitation:
         return answers
 
 
-def _asking_agent(parked: Parked) -> str | None:
+def asking_agent(parked: Parked) -> str | None:
     """The agent whose run made a call; None for a call that a tool made."""
     return None if parked.scope.run is None else parked.scope.agent
 
@@ -271,7 +275,7 @@ def _can_ask(ctx: Request, question: Question) -> bool:
     If a newer client does not support a question of the tool, an error of the protocol is raised.
     """
     missing = missing_capabilities(question.requests, ctx.session.client_capabilities)
-    if missing and question.kind == "input" and question.around is None and _is_modern(ctx):
+    if missing and question.kind == "input" and question.around is None and is_modern(ctx):
         raise MCPError(
             MISSING_REQUIRED_CLIENT_CAPABILITY,
             f"The call of {question.tool} needs what the client has not declared. "
@@ -281,7 +285,7 @@ def _can_ask(ctx: Request, question: Question) -> bool:
     return not missing
 
 
-def _is_modern(ctx: Request) -> bool:
+def is_modern(ctx: Request) -> bool:
     """Whether the client is asked with a result; an older client is asked with a request."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
@@ -292,7 +296,7 @@ def _input_required(question: Question) -> InputRequiredResult:
     )
 
 
-def _plain_answer(value: Any) -> Any:
+def plain_answer(value: Any) -> Any:
     """A client's answer as JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, mode="json", exclude_none=True)

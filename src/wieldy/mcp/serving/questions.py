@@ -45,6 +45,11 @@ class Question:
         """The question of a state. The state can be trusted, because its seal was checked."""
         return cls(*json.loads(state))
 
+    @property
+    def asked_by(self) -> str:
+        """The id of the client's own call."""
+        return self.around or self.call_id
+
     def answered(self, answers: Mapping[str, Any]) -> bool:
         """Whether there is an answer to each request."""
         return all(key in answers for key in self.requests)

@@ -77,7 +77,7 @@ async def serve(
             raise ValueError(f"For HTTP only: {', '.join(others)}. Pass a port, or leave them out.")
         made = server(box, **own)
         made.check_callers(())
-        async with opened(made.box):
+        async with opened(made):
             await serve_stdio(made, grace)
         return
     endpoint = HttpEndpoint(box, tokens, options)
@@ -142,7 +142,7 @@ async def serve_application(
     )
     web = _Web(settings, lambda: endpoint.drain(grace), ready)
     with _bind_socket(host, port) as bound:
-        async with opened(endpoint.server.box):
+        async with opened(endpoint.server):
             await _until_told(web, bound)
 
 
@@ -198,13 +198,17 @@ class _Web(uvicorn.Server):
 
 
 @asynccontextmanager
-async def opened(box: Any) -> AsyncIterator[None]:
+async def opened(made: BoxServer) -> AsyncIterator[None]:
     """Serve a box: recover the calls that a crash interrupted, and close the box at the end."""
+    box: Any = made.box
     try:
         if getattr(box, "recorded", False) and hasattr(box, "recover"):
-            await box.recover()
+            # A store that can't be used is an error now. The calls may take long.
+            await box.recover([])
+            made.pickup.recover_left()
         yield
     finally:
+        await made.pickup.stop()
         if hasattr(box, "close"):
             await box.close()
 

@@ -31,16 +31,17 @@ from mcp_types import (
 )
 from typing_extensions import Unpack
 
-from wieldy.core.call import Call, Outcome, Scope
+from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.discovery.session_listing import client_listing
 from wieldy.core.keyword_check import check_options
 from wieldy.core.permission.waiting_calls import RESUME_CALL
 from wieldy.core.tool import Tool
 from wieldy.mcp.client.request_extras import calling_client
+from wieldy.mcp.tasks_extension import TASKS, TaskParams, UpdateTaskParams
 from wieldy.wire.definitions import lowered_schema, tool_definitions
 
 from .approved_runner import Pickup
-from .call_results import Answer, complete_result
+from .call_results import Answer, call_answer, complete_result
 from .callers import caller_name, current_identity
 from .elicitation import Elicitation
 from .list_changes import ListChanges
@@ -51,8 +52,12 @@ from .passing.catalogue import Catalogues
 from .passing.joined_instructions import add_instructions, has_instructions
 from .passing.passed_requests import PassedRequests
 from .progress import Teller
+from .questions import Question
 from .resources import ServedResources, artifacts_of
 from .returning_clients import find_waiting
+from .tasks.background_calls import TaskTeller, Tell
+from .tasks.served_tasks import ServedTasks
+from .tasks.task_settings import Tasks, is_task_id, make_task_id
 from .traffic import Traffic
 
 Request = ServerRequestContext[Any, Any]
@@ -73,6 +78,7 @@ class ServerOptions(TypedDict, total=False):
         secret: the key that seals the state of questions, of at least 32 bytes. Processes
             that serve the same clients need the same one.
         check_output: whether a result that does not fit its output schema is an error.
+        tasks: when a call becomes a task, for clients that know tasks; None for never.
     """
 
     name: str
@@ -83,6 +89,7 @@ class ServerOptions(TypedDict, total=False):
     patience: float
     secret: str | bytes | None
     check_output: bool
+    tasks: Tasks | None
 
 
 def server(box: "ServedBox | BoxServer", **options: Unpack[ServerOptions]) -> "BoxServer":
@@ -162,6 +169,9 @@ class BoxServer(Server[Any]):
             self._patience,
             self._check_output,
         )
+        self.tasks = ServedTasks(
+            box, options.get("tasks", Tasks()), self._asking, self.pickup, self._render_end
+        )
         secret = options.get("secret") or os.urandom(32)
         security = RequestStateSecurity(keys=[secret], ttl=_DAY)
         self.middleware.append(RequestStateBoundary(security, default_audience=self.name))
@@ -201,6 +211,11 @@ class BoxServer(Server[Any]):
         self._add_own("prompts/get", GetPromptRequestParams, self.passed.get_prompt)
         self._add_own("completion/complete", CompleteRequestParams, self.passed.complete)
         self.add_request_handler("logging/setLevel", SetLevelRequestParams, self._set_level)
+        if self.tasks.settings is not None:
+            self.extensions[TASKS] = {}
+        self.add_request_handler("tasks/get", TaskParams, self.tasks.get)
+        self.add_request_handler("tasks/update", UpdateTaskParams, self.tasks.update)
+        self.add_request_handler("tasks/cancel", TaskParams, self.tasks.cancel)
         self.middleware.append(self._join_instructions)
 
     def _add_own(self, method: str, params: Any, handler: Any) -> None:
@@ -277,26 +292,61 @@ class BoxServer(Server[Any]):
         self, ctx: Request, params: CallToolRequestParams, caller: str | None
     ) -> Answer | InputRequiredResult:
         given = params.input_responses or {}
-        if params.request_state is not None:
-            return await self._asking.resume(ctx, caller, params.request_state, given)
-        outcome, tool = await self._run(ctx, params, caller)
+        self.tasks.check_tool(ctx, params.name)
+        state = params.request_state
+        task_id = make_task_id() if state is None else Question.from_state(state).asked_by
+        if self.tasks.fits(ctx) and is_task_id(task_id):
+            return await self._answer_or_task(ctx, params, caller, task_id)
+        if state is not None:
+            return await self._asking.resume(ctx, caller, state, given)
+        outcome, tool = await self._run(ctx, params, caller, Teller(ctx).tell)
         return await self._asking.settle(ctx, caller, outcome, tool, given)
+
+    async def _answer_or_task(
+        self, ctx: Request, params: CallToolRequestParams, caller: str | None, task_id: str
+    ) -> Answer | InputRequiredResult:
+        """The answer to a call if it ends soon, and a task if it takes long or waits."""
+        given, state = params.input_responses or {}, params.request_state
+        teller = TaskTeller(self.tasks.background, task_id, Teller(ctx).tell)
+
+        async def work() -> Answer | InputRequiredResult | None:
+            if state is not None:
+                return await self._asking.resume(ctx, caller, state, given)
+            outcome, tool = await self._run(ctx, params, caller, teller.tell, task_id)
+            if outcome.status is Status.PENDING and outcome.call.id == task_id:
+                asks = "input" in outcome.metadata
+                if not asks or not (given or self.tasks.asks_first(params.name)):
+                    return None
+            return await self._asking.settle(ctx, caller, outcome, tool, given)
+
+        answer = await self.tasks.answer_in_time(task_id, work(), teller)
+        return await self.tasks.create(ctx, task_id) if answer is None else answer
 
     async def _set_level(self, ctx: Request, params: SetLevelRequestParams) -> EmptyResult:
         ctx.session._connection.state[LOG_LEVEL] = params.level
         return EmptyResult()
 
+    async def _render_end(self, outcome: Outcome) -> Answer:
+        """The end of a call, as its client would have got it if it had waited."""
+        tool = self._current_offer().get(outcome.call.tool)
+        return await self.passed.serve_result(call_answer(outcome, tool, self._check_output), tool)
+
     async def _run(
-        self, ctx: Request, params: CallToolRequestParams, caller: str | None
+        self,
+        ctx: Request,
+        params: CallToolRequestParams,
+        caller: str | None,
+        tell: Tell,
+        call_id: str | None = None,
     ) -> tuple[Outcome, Tool | None]:
         """Run a call to its outcome, and tell the client what it shows on the way."""
         call = Call(
             params.name,
             params.arguments,
             Scope(caller, caller, caller=caller),
+            id=call_id,
             provider_id=str(ctx.request_id),
         )
-        tell = Teller(ctx).tell
         tool = self._current_offer().get(params.name)
         if tool is not None and tool.resumable and RESUME_CALL in (params.arguments or {}):
             return await find_waiting(self.box, tool, call, tell), tool
@@ -333,5 +383,9 @@ class BoxServer(Server[Any]):
 @asynccontextmanager
 async def _watch_changes(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
     served = cast(BoxServer, server)
-    async with served.changes.watching(), served.pickup.looking():
+    async with (
+        served.changes.watching(),
+        served.pickup.looking(),
+        served.tasks.background.serving(),
+    ):
         yield {}
