@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from typing_extensions import Unpack
@@ -12,9 +13,13 @@ from wieldy.mcp.serving.offer import ServedBox
 from wieldy.mcp.serving.running import GRACE, Ready, serve_application
 from wieldy.mcp.serving.server import BoxServer
 
+from .api.api_operations import SharedParts
 from .api.api_routes import ServedApi
 from .console.console_routes import console_routes, is_console_path
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
+
+if TYPE_CHECKING:
+    from wieldy.agent.served_agent import ServedAgent
 
 
 class AppOptions(WebOptions, total=False):
@@ -22,9 +27,11 @@ class AppOptions(WebOptions, total=False):
 
     `metrics` says who may read `/metrics`: with tokens those who administer and otherwise this
     machine, if nothing is said. With None there is no such page, and nothing is counted.
+    `agents` are agents whose tools the box has; their runs can then be resumed over the API.
     """
 
     metrics: MetricsAccess | None
+    agents: "Sequence[ServedAgent]"
 
 
 _OPTIONS = {**WebOptions.__annotations__, **AppOptions.__annotations__}
@@ -52,7 +59,7 @@ def app(
         `application = app(box, tokens={"ann": token})`
     """
     check_options(app, options, _OPTIONS)
-    return _composed(*_make_parts(box, tokens, options))
+    return _composed(*_make_parts(box, tokens, options), options)
 
 
 async def run(
@@ -86,7 +93,7 @@ async def run(
     check_options(run, options, _OPTIONS)
     endpoint, metrics = _make_parts(box, tokens, options)
     await serve_application(
-        _composed(endpoint, metrics),
+        _composed(endpoint, metrics, options),
         endpoint,
         host=host,
         port=port,
@@ -105,8 +112,9 @@ def _make_parts(
     return endpoint, None if access is None else Metrics(endpoint, access)
 
 
-def _composed(endpoint: HttpEndpoint, metrics: Metrics | None) -> Starlette:
-    api = ServedApi(endpoint.server)
+def _composed(endpoint: HttpEndpoint, metrics: Metrics | None, options: AppOptions) -> Starlette:
+    write_figures = None if metrics is None else metrics.write_figures
+    api = ServedApi(endpoint.server, SharedParts(options.get("agents", ()), write_figures))
     endpoint.before_drain.append(api.close_streams)
 
     @asynccontextmanager

@@ -132,7 +132,12 @@ class Rollups:
         await self._store.write(write)
 
     async def read(
-        self, since: float, until: float, step: int = MINUTE, by: Sequence[str] = _LABELS
+        self,
+        since: float,
+        until: float,
+        step: int = MINUTE,
+        by: Sequence[str] = _LABELS,
+        only: Mapping[str, str] | None = None,
     ) -> list[Rollup]:
         """Read the sums of a span of time.
 
@@ -141,6 +146,7 @@ class Rollups:
             until: The moment after the last one.
             step: How many seconds are added up: a multiple of 60.
             by: The labels that are kept apart: some of `tool`, `caller` and `status`.
+            only: Labels that the calls must have, by name.
 
         Returns:
             The sums that are not empty, in the order of time.
@@ -152,12 +158,14 @@ class Rollups:
         Example:
             `await box.store.rollups.read(now - 3600, now, step=300, by=["tool"])`
         """
-        _check_span(since, until, step, by)
+        only = only or {}
+        _check_span(since, until, step, [*by, *only] if not isinstance(by, str) else by)
         at = (rollups.c.minute - rollups.c.minute % step).label("at")
         labels = [rollups.c[name] for name in _LABELS if name in by]
         sums = [func.sum(rollups.c[name]).label(name) for name in _SUMS]
         within = (rollups.c.minute >= since - since % step, rollups.c.minute < until)
-        query = select(at, *labels, *sums).where(*within).group_by(at, *labels)
+        named = (rollups.c[name] == label for name, label in only.items())
+        query = select(at, *labels, *sums).where(*within, *named).group_by(at, *labels)
         ordered = query.order_by(at, *labels)
         rows = await self._store.read(lambda connection: connection.execute(ordered).all())
         return [_read_row(row._asdict()) for row in rows]

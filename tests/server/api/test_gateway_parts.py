@@ -1,6 +1,7 @@
 """The rest of the API: artifacts, sessions, runs, servers, rules, modes, the lock, and me."""
 
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,6 +100,51 @@ async def test_a_run_is_a_tree_of_rounds_and_calls(tmp_path: Path) -> None:
     assert none["runs"] == []
 
 
+async def test_a_rule_for_one_tool_and_exact_arguments_means_nothing_else(tmp_path: Path) -> None:
+    box = make_box(tmp_path)
+    for name in ("wipe*", "wipe_all"):
+        box.add(lambda path: path, name=name, permission="confirm")
+    until = datetime.now(UTC) + timedelta(hours=1)
+    async with api_of(box) as client:
+        body = {
+            "verdict": "allow",
+            "tool": "wipe*",
+            "equals": {"path": "/tmp/*"},
+            "caller": "cal",
+            "expires_at": until.isoformat(),
+        }
+        made = await client.post("/api/rules", body, "adam")
+        decisions = [
+            (
+                await client.post(
+                    "/api/explain", {"tool": tool, "arguments": {"path": path}, **whose}, "adam"
+                )
+            )["decision"]
+            for tool, path, whose in (
+                ("wipe*", "/tmp/*", {"caller": "cal"}),
+                ("wipe*", "/tmp/x", {"caller": "cal"}),
+                ("wipe_all", "/tmp/*", {"caller": "cal"}),
+                ("wipe", "/tmp/*", {"caller": "cal"}),
+                ("wipe*", "/tmp/*", {"caller": "bob"}),
+                ("wipe*", "/tmp/*", {"session": "cal"}),
+            )
+        ]
+        explained = {"tool": "add", "arguments": {"a": 1, "b": 1}, "caller": "bob"}
+        refused = await client.refused("POST", "/api/explain", "ann", json=explained)
+        for wrong in (
+            {"pattern": "x"},
+            {"where": {"path": "x"}},
+            {"expires_in": 5},
+            {"expires_at": "2020-01-01T00:00:00Z"},
+        ):
+            said = await client.refused("POST", "/api/rules", "adam", json=body | wrong)
+            assert said == (422, "wrong_value")
+    assert abs(datetime.fromisoformat(made["expires_at"]) - until) < timedelta(minutes=2)
+    assert (made["caller"], made["by"]) == ("cal", "adam")
+    assert decisions == ["run", "ask", "ask", "ask", "ask", "ask"]
+    assert refused == (403, "role_needed")
+
+
 async def test_rules_and_modes_are_changed_by_administrators(tmp_path: Path) -> None:
     box = make_box(tmp_path)
     box.rules.deny("wipe", {"path": "/etc/**"}, reason="no")
@@ -189,6 +235,8 @@ async def test_servers_are_shown_to_those_who_can_call_them_and_connected_again(
     async with api_of(box, **options) as client:
         cal, bob = [(await client.get("/api/servers", who))["servers"] for who in ("cal", "bob")]
         hidden = await client.refused("GET", "/api/servers/shop", "bob")
+        assert (await box.call("grumble", {"text": "shop is open"})).ok
+        unsaid, said = [await client.get("/api/servers/shop", who) for who in ("ann", "adam")]
         before = box.mcp["shop"]._connection._link  # type: ignore[union-attr]
         again = await client.post("/api/servers/shop/reconnect", {}, "adam")
         after = box.mcp["shop"]._connection._link  # type: ignore[union-attr]
@@ -197,6 +245,7 @@ async def test_servers_are_shown_to_those_who_can_call_them_and_connected_again(
     assert cal[0]["tools"] > 0 and bob == []
     assert hidden == nothing == (404, "not_found")
     assert again["connected"] and before is not after
+    assert unsaid["stderr"] is None and "shop is open" in said["stderr"]
 
 
 async def test_the_document_makes_tools_of_the_api(tmp_path: Path) -> None:

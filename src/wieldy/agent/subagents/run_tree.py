@@ -19,9 +19,14 @@ class WholeRun:
     """A run with its calls, and with the runs inside them."""
 
     run: "StoredRun"
-    last: Any
+    steps: list[Any]
     rounds: Rounds
     inside: "dict[str, WholeRun]"
+
+    @property
+    def last(self) -> Any:
+        """The last step."""
+        return self.steps[-1]
 
     def take_inside(self, entry: Entry) -> "WholeRun | None":
         """The run of a subagent that a call has asked."""
@@ -38,7 +43,7 @@ async def read_whole_run(store: "Store", run: "StoredRun") -> WholeRun:
     steps = await store.runs.steps(run.id)
     rounds = await _read_rounds(store, steps)
     inside = [await read_whole_run(store, each) for each in await store.runs.inside(run.id)]
-    return WholeRun(run, steps[-1], rounds, {each.run.id: each for each in inside})
+    return WholeRun(run, steps, rounds, {each.run.id: each for each in inside})
 
 
 async def _read_rounds(store: "Store", steps: list[Any]) -> Rounds:

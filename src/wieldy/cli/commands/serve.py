@@ -192,6 +192,7 @@ def _listen(
     serving = run(
         found.box,
         view=found.offer,
+        agents=found.agents,
         host=place.host,
         port=place.port,
         tokens=tokens or None,

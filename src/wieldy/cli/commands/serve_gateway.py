@@ -106,6 +106,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     serving = run(
         found.box,
         view=found.offer,
+        agents=found.agents,
         name=file.name,
         instructions=file.instructions,
         host=listen.host,

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +26,7 @@ from .answer_shapes import Input, read_cursor
 from .api_problems import Problem, find_problem, forbidden, not_found
 
 if TYPE_CHECKING:
+    from wieldy.agent.served_agent import ServedAgent
     from wieldy.store.store import Store
 
     from .event_hub import EventHub
@@ -32,21 +35,44 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger("wieldy.server")
 _MOST_FAULTS = 20
+_FLUSH_SECONDS = 2.0
 
 
 class NoInput(Input):
     """Nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """What the application has beside the toolbox: its agents, and what writes its figures."""
+
+    agents: "Sequence[ServedAgent]" = ()
+    write_figures: Callable[[], Awaitable[None]] | None = None
+
+
 class ApiBox:
     """The parts that all operations of one application share."""
 
-    def __init__(self, server: BoxServer, box: Toolbox) -> None:
+    def __init__(self, server: BoxServer, box: Toolbox, shared: SharedParts) -> None:
         self.server = server
         self.box = box
+        self._agents = shared.agents
+        self._write_figures = shared.write_figures
+        self._flushed_at = -math.inf
         self.hub: EventHub | None = None
         self.streams: set[EventStream] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+
+    def find_agent(self, name: str) -> "ServedAgent | None":
+        """The served agent of this name, or None."""
+        return next((each for each in self._agents if each.agent.name == name), None)
+
+    async def flush_figures(self) -> None:
+        """Have the figures of the last seconds written, every few seconds at most."""
+        now = time.monotonic()
+        if self._write_figures is not None and now - self._flushed_at > _FLUSH_SECONDS:
+            self._flushed_at = now
+            await self._write_figures()
 
     async def run_counted(self, work: Coroutine[Any, Any, T], seconds: float) -> T | None:
         """Run something that goes on if its caller leaves; None if it takes longer than this."""

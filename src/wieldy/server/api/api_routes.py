@@ -18,13 +18,22 @@ from . import (
     event_stream,
     identity_resource,
     pending_resource,
+    plot_resource,
     rule_resource,
     run_resource,
     server_resource,
     session_resource,
     tool_resource,
 )
-from .api_operations import ApiBox, ApiOperation, ApiPath, Asked, operation, refuse_path
+from .api_operations import (
+    ApiBox,
+    ApiOperation,
+    ApiPath,
+    Asked,
+    SharedParts,
+    operation,
+    refuse_path,
+)
 from .openapi_document import PREFIX, make_document
 
 _MODULES = (
@@ -39,6 +48,7 @@ _MODULES = (
     run_resource,
     server_resource,
     rule_resource,
+    plot_resource,
     event_stream,
 )
 
@@ -70,13 +80,13 @@ OPERATIONS: tuple[ApiOperation, ...] = (
 class ServedApi:
     """The API of one served box: its routes, and how its streams end."""
 
-    def __init__(self, server: BoxServer) -> None:
+    def __init__(self, server: BoxServer, shared: SharedParts | None = None) -> None:
         self.routes: list[Route] = []
         self._shared: ApiBox | None = None
         box = find_toolbox(server)
         if box is None:
             return
-        self._shared = ApiBox(server, box)
+        self._shared = ApiBox(server, box, shared or SharedParts())
         paths: dict[str, dict[str, ApiOperation]] = {}
         for each in OPERATIONS:
             paths.setdefault(each.path, {})[each.method] = each

@@ -1,9 +1,11 @@
 """Permission: rules, permission modes, and tools that differ from the lock."""
 
 import asyncio
+import re
+import time
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from wieldy.core.choices import PermissionMode
 from wieldy.core.errors import NotKept
@@ -16,6 +18,7 @@ from .api_operations import Asked, operation
 from .api_problems import not_found, wrong_value
 
 Verdict = Literal["allow", "ask", "deny"]
+_SPECIAL = re.compile(r"[*?\[]")
 _NAME = Field(None, min_length=1, max_length=500)
 
 
@@ -47,10 +50,21 @@ class NewRule(Input):
     """A standing rule to make."""
 
     verdict: Verdict
-    pattern: str | None = Field(None, min_length=1, max_length=500)
-    where: dict[str, Any] | None = None
+    pattern: str | None = Field(
+        None, min_length=1, max_length=500, description='A name, or a pattern such as "file_*".'
+    )
+    tool: str | None = Field(
+        None, min_length=1, max_length=200, description="In place of a pattern, exactly this tool."
+    )
+    where: dict[str, Any] | None = Field(
+        None, description="Conditions on arguments by name; a text is a pattern."
+    )
+    equals: dict[str, str | int | float | bool | None] | None = Field(
+        None, description="Arguments that must be exactly these, by name."
+    )
     reason: str | None = Field(None, max_length=10_000)
     expires_in: float | None = Field(None, gt=0, le=10**9, description="Seconds.")
+    expires_at: AwareDatetime | None = Field(None, description="In place of seconds, a moment.")
     agent: str | None = _NAME
     session: str | None = _NAME
     caller: str | None = _NAME
@@ -122,12 +136,17 @@ async def list_rules(asked: Asked) -> RuleList:
 async def make_rule(asked: Asked) -> RuleFacts:
     """Make a standing rule, which holds for every process on the store."""
     wanted: NewRule = asked.body
-    given = wanted.model_dump(exclude_none=True, exclude={"verdict", "pattern"})
+    told = {"verdict", "pattern", "tool", "where", "equals", "expires_at", "expires_in"}
+    given = wanted.model_dump(exclude_none=True, exclude=told)
     if wanted.verdict == "allow" and wanted.reason is not None:
         raise wrong_value("A rule that allows has no reason: nobody is told it.")
     try:
         made = await getattr(asked.store.standing, wanted.verdict)(
-            wanted.pattern, by=asked.name, **given
+            _read_pattern(wanted),
+            _read_where(wanted),
+            expires_in=_read_expiry(wanted),
+            by=asked.name,
+            **given,
         )
     except (TypeError, ValueError) as error:
         raise wrong_value(str(error)) from error
@@ -189,6 +208,36 @@ async def list_lock_changes(asked: Asked) -> LockChangeList:
             if found.state in ("changed", "new")
         ]
     )
+
+
+def _read_pattern(wanted: NewRule) -> str | None:
+    if wanted.tool is None:
+        return wanted.pattern
+    if wanted.pattern is not None:
+        raise wrong_value("A rule is for one `tool` or for a `pattern`, not for both.")
+    # A tool's name may hold what means something in a pattern.
+    return _SPECIAL.sub(r"[\g<0>]", wanted.tool)
+
+
+def _read_where(wanted: NewRule) -> dict[str, Any] | None:
+    equals = wanted.equals or {}
+    both = equals.keys() & (wanted.where or {}).keys()
+    if both:
+        raise wrong_value(f"{', '.join(both)}: an argument is in `where` or in `equals`.")
+    exact = {
+        name: re.compile(re.escape(value)) if isinstance(value, str) else value
+        for name, value in equals.items()
+    }
+    return {**(wanted.where or {}), **exact} or None
+
+
+def _read_expiry(wanted: NewRule) -> float | None:
+    if wanted.expires_at is None:
+        return wanted.expires_in
+    left = wanted.expires_at.timestamp() - time.time()
+    if wanted.expires_in is not None or left <= 0:
+        raise wrong_value("`expires_at` is in the future, and in place of `expires_in`.")
+    return left
 
 
 def _describe_rule(rule: Rule | StandingRule) -> RuleFacts:

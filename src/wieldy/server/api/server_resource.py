@@ -8,6 +8,9 @@ from .answer_shapes import AnswerShape, PlainText
 from .api_operations import Asked, NoInput, operation
 from .api_problems import not_found
 
+_MOST_LINES = 200
+_MOST_CHARACTERS = 20_000
+
 
 class ServerHealth(AnswerShape):
     """A server and how it is."""
@@ -17,6 +20,15 @@ class ServerHealth(AnswerShape):
     tools: int = Field(description="How many of its tools you can call.")
     error: PlainText | None = Field(description="Why it is not connected; for administrators.")
     protocol_version: PlainText | None
+
+
+class ServerDetail(ServerHealth):
+    """A server in full."""
+
+    stderr: PlainText | None = Field(
+        description="The last that its process wrote to stderr; null for a server that is none. "
+        "For administrators."
+    )
 
 
 class ServerList(AnswerShape):
@@ -31,12 +43,15 @@ async def list_servers(asked: Asked) -> ServerList:
     return ServerList(servers=[_describe(each, count, asked) for each, count in await _find(asked)])
 
 
-@operation("GET", "/servers/{name}", ServerHealth)
-async def get_server(asked: Asked) -> ServerHealth:
-    """Read how one MCP server is."""
+@operation("GET", "/servers/{name}", ServerDetail)
+async def get_server(asked: Asked) -> ServerDetail:
+    """Read how one MCP server is, and what it has written to stderr."""
     for server, count in await _find(asked):
         if server.name == asked.part("name"):
-            return _describe(server, count, asked)
+            said = server.stderr if asked.has_role() else ""
+            last = "\n".join(said.splitlines()[-_MOST_LINES:])[-_MOST_CHARACTERS:]
+            health = _describe(server, count, asked).model_dump()
+            return ServerDetail(**health, stderr=last or None)
     raise not_found("server", "GET /api/servers")
 
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from wieldy.core.call import Scope
 from wieldy.core.choices import ProviderFormat
 from wieldy.core.tool import Tool
 from wieldy.lock.lock_review import find_lock_state
@@ -14,7 +15,7 @@ from wieldy.wire.schema.target import PROVIDERS
 
 from .answer_shapes import AnswerShape, Cursor, Input, JsonValue, Limit, PlainText, make_cursor
 from .api_operations import Asked, operation
-from .api_problems import not_found
+from .api_problems import forbidden, not_found
 
 LockStateName = Literal["locked", "changed", "new", "none"]
 _LONGEST_LINE = 500
@@ -96,6 +97,11 @@ class ExplainedCall(Input):
 
     tool: str = Field(min_length=1, max_length=1000)
     arguments: dict[str, Any] = Field(default_factory=dict)
+    caller: str | None = Field(
+        None, min_length=1, max_length=500, description="Somebody else; for administrators."
+    )
+    agent: str | None = Field(None, min_length=1, max_length=500, description="The same.")
+    session: str | None = Field(None, min_length=1, max_length=500, description="The same.")
 
 
 class PermissionAnswer(AnswerShape):
@@ -143,8 +149,14 @@ async def get_tool(asked: Asked) -> ToolDetail:
 async def explain_call(asked: Asked) -> PermissionAnswer:
     """Say whether a call would run, and which rule says so; nothing is run or recorded."""
     wanted: ExplainedCall = asked.body
-    tool = await find_tool(asked, wanted.tool)
-    told = await asked.view.explain_permission(tool.name, wanted.arguments)
+    scope = Scope(wanted.agent, wanted.session, caller=wanted.caller)
+    if scope == Scope():
+        tool = await find_tool(asked, wanted.tool)
+        told = await asked.view.explain_permission(tool.name, wanted.arguments)
+    elif not asked.has_role():
+        raise forbidden("administer")
+    else:
+        told = await asked.box.explain_permission(wanted.tool, wanted.arguments, scope=scope)
     return PermissionAnswer(**told.to_dict())
 
 

@@ -1,0 +1,168 @@
+"""Plots: how many calls there were, how long they took, how many failed, and what they cost."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+
+from wieldy.store.databases.tables import LATENCY_BOUNDS
+from wieldy.store.rollups import MINUTE, Rollup
+
+from .answer_shapes import AnswerShape, Input, Moment, PlainText
+from .api_operations import Asked, operation
+from .api_problems import wrong_value
+
+_MOST_BUCKETS = 200
+_MOST_NAMES = 50
+_DAY = 86_400.0
+_LONGEST_SPAN = 400 * _DAY
+_FAILED = frozenset(("error", "timeout", "unknown"))
+# A call that waits is counted when it has ended.
+_UNENDED = "pending"
+
+
+class PlotQuery(Input):
+    """Which calls to count."""
+
+    since: AwareDatetime | None = Field(None, description="A day before `until` if not said.")
+    until: AwareDatetime | None = Field(None, description="Now if not said.")
+    tool: str | None = Field(None, max_length=1000)
+    caller: str | None = Field(None, max_length=500)
+
+
+class CallFigures(AnswerShape):
+    """What some calls add up to. Percentiles are seconds, estimated from ranges of lengths."""
+
+    calls: int
+    failures: int = Field(description="Those with an error, a timeout or an unknown end.")
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    cost: float
+
+
+class PlotBucket(CallFigures):
+    """The calls of one step of time."""
+
+    at: Moment
+
+
+class NamedFigures(CallFigures):
+    """The calls of one tool or caller."""
+
+    name: PlainText | None = Field(description="Null for calls without a caller.")
+
+
+class Plots(AnswerShape):
+    """The calls of a span of time."""
+
+    since: Moment
+    until: Moment
+    bucket_seconds: int
+    buckets: list[PlotBucket] = Field(description="In order; steps without calls are left out.")
+    by_tool: list[NamedFigures] = Field(description="The most used first, 50 at most.")
+    by_caller: list[NamedFigures] = Field(description="The most active first, 50 at most.")
+
+
+@operation("GET", "/plots", Plots, query=PlotQuery)
+async def get_plots(asked: Asked) -> Plots:
+    """Read how many calls there were, how long they took, how many failed, and their cost.
+
+    Callers see their own calls; those with the role approve or administer see all. Figures of
+    the last minute may be missing.
+    """
+    since, until = _read_span(asked.query)
+    only = _find_only(asked)
+    # Whole minutes, and few enough of them.
+    step = max(1, math.ceil((until - since) / MINUTE / (_MOST_BUCKETS - 1))) * MINUTE
+    rollups = asked.store.rollups
+    await asked.api.flush_figures()
+    found = await rollups.read(since, until, step, ["status"], only)
+    span = math.ceil((until - since) / MINUTE + 1) * MINUTE
+    named = {
+        label: await rollups.read(since, until, span, [label, "status"], only)
+        for label in ("tool", "caller")
+    }
+    return Plots(
+        since=_moment(since),
+        until=_moment(until),
+        bucket_seconds=step,
+        buckets=[
+            PlotBucket(at=_moment(at), **_add_up(each))
+            for at, each in sorted(_group(found, "at").items())
+        ],
+        by_tool=_name_figures(named["tool"], "tool"),
+        by_caller=_name_figures(named["caller"], "caller"),
+    )
+
+
+def _read_span(query: PlotQuery) -> tuple[float, float]:
+    until = time.time() if query.until is None else query.until.timestamp()
+    since = until - _DAY if query.since is None else query.since.timestamp()
+    if not (0 < until - since <= _LONGEST_SPAN and since >= 0 and until <= time.time() + _DAY):
+        raise wrong_value("`until` is after `since`, 400 days at most, and not in the future.")
+    return since, until
+
+
+def _find_only(asked: Asked) -> dict[str, str]:
+    """The labels that calls must have to be counted."""
+    query: PlotQuery = asked.query
+    only = {} if query.tool is None else {"tool": query.tool}
+    if not asked.sees_all:
+        if query.caller not in (None, asked.name):
+            # Nobody has this name together with their own.
+            raise wrong_value("You see the figures of your own calls. Leave `caller` out.")
+        only["caller"] = asked.name or ""
+    elif query.caller is not None:
+        only["caller"] = query.caller
+    return only
+
+
+def _group(found: Iterable[Rollup], label: str) -> dict[Any, list[Rollup]]:
+    groups: dict[Any, list[Rollup]] = {}
+    for each in found:
+        if each.status != _UNENDED:
+            groups.setdefault(getattr(each, label), []).append(each)
+    return groups
+
+
+def _name_figures(found: Iterable[Rollup], label: str) -> list[NamedFigures]:
+    made = [NamedFigures(name=name, **_add_up(each)) for name, each in _group(found, label).items()]
+    return sorted(made, key=lambda each: -each.calls)[:_MOST_NAMES]
+
+
+def _add_up(rollups: Sequence[Rollup]) -> Mapping[str, Any]:
+    took = [sum(counts) for counts in zip(*(each.took for each in rollups), strict=True)]
+    return {
+        "calls": sum(each.count for each in rollups),
+        "failures": sum(each.count for each in rollups if each.status in _FAILED),
+        "p50": estimate_percentile(took, 0.5),
+        "p90": estimate_percentile(took, 0.9),
+        "p99": estimate_percentile(took, 0.99),
+        "cost": sum(each.cost for each in rollups),
+    }
+
+
+def estimate_percentile(took: Sequence[int], share: float) -> float | None:
+    """The length below which this share of calls is, or None if there are no calls.
+
+    Within a range the calls count as evenly spread. The last range has no end, so that its
+    beginning is given.
+    """
+    wanted = share * sum(took)
+    if not wanted:
+        return None
+    below = 0.0
+    for count, end in zip(took, LATENCY_BOUNDS, strict=False):
+        if count >= wanted:
+            return below + (end - below) * wanted / count
+        wanted -= count
+        below = end
+    return below
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
