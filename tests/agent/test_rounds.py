@@ -1,7 +1,9 @@
 """003.8: several tools at once, several rounds, with function calling and with XML in text."""
 
 import asyncio
+import gc
 import re
+import weakref
 from typing import Any
 
 import pytest
@@ -339,3 +341,22 @@ def test_max_rounds_of_zero_asks_once_and_runs_nothing(
     assert ran == []
     assert len(model.requests) == 1
     assert "limit of 0 rounds" in model.requests[0].last
+
+
+async def test_a_run_that_has_ended_is_freed_without_the_garbage_collector(
+    make_agent: MakeAgent,
+) -> None:
+    answers = (Call("add", {"a": 1, "b": 2}), "3", "Again.")
+    agent, _ = make_agent(*answers, tool_strategy="native")
+    agent.use_tools(add)
+    response = agent.input("1 + 2?").get_response()
+    await response.async_get_text()
+    kept = weakref.ref(response), weakref.ref(response._run)
+    gc.disable()
+    try:
+        # The agent remembers its last response.
+        del response
+        await agent.input("Again?").async_start()
+        assert [each() for each in kept] == [None, None]
+    finally:
+        gc.enable()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wieldy import Call, Context, Outcome, Status, Text, Toolbox
+from wieldy.core.streaming import Channel, tell_pushed
 
 SOON = 120.0
 
@@ -172,3 +173,59 @@ async def test_a_live_reader_gets_what_is_shown_and_finds_the_rest_in_the_outcom
     assert plain[:-1] == [Text("first "), Text("last")]
     assert live[:-1] == [Text("first ")]
     assert isinstance(live[-1], Outcome) and live[-1].text == "first last"
+
+
+async def test_a_listener_is_told_of_all_items_before_the_result_is_given() -> None:
+    told: list[Any] = []
+
+    async def push_items(channel: Channel) -> str:
+        for number in range(3):
+            channel.push(number)
+        return "result"
+
+    async def tell(item: Any) -> None:
+        await asyncio.sleep(0)
+        told.append(item)
+
+    assert await tell_pushed(push_items, tell) == "result"
+    assert told == [0, 1, 2]
+
+
+async def test_a_listener_that_fails_cancels_what_it_listens_to_and_not_the_task() -> None:
+    cancelled = asyncio.Event()
+
+    async def push_and_wait(channel: Channel) -> None:
+        channel.push("item")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async def fail(item: Any) -> None:
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="item"):
+        await tell_pushed(push_and_wait, fail)
+    assert cancelled.is_set()
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
+
+
+async def test_who_is_cancelled_while_a_listener_is_told_stops_telling_it() -> None:
+    telling, told = asyncio.Event(), []
+
+    async def push_and_wait(channel: Channel) -> None:
+        channel.push("item")
+        await asyncio.Event().wait()
+
+    async def tell(item: Any) -> None:
+        telling.set()
+        await asyncio.Event().wait()
+        told.append(item)
+
+    task = asyncio.create_task(tell_pushed(push_and_wait, tell))
+    await telling.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert told == []

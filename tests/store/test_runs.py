@@ -29,13 +29,13 @@ def runs(box: Toolbox) -> Runs:
 
 
 async def begin(runs: Runs, **facts: str) -> RunClaim:
-    return await runs.begin(uuid4().hex, "helper", {"input": "hi"}, {"n": 0}, **facts)
+    return await runs.begin(uuid4().hex, "helper", '{"input": "hi"}', '{"n": 0}', **facts)
 
 
 async def test_a_run_is_its_steps_in_order(runs: Runs) -> None:
     claim = await begin(runs, session="s")
-    await runs.save(claim, 1, {"n": 1})
-    await runs.save(claim, 2, {"n": 2}, "done", {"text": "x"})
+    await runs.save(claim, 1, '{"n": 1}')
+    await runs.save(claim, 2, '{"n": 2}', "done", {"text": "x"})
 
     found = await runs.get(claim.run)
     assert found is not None
@@ -53,7 +53,7 @@ async def test_a_run_that_is_carried_on_can_not_be_taken(runs: Runs) -> None:
 
 async def test_a_run_that_waits_is_taken_by_exactly_one(url: str, runs: Runs) -> None:
     claim = await begin(runs)
-    await runs.save(claim, 1, {}, "interrupted")
+    await runs.save(claim, 1, "{}", "interrupted")
     async with Toolbox(store=url) as other:
         both = (runs, other.store.runs)
         taken = await asyncio.gather(
@@ -71,8 +71,8 @@ async def test_who_was_taken_for_dead_can_not_write_a_step_any_more(runs: Runs) 
     assert other is not None
 
     with pytest.raises(RunTaken, match=claim.run):
-        await runs.save(claim, 1, {"late": True})
-    await runs.save(other, 1, {"n": 1})
+        await runs.save(claim, 1, '{"late": True}')
+    await runs.save(other, 1, '{"n": 1}')
     assert await runs.steps(claim.run) == [{"n": 0}, {"n": 1}]
 
 
@@ -82,7 +82,7 @@ async def test_who_was_taken_for_dead_goes_on_where_nobody_took_over(
     claim = await begin(runs)
     execute("UPDATE wieldy_runs SET state = 'crashed', owner = NULL")
 
-    await runs.save(claim, 1, {"n": 1})
+    await runs.save(claim, 1, '{"n": 1}')
 
     found = await runs.get(claim.run)
     assert found is not None and (found.state, found.steps) == ("running", 2)
@@ -108,7 +108,7 @@ async def test_a_run_of_a_dead_process_has_crashed_and_is_taken(
 
 async def test_a_done_run_is_given_and_not_taken(runs: Runs) -> None:
     claim = await begin(runs)
-    await runs.save(claim, 1, {}, "done", {"text": "x"})
+    await runs.save(claim, 1, "{}", "done", {"text": "x"})
 
     found, taken = await runs.take(claim.run)
 
@@ -123,7 +123,7 @@ async def test_an_unknown_run_is_not_found(runs: Runs) -> None:
 
 async def test_runs_are_listed_the_newest_first_by_state_agent_and_session(runs: Runs) -> None:
     first, second = await begin(runs, session="a"), await begin(runs, session="b")
-    await runs.save(first, 1, {}, "interrupted")
+    await runs.save(first, 1, "{}", "interrupted")
 
     assert [run.id for run in await runs.list()] == [second.run, first.run]
     assert [run.id for run in await runs.list(state="interrupted")] == [first.run]
@@ -135,8 +135,8 @@ async def test_runs_are_listed_the_newest_first_by_state_agent_and_session(runs:
 async def test_ended_runs_of_a_session_are_deleted_with_it(box: Toolbox, execute: Execute) -> None:
     runs = box.store.runs
     waits, done = await begin(runs, session="s"), await begin(runs, session="s")
-    await runs.save(waits, 1, {}, "interrupted")
-    await runs.save(done, 1, {}, "done", {})
+    await runs.save(waits, 1, "{}", "interrupted")
+    await runs.save(done, 1, "{}", "done", {})
 
     counts = await box.store.delete_session("s")
 
@@ -151,9 +151,9 @@ async def test_retention_removes_ended_runs_and_keeps_those_that_may_go_on(
     async with Toolbox(store=url, retention=Retention(days=1)) as box:
         runs = box.store.runs
         waits, done, new = [await begin(runs) for _ in range(3)]
-        await runs.save(waits, 1, {}, "interrupted")
-        await runs.save(done, 1, {}, "done", {})
-        await runs.save(new, 1, {}, "done", {})
+        await runs.save(waits, 1, "{}", "interrupted")
+        await runs.save(done, 1, "{}", "done", {})
+        await runs.save(new, 1, "{}", "done", {})
         old = f"('{waits.run}', '{done.run}')"
         execute(f"UPDATE wieldy_runs SET created_at = 1, changed_at = 1 WHERE id IN {old}")
 
@@ -172,3 +172,20 @@ async def test_a_store_from_before_runs_gets_their_tables(url: str, execute: Exe
         claim = await begin(box.store.runs)
         assert await box.sessions.read("s") == ["hi"]
         assert [run.id for run in await box.store.runs.list()] == [claim.run]
+
+
+async def test_steps_of_many_runs_at_once_are_each_written_even_if_one_run_was_taken(
+    runs: Runs,
+) -> None:
+    claims = await asyncio.gather(*(begin(runs) for _ in range(20)))
+    await runs.leave(claims[7], "crashed")
+    _, other = await runs.take(claims[7].run)
+    assert other is not None
+
+    saved = await asyncio.gather(
+        *(runs.save(claim, 1, '{"n": 1}') for claim in claims), return_exceptions=True
+    )
+
+    assert [isinstance(each, RunTaken) for each in saved] == [n == 7 for n in range(20)]
+    found = [await runs.steps(claim.run) for claim in claims]
+    assert found == [[{"n": 0}] if n == 7 else [{"n": 0}, {"n": 1}] for n in range(20)]

@@ -1,8 +1,8 @@
 """Read a model's stream within limits on the size of the answer and the time without events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from wieldy.core.call import Call
@@ -19,64 +19,118 @@ _MAKE = 'A model makes calls such as Call("weather", {"city": "Oslo"}).'
 
 
 async def watch_answer(
-    model: Model, request: ModelRequest, seconds: float | None = None
+    model: Model,
+    request: ModelRequest,
+    seconds: float | None = None,
+    note: Callable[[Reply], None] = lambda reply: None,
 ) -> AsyncGenerator[ModelEvent]:
     """The events of an answer; the last is its `Reply`, also where the model gave none.
 
     Nothing is sent if the request outgrows the model's context. A model that keeps such
     limits itself says so with `keeps_limits`: it knows what it waits for. After so many
-    `seconds` the request is ended, and the reply is what was heard until then.
+    `seconds` the request is ended, and the reply is what was heard until then. The reply is
+    noted before it is yielded.
     """
     guarded = not getattr(model, "keeps_limits", False)
     if guarded and model.context_window is not None:
         check_length(model.name, model.render(request), model.context_window)
-    heard = _Heard()
+    heard, events = _Heard(), aiter(model.stream(request))
     patience = _Patience(model, MAX_SILENCE if guarded else None, seconds)
-    async with aclosing(_closable_stream(model.stream(request))) as events:
+    try:
         while (event := await patience.next_event(events)) is not None:
             check_event(model.name, event)
             heard.take(event)
             if guarded and heard.size > MAX_ANSWER:
                 raise ModelAnswerTooLarge(model.name, MAX_ANSWER)
-            yield event
             if isinstance(event, Reply):
+                note(event)
+                yield event
                 return
-    yield heard.reply(OUT_OF_TIME if patience.is_over else "")
+            yield event
+    finally:
+        patience.stop()
+        # A model's iterator need not be a generator.
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
+    reply = heard.reply(OUT_OF_TIME if patience.is_over else "")
+    note(reply)
+    yield reply
 
 
 class _Patience:
-    """The time to wait for an answer: from event to event, and in total."""
+    """The time to wait for an answer: from event to event, and in total.
+
+    One timer serves all events: when it rings too early, it is set again.
+    """
 
     def __init__(self, model: Model, silence: float | None, seconds: float | None) -> None:
         self.is_over = False
+        self._loop = asyncio.get_running_loop()
         self._model = model
         self._silence = silence
-        self._end = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        self._end = None if seconds is None else self._loop.time() + seconds
+        # The moment until which the next event is awaited, and the task that awaits it.
+        self._until = math.inf
+        self._waiter: asyncio.Task[Any] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._rang = False
 
-    async def next_event(self, events: Any) -> ModelEvent | None:
+    async def next_event(self, events: AsyncIterator[ModelEvent]) -> ModelEvent | None:
         """The next event; None if there are no more events, or no time is left to wait."""
-        now = asyncio.get_running_loop().time()
-        if self._end is not None and now >= self._end:
-            # The timeout can't interrupt a model that never awaits anything.
+        now, end = self._loop.time(), self._end
+        if end is not None and now >= end:
+            # The timer can't interrupt a model that never awaits anything.
             self.is_over = True
             return None
-        silent = None if self._silence is None else now + self._silence
-        ends = [each for each in (silent, self._end) if each is not None]
+        self._until = min(
+            math.inf if self._silence is None else now + self._silence,
+            math.inf if end is None else end,
+        )
+        if self._timer is None and self._until < math.inf:
+            self._timer = self._loop.call_at(self._until, self._ring)
+        self._waiter = waiter = asyncio.current_task()
+        assert waiter is not None
+        cancelling = waiter.cancelling()
         try:
-            async with asyncio.timeout_at(min(ends, default=None)) as patience:
-                event: ModelEvent = await anext(events)
-                return event
+            return await anext(events)
         except StopAsyncIteration:
             return None
-        except TimeoutError:
-            if not patience.expired():
+        except asyncio.CancelledError:
+            if not self._rang or waiter.cancelling() > cancelling + 1:
+                # Somebody else has cancelled the task.
                 raise
-            self.is_over = self._end is not None and patience.when() == self._end
-            if self.is_over:
-                return None
-            silence = f"{self._silence:g} seconds. Ask again, or use another model."
-            reason = f"it has said nothing for {silence}"
-            raise ModelUnavailable(self._model.name, reason, began=True) from None
+        finally:
+            self._waiter = None
+            if self._rang:
+                waiter.uncancel()
+        self._give_up()
+        return None
+
+    def stop(self) -> None:
+        """Wait for nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiter is None:
+            # Whoever reads the events takes their time. The next wait sets the timer.
+            return
+        if self._loop.time() < self._until:
+            self._timer = self._loop.call_at(self._until, self._ring)
+        else:
+            self._rang = True
+            self._waiter.cancel()
+
+    def _give_up(self) -> None:
+        """Say that the time is over, or raise if only the silence was too long."""
+        if self._until == self._end:
+            self.is_over = True
+            return
+        silence = f"{self._silence:g} seconds. Ask again, or use another model."
+        reason = f"it has said nothing for {silence}"
+        raise ModelUnavailable(self._model.name, reason, began=True)
 
 
 def check_event(model: str, event: ModelEvent) -> None:
@@ -126,14 +180,3 @@ class _Heard:
 
 def _byte_count(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-async def _closable_stream(stream: AsyncIterator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-    """The stream with an `aclose` method, whatever kind of iterator it is."""
-    try:
-        async for event in stream:
-            yield event
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()

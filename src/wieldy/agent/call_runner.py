@@ -1,7 +1,7 @@
 """Run the calls of one answer at the same time, and emit an event for each thing that happens."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from wieldy.core.errors import CallDenied, CallInterrupted, InvalidResult, ToolF
 from wieldy.core.permission.decisions import awaited_entrance
 from wieldy.core.permission.parked import make_receipt
 from wieldy.core.run import Entrance, Extras, Sink
-from wieldy.core.streaming import iterate_pushed
+from wieldy.core.streaming import tell_pushed
 
 from .request import Decider, Request
 from .run_clock import RunClock
@@ -39,20 +39,19 @@ class CallHost(Protocol):
 
 
 class CallRunner:
-    """Runs the calls of a run.
+    """Runs the calls of one answer. A run keeps none, because the two would keep each other.
 
-    Attributes:
-        settled: The outcomes of the calls of this answer, in the order of their ends.
+    `settled` gets the outcomes, in the order in which the calls end.
     """
 
-    def __init__(self, run: CallHost) -> None:
+    def __init__(self, run: CallHost, settled: list[Outcome]) -> None:
         self._run = run
-        self.settled: list[Outcome] = []
+        self._settled = settled
         # The ids of the calls for which the run no longer waits.
         self._cut: set[str] = set()
         self._stopping: asyncio.Future[None] | None = None
 
-    async def run_calls(self, calls: Sequence[Call], streams: bool) -> list[Outcome]:
+    async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
         allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
         perform = self._stream_call if streams else self._plain_call
@@ -60,7 +59,7 @@ class CallRunner:
         denied = [
             Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
         ]
-        self.settled += denied
+        self._settled += denied
         tasks = [asyncio.ensure_future(self._cut_off(perform(call), call)) for call in allowed]
         with self._run.clock.ringing(lambda: self._stop_soon(allowed, tasks)):
             outcomes = [*await _run_together(tasks), *denied]
@@ -89,25 +88,22 @@ class CallRunner:
             if call.id not in self._cut:
                 raise
             outcome = Outcome(call, Status.INTERRUPTED, error=CallInterrupted(call.tool))
-            self.settled.append(outcome)
+            self._settled.append(outcome)
             return outcome
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        async for item in self._shown_items(call, tell):
-            tell.raise_failure()
-            if isinstance(item, Outcome):
-                outcome = await self._decide_outcome(item, tell)
-                tell.raise_failure()
-                self.settled.append(outcome)
-                if outcome.status is not Status.PENDING:
-                    await self._run.tell_log(
-                        make_log(outcome, self._run.request.view.get(call.tool))
-                    )
-                    await tell.completed(outcome)
-                return outcome
-            await self._run.emit(*show_item(call, item))
-        raise AssertionError("a stream ends with its outcome")
+        made = await tell_pushed(
+            lambda sink: self._run_one(call, tell, sink, tell.entered), tell.shown
+        )
+        tell.raise_failure()
+        outcome = await self._decide_outcome(made, tell)
+        tell.raise_failure()
+        self._settled.append(outcome)
+        if outcome.status is not Status.PENDING:
+            await self._run.tell_log(make_log(outcome, self._run.request.view.get(call.tool)))
+            await tell.completed(outcome)
+        return outcome
 
     async def _plain_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
@@ -119,10 +115,6 @@ class CallRunner:
         if outcome.status is not Status.PENDING and tell.has_asked:
             await tell.completed(outcome)
         return outcome
-
-    def _shown_items(self, call: Call, tell: "_Teller") -> AsyncIterator[Any]:
-        """The items that a call shows; its outcome is the last."""
-        return iterate_pushed(lambda sink: self._run_one(call, tell, sink, tell.entered), live=True)
 
     async def _run_one(
         self,
@@ -164,21 +156,11 @@ class CallRunner:
                 if outcome is asked:
                     break
             tell.has_asked = True
-        return await self._go_on(receipt) or receipt
-
-    async def _go_on(self, receipt: Outcome) -> Outcome | None:
-        """Let a call run again that has waited for others, and show what it shows."""
-        request, call = self._run.request, receipt.call
-        outcome: Outcome | None = None
-        shown = iterate_pushed(
-            lambda sink: request.box.desk.go_on(call.id, Extras(request.deps, sink)), live=True
+        # The call may run again now, and shows what it shows.
+        resumed = await tell_pushed(
+            lambda sink: desk.go_on(receipt.call.id, Extras(request.deps, sink)), tell.shown
         )
-        async for item in shown:
-            if item is None or isinstance(item, Outcome):
-                outcome = item
-            else:
-                await self._run.emit(*show_item(call, item))
-        return outcome
+        return resumed or receipt
 
     async def _decide_one(self, receipt: Outcome, tell: "_Teller") -> Outcome:
         await tell.asked(receipt)
@@ -264,6 +246,11 @@ class _Teller:
         self.has_asked, self._awaits = True, False
         data = {**_name_call(call), "approved": approved, "reason": reason}
         await self._run.emit("permission_result", data)
+
+    async def shown(self, item: Any) -> None:
+        """Report an item that the running tool shows."""
+        self.raise_failure()
+        await self._run.emit(*show_item(self._call, item))
 
     async def entered(self) -> None:
         """Report that the tool's function is being entered. A failing handler does not stop it."""

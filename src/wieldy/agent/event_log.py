@@ -2,20 +2,25 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 class EventLog:
-    """A list of events with one writer. Each reader gets all events from the beginning."""
+    """A list of events with one writer. Each reader gets all events from the beginning.
 
-    def __init__(self) -> None:
+    Logs of one request may share a lock.
+    """
+
+    __slots__ = ("_closed", "_items", "_lock", "_waiting")
+
+    def __init__(self, lock: "threading.Lock | None" = None) -> None:
         self._items: list[tuple[str, Any]] = []
         self._closed = False
-        self._waiting: list[Waiting] = []
-        self._lock = threading.Lock()
+        self._waiting: tuple[Waiting, ...] = ()
+        self._lock = lock or threading.Lock()
 
     @property
     def closed(self) -> bool:
@@ -26,15 +31,17 @@ class EventLog:
         """Add one event."""
         with self._lock:
             self._items.append((event, data))
-            woken, self._waiting = self._waiting, []
-        _wake_readers(woken)
+            woken, self._waiting = self._waiting, ()
+        if woken:
+            _wake_readers(woken)
 
     def close(self) -> None:
         """Mark the log as complete."""
         with self._lock:
             self._closed = True
-            woken, self._waiting = self._waiting, []
-        _wake_readers(woken)
+            woken, self._waiting = self._waiting, ()
+        if woken:
+            _wake_readers(woken)
 
     async def read(self) -> AsyncIterator[tuple[str, Any]]:
         """Iterate over all events, including those that are added later."""
@@ -58,13 +65,11 @@ class EventLog:
         with self._lock:
             if self._closed or len(self._items) > count:
                 return
-            self._waiting.append((loop, future))
+            self._waiting = (*self._waiting, (loop, future))
         await future
 
 
-def _wake_readers(waiting: list[Waiting]) -> None:
-    if not waiting:
-        return
+def _wake_readers(waiting: Iterable[Waiting]) -> None:
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:

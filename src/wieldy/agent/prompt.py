@@ -43,10 +43,9 @@ class Prompt:
 
     def get(self, key: str | None = None, default: Any = None, inherit: bool = True) -> Any:
         """The value of a slot, or without a key all slots as a dict."""
-        values = self.values(inherit)
         if key is None:
-            return values or ({} if default is None else default)
-        return get_dotted(values, key, default)
+            return self.values(inherit) or ({} if default is None else default)
+        return copy_containers(get_dotted(self._merged(inherit), key, default))
 
     def set(self, key: str, value: Any, mappings: Mapping[str, Any] | None = None) -> Self:
         """Set a slot; `mappings` fill in each `${name}` of the key and of the value."""
@@ -88,10 +87,7 @@ class Prompt:
 
     def values(self, inherit: bool = True) -> dict[str, Any]:
         """All slots with copies of their values."""
-        own = self._read()
-        if inherit and self._parent is not None:
-            return copy_containers(merge_values(self._parent.values(), own))  # type: ignore[no-any-return]
-        return copy_containers(own)  # type: ignore[no-any-return]
+        return copy_containers(self._merged(inherit))  # type: ignore[no-any-return]
 
     def to_yaml_prompt(self, inherit: bool = False) -> str:
         """The slots as YAML that `load_yaml_prompt` takes."""
@@ -120,6 +116,13 @@ class Prompt:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.values()!r})"
+
+    def _merged(self, inherit: bool = True) -> dict[str, Any]:
+        """All slots; their values are not copied."""
+        own = self._read()
+        if inherit and self._parent is not None:
+            return merge_values(self._parent._merged(), own)  # type: ignore[no-any-return]
+        return own
 
     def _nest_value(self, name: str, value: Any) -> None:
         slot, _, rest = name.partition(".")

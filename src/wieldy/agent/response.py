@@ -42,9 +42,8 @@ class Response:
     """
 
     def __init__(self, request: Request, resumption: Resumption | None = None) -> None:
-        self._log = EventLog()
-        self._opened = EventLog()
-        self._ended = EventLog()
+        self._lock = threading.Lock()
+        self._log, self._opened, self._ended = (EventLog(self._lock) for _ in range(3))
         self._run = RunLoop(request, self._log, resumption)
         self._goes_on = resumption is not None
         self._error: BaseException | None = None
@@ -53,7 +52,6 @@ class Response:
         self._waiting = 0
         # The state in which the run is left when it is cancelled.
         self._left_as = "cancelled"
-        self._lock = threading.Lock()
 
     @property
     def run_id(self) -> str:

@@ -64,7 +64,6 @@ class RunLoop:
         self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
         self._resumption = resumption
         self._logs: list[ToolLog] = []
-        self._calls = CallRunner(self)
         self._quiet = not request.handlers.has("broadcast_suffixes")
 
     async def run(self) -> None:
@@ -174,10 +173,11 @@ class RunLoop:
 
     async def _run_answer_calls(self) -> Step:
         state, strategy = self.state, self.request.strategy
-        settled = self._calls.settled = list(state.answered)
+        settled = list(state.answered)
         known = {outcome.call.id for outcome in settled}
         try:
-            await self.run_calls([call for call in state.calls if call.id not in known])
+            rest = [call for call in state.calls if call.id not in known]
+            await CallRunner(self, settled).run_calls(rest)
         except BaseException:
             # The run is cancelled: a call that has no outcome was interrupted.
             state.turns.append(strategy.answer_turn(settled, state.calls))
@@ -210,7 +210,7 @@ class RunLoop:
         self.sent.append(request)
         self.state.requests += 1
         seconds = self.clock.request_seconds()
-        return self._note_usage(watch_answer(self.request.model, request, seconds))
+        return watch_answer(self.request.model, request, seconds, self._note_usage)
 
     def count_round(self, outcomes: Sequence[Outcome]) -> None:
         """Count one round of calls, and what they cost."""
@@ -236,7 +236,7 @@ class RunLoop:
 
     async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
-        return await self._calls.run_calls(calls, streams)
+        return await CallRunner(self, []).run_calls(calls, streams)
 
     def read_answer(self, meta: dict[str, Any]) -> None:
         """Read the answer's text into the result."""
@@ -349,13 +349,9 @@ class RunLoop:
         if request.prices is not None or self.spending.bounds_cost:
             self._spend_amounts(cost=request_cost(request.prices, request.model.name, usage))
 
-    async def _note_usage(self, answer: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-        async with aclosing(answer) as events:
-            async for event in events:
-                if isinstance(event, Reply):
-                    add_usage(self.state.usage, event.usage)
-                    self._spend_tokens(event)
-                yield event
+    def _note_usage(self, reply: Reply) -> None:
+        add_usage(self.state.usage, reply.usage)
+        self._spend_tokens(reply)
 
     async def _show_words(self, words: str, shown: list[str]) -> None:
         if words:

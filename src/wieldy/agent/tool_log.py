@@ -19,7 +19,8 @@ def show_arguments(call: Call, tool: Tool | None) -> Any:
     sent = call.arguments if call.arguments is not None else {}
     if tool is None or isinstance(sent, str):
         return sent
-    return redact_data(dict(sent), sent_secrets(sent, tool.input_schema))
+    secrets = sent_secrets(sent, tool)
+    return redact_data(dict(sent), secrets) if secrets else dict(sent)
 
 
 def make_log(outcome: Outcome, tool: Tool | None) -> ToolLog:

@@ -563,7 +563,7 @@ def _refused_outcome(run: Run, error: Exception) -> Outcome:
 def _cover_error(run: Run, error: InvalidArguments) -> InvalidArguments:
     """The error with every secret covered, including those in arguments that were not accepted."""
     tool: Tool | None = getattr(run, "tool", None)
-    sent = () if tool is None else sent_secrets(run.accepted, tool.input_schema)
+    sent = () if tool is None else sent_secrets(run.accepted, tool)
     secrets = (*run.secrets, *sent)
     if not secrets:
         return error

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .arguments.argument_errors import mentions_secret
 from .arguments.intake import Accept, Intake
 from .arguments.private_copy import private_arguments
 from .call import Outcome
@@ -25,7 +24,7 @@ from .recording import Keeper
 from .registry import Registry
 from .run import Executor, Handler, Layer, Middleware, RemoteExecutor, Run
 from .schema.result_check import check_results, promised_result
-from .secrets.credential import argument_secrets, meant_secrets
+from .secrets.credential import argument_secrets, meant_secrets, takes_secret
 from .tool import Tool
 from .work import Work
 
@@ -60,7 +59,7 @@ class Basis:
         self.function = bare_function(tool, executor)
         self.handler = make_invoker(tool, work, executor)
         self.accept, self.values, self.read = intake.accept, intake.values, intake.read
-        if tool.secrets or tool.once("takes_secret", _takes_secret):
+        if tool.secrets or takes_secret(tool):
             self.function = None
             self.accept = partial(_accept_discreetly, intake.accept, tool.secrets)
 
@@ -199,7 +198,8 @@ class Planner:
             # A rule made while a call waits, in a queue or for an approver, applies to that call.
             stack.append(guard)
         if keeper is not None:
-            stack.append(lambda proceed: keeper.start(proceed, self.permits.forbids))
+            objects = self.permits.late_check(tool)
+            stack.append(lambda proceed: keeper.start(proceed, objects))
         return [*stack, *map(_make_layer, after)]
 
     def _checks_output(self, tool: Tool) -> bool:
@@ -220,10 +220,6 @@ def _make_layer(middleware: Middleware) -> Layer:
     return lambda proceed: lambda run: middleware(run, proceed)
 
 
-def _takes_secret(tool: Tool) -> bool:
-    return mentions_secret(tool.input_schema, tool.input_schema)
-
-
 def _hold_fast(proceed: Handler) -> Handler:
     """Keep what was accepted from changing: what is recorded is what the function gets."""
 
@@ -239,7 +235,7 @@ def _accept_discreetly(accept: Accept, secrets: tuple[str, ...], run: Run) -> di
     run.keep_secret(secrets)
     values = accept(run)
     # An argument that passes as it was sent is not of a secret's type; the schema tells it.
-    sent = meant_secrets(run.arguments, run.tool.input_schema)
+    sent = meant_secrets(run.arguments, run.tool)
     run.keep_secret((*sent, *argument_secrets(values)))
     return values
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from .call import Outcome
 from .permission.modes import ModeChange
-from .run import Handler, Run, Veto
+from .run import Handler, Objection, Run
 
 
 class Keeper(Protocol):
@@ -13,10 +13,10 @@ class Keeper(Protocol):
     def once(self, proceed: Handler) -> Handler:
         """The outermost layer: return the first outcome of a call that was made before."""
 
-    def start(self, proceed: Handler, forbids: Veto) -> Handler:
+    def start(self, proceed: Handler, objects: Objection) -> Handler:
         """The innermost layer: record durably that the function is about to be entered.
 
-        `forbids` returns the reason if a rule or mode made meanwhile forbids a call for which the
+        `objects` returns the reason if a rule or mode made meanwhile forbids a call for which the
         record had to wait.
         """
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -145,6 +146,82 @@ class OverhearingSink:
         """An awaitable if the call's own reader is behind, else None."""
         waiting: Awaitable[None] | None = None if self._reader is None else self._reader.room()
         return waiting
+
+
+class _ToldChannel(Channel):
+    """A channel with a reader of its own, which begins with the first item.
+
+    The reader runs outside of the call, and cancels it if the listener fails.
+    """
+
+    def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
+        super().__init__(live=True)
+        self._tell = tell
+        self._outside = copy_context()
+        self.caller = asyncio.current_task()
+        self.cancels = False
+        self._task: asyncio.Task[None] | None = None
+
+    def push(self, item: Any) -> None:
+        super().push(item)
+        if self._task is None and not self._closed:
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._tell_items(), context=self._outside)
+
+    async def _tell_items(self) -> None:
+        try:
+            async for item in self:
+                await self._tell(item)
+        except Exception:
+            if not self._closed and self.caller is not None:
+                self.cancels = self.caller.cancel()
+            raise
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the listener has raised."""
+        ended = self._task is not None and self._task.done() and not self._task.cancelled()
+        return self._task.exception() if ended and self._task is not None else None
+
+    async def finish(self) -> None:
+        """Wait until the listener knows everything, and raise what it raises."""
+        self.close()
+        if self._task is not None:
+            await self._task
+
+    async def abandon(self) -> None:
+        """Tell the listener nothing more."""
+        self.close()
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+
+async def tell_pushed(
+    start: Callable[[Channel], Coroutine[Any, Any, T]], tell: Callable[[Any], Awaitable[None]]
+) -> T:
+    """Run a coroutine in this task, and tell a listener of the items that it pushes.
+
+    A coroutine that pushes nothing costs no further task. It is cancelled if the listener fails.
+    """
+    channel = _ToldChannel(tell)
+    caller = channel.caller
+    assert caller is not None
+    before = caller.cancelling()
+    try:
+        result = await start(channel)
+        await channel.finish()
+        return result
+    except asyncio.CancelledError:
+        failure = channel.failure
+        if failure is None or caller.cancelling() > before + channel.cancels:
+            # Somebody else has cancelled the task.
+            raise
+        raise failure from None
+    finally:
+        if channel.cancels:
+            caller.uncancel()
+        await channel.abandon()
 
 
 async def iterate_pushed(

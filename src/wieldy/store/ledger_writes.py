@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from wieldy.core.arguments.argument_errors import mentions_secret
 from wieldy.core.call import NO_SCOPE, Call, Outcome
 from wieldy.core.canonical import digest_of
 from wieldy.core.errors import NotRecorded
 from wieldy.core.run import Run
+from wieldy.core.secrets.credential import takes_secret
 from wieldy.core.secrets.secret import redact_text
 
 from . import transitions
@@ -157,7 +157,7 @@ class Ending(Write):
             return row
         row.update(tool=tool.name, fingerprint=tool.fingerprint)
         # Arguments that were not accepted may hold a secret anywhere, if the tool takes secrets.
-        if "values" in vars(run) or not mentions_secret(tool.input_schema, tool.input_schema):
+        if "values" in vars(run) or not takes_secret(tool):
             sent = run.call.arguments if run.accepted is None else run.accepted
             write = argument_columns if "values" in vars(run) else _refused_columns
             row.update(write(sent, run.secrets))

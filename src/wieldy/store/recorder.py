@@ -19,7 +19,7 @@ from wieldy.core.errors import (
     ToolFailed,
 )
 from wieldy.core.permission.modes import ModeChange
-from wieldy.core.run import Handler, Run, Veto
+from wieldy.core.run import Handler, LateRefusal, Objection, Run
 
 from . import transitions
 from .databases.database import Operation
@@ -72,12 +72,14 @@ class LedgerRecorder:
             run.record.repeated = True
             return await self._first_outcome(run, repeated.first)
 
-    def start(self, proceed: Handler, forbids: Veto) -> Handler:
+    def start(self, proceed: Handler, objects: Objection) -> Handler:
         """Record durably that the function is about to be entered."""
         store = self._store
 
         async def judge_again(run: Run) -> Outcome:
-            why_not = await forbids(run)
+            why_not = objects(run)
+            if why_not is not None and not isinstance(why_not, LateRefusal):
+                why_not = await why_not
             return await (proceed(run) if why_not is None else why_not.outcome())
 
         def enter(run: Run) -> Awaitable[Outcome]:

@@ -268,6 +268,11 @@ def _plain_value(value: Any) -> Any:
     )
 
 
+def write_json(value: Any) -> str:
+    """A value as JSON in ASCII; raises if its objects can't be read."""
+    return "".join(_encode(value, 0))
+
+
 def _write_json(value: Any) -> str:
     if type(value) is str:
         return encoder.encode_basestring_ascii(value)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, select, update
 
 from wieldy.core.run_errors import RunBusy, RunNotFound, RunTaken
 
-from .databases.prepared_statements import Prepared, insert_if_new
+from .databases.prepared_statements import PairedWrite, Prepared, insert_if_new
 from .databases.tables import RUN_STATES, in_run_state, of_agent, run_steps, runs
 from .left_runs import LeftRuns, count_tries
 from .row_search import Criterion, Place, RowSearch, match_column
@@ -21,12 +21,20 @@ from .store_access import StoreAccess
 _OPEN = ("interrupted", "crashed", "failed", "cancelled")
 # The columns that a step changes in the row of its run.
 _MOVED = ("state", "owner", "steps", "changed_at", "answer", "error")
-_STEP = ("run", "number", "at", "body")
-
-
-def _add_step() -> Prepared:
-    statement = insert(run_steps).values({name: bindparam(name) for name in _STEP})
-    return Prepared(_STEP, lambda dialect: statement)
+# What is written of a run at its beginning.
+_BEGUN = (
+    "id",
+    "agent",
+    "session",
+    "parent",
+    "state",
+    "owner",
+    "claim",
+    "steps",
+    "created_at",
+    "changed_at",
+    "request",
+)
 
 
 def _move_on() -> Prepared:
@@ -41,7 +49,8 @@ def _move_on() -> Prepared:
 
 
 # Every step of every run is written by these.
-_ADD_STEP, _MOVE_ON = _add_step(), _move_on()
+_ADD_STEP = insert_if_new(run_steps, ("run", "number", "at", "body"))
+_BEGIN, _MOVE_ON = insert_if_new(runs, _BEGUN), _move_on()
 
 
 class StoredRun:
@@ -138,47 +147,33 @@ class Runs:
         self,
         run_id: str,
         agent: str,
-        request: Any,
-        body: Any,
+        request: str,
+        body: str,
         *,
         session: str | None = None,
         parent: str | None = None,
     ) -> RunClaim:
-        """Write a new run with its first step; returns the claim to continue it."""
-        opened = await self._store.opened()
+        """Write a new run with its first step, both as JSON; returns the claim to continue it."""
+        opened = self._store.in_use or await self._store.opened()
         claim, now = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id), time.time()
-        row = {
-            "id": run_id,
-            "agent": agent,
-            "session": session,
-            "parent": parent,
-            "state": "running",
-            "owner": claim.owner,
-            "claim": claim.token,
-            "steps": 1,
-            "created_at": now,
-            "changed_at": now,
-            "request": json.dumps(request),
-        }
-        step = {"run": run_id, "number": 0, "at": now, "body": json.dumps(body)}
-        await self._store.write(lambda connection: _begin(connection, row, step))
+        carried = ("running", claim.owner, claim.token, 1, now, now)
+        row = (run_id, agent, session, parent, *carried, request)
+        await self._store.write(_Beginning(_BEGIN, row, (run_id, 0, now, body)))
         return claim
 
     async def save(
-        self, claim: RunClaim, number: int, body: Any, state: str = "running", answer: Any = None
+        self, claim: RunClaim, number: int, body: str, state: str = "running", answer: Any = None
     ) -> None:
-        """Write a step and the run's new state; `RunTaken` if the run is no longer ours."""
-        now = time.time()
-        step = {"run": claim.run, "number": number, "at": now, "body": json.dumps(body)}
-        values = {
-            "state": state,
-            "owner": claim.owner if state == "running" else None,
-            "steps": number + 1,
-            "changed_at": now,
-            "answer": None if answer is None else json.dumps(answer),
-            "error": None,
-        }
-        if not await self._store.write(lambda c: _save(c, claim, step, values)):
+        """Write a step, which is JSON, and the run's new state.
+
+        Raises:
+            RunTaken: The run is no longer ours.
+        """
+        now, owner = time.time(), claim.owner if state == "running" else None
+        given = None if answer is None else json.dumps(answer)
+        moved = (state, owner, number + 1, now, given, None, claim.run, claim.token, number)
+        step = (claim.run, number, now, body)
+        if not await self._store.write(_Step(_MOVE_ON, moved, step)):
             raise RunTaken(claim.run)
         self._store.bell.ring(claim.run)
 
@@ -279,24 +274,31 @@ class Runs:
                 await listener.wait()
 
 
-def _begin(connection: Connection, row: dict[str, Any], step: dict[str, Any]) -> None:
-    # An earlier attempt whose answer was lost may have been committed.
-    if insert_if_new(runs, tuple(row)).touches(connection, tuple(row.values())):
-        _ADD_STEP.touches(connection, [step[name] for name in _STEP])
+class _Beginning(PairedWrite):
+    """The row of a new run, and its first step."""
+
+    __slots__ = ()
+    done, addition = None, _ADD_STEP
+
+    def otherwise(self, connection: Connection) -> None:
+        # An earlier attempt whose answer was lost was committed.
+        return None
 
 
-def _save(
-    connection: Connection, claim: RunClaim, step: dict[str, Any], values: dict[str, Any]
-) -> bool:
-    """Write a step of a run that is ours; False if it is not."""
-    number = step["number"]
-    # The row is locked until the commit, so a process that wants to take the run over waits.
-    moved = [values[name] for name in _MOVED]
-    if _MOVE_ON.touches(connection, (*moved, claim.run, claim.token, number)):
-        _ADD_STEP.touches(connection, [step[name] for name in _STEP])
-        return True
-    there = _find(connection, claim.run)
-    return there is not None and (there.claim, there.steps) == (claim.token, number + 1)
+class _Step(PairedWrite):
+    """A step of a run that is ours, and the row of the run with its new state.
+
+    The row is locked until the commit, so a process that wants to take the run over waits.
+    """
+
+    __slots__ = ()
+    done, addition = True, _ADD_STEP
+
+    def otherwise(self, connection: Connection) -> bool:
+        """Whether an earlier attempt of ours was committed."""
+        run_id, token, number = self.values[-3:]
+        there = _find(connection, run_id)
+        return there is not None and (there.claim, there.steps) == (token, number + 1)
 
 
 def _leave_statement(claim: RunClaim, state: str, error: str | None) -> Callable[[Connection], int]:

@@ -91,7 +91,7 @@ async def test_a_step_in_between_and_leaving_on_purpose_count_the_tries_anew(
     run = await crash(runs, run_id, execute, 3)
     _, claim = await runs.take(run_id)
     assert claim is not None
-    await runs.save(claim, run.steps, {})
+    await runs.save(claim, run.steps, "{}")
     execute(DIED)
     after_step = await runs.get(run_id)
     await crash(runs, run_id, execute, 2)

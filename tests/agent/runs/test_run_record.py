@@ -1,7 +1,7 @@
 """What is written of a run comes back as it was, and holds no secrets."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal, Optional
 
 import pytest
@@ -17,7 +17,7 @@ from wieldy.agent.output.output_record import read_output, write_output
 from wieldy.agent.runs.run_values import read_turn, write_turn
 from wieldy.core.call import Outcome, Status
 from wieldy.models.chat_body import chat_messages
-from wieldy.models.model import Answers, Reply, Said, Turn
+from wieldy.models.model import Answers, ModelEvent, ModelRequest, Reply, Said, Turn
 from wieldy.testing import ScriptedModel
 
 
@@ -217,3 +217,29 @@ async def test_a_call_of_unknown_end_is_told_and_only_a_harmless_one_runs_again(
     [entry] = await again.agent.toolbox.ledger.list(tool="look")
     assert (entry.state, entry.metadata["recovered"]) == ("ok", True)
     assert entry.call.idempotency_key == f"{response.run_id}:0:1"
+
+
+class EndlessModel:
+    """A model whose own message contains itself."""
+
+    name, context_window = "endless:model", None
+
+    def render(self, request: ModelRequest) -> dict[str, Any]:
+        return {}
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        message: list[Any] = ["around"]
+        message.append(message)
+        yield Reply("endless", message, "Done.")
+
+
+async def test_a_message_that_can_not_be_read_becomes_text_and_the_rest_of_the_step_is_kept(
+    url: str, execute: Execute
+) -> None:
+    agent = Agent(EndlessModel(), name="endless", store=url)
+    response = agent.input("Well?").get_response()
+
+    assert await response.async_get_text() == "Done."
+    assert "around" in execute("SELECT body FROM wieldy_run_steps WHERE number = 1")
+    assert await agent.async_resume(response.run_id) == "Done."
+    await agent.async_close()

@@ -1,6 +1,7 @@
 """Calls over the API: made, listed, read, decided on, and seen only by those who may."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,8 @@ async def test_nobody_sees_what_belongs_to_others_without_a_role(tmp_path: Path)
     box = make_box(tmp_path)
     await box.sessions.append("cal", {"role": "user", "content": "hello"})
     await box.artifacts.create("plan", "# Plan", session="cal")
-    await box.store.runs.begin("run-1", "helper", {"prompt": {"input": "hi"}}, _STEP, session="cal")
+    request, step = '{"prompt": {"input": "hi"}}', json.dumps(_STEP)
+    await box.store.runs.begin("run-1", "helper", request, step, session="cal")
     async with api_of(box) as client:
         done = await make(client, "cal", "add", a=1, b=1)
         waits = await make(client, "cal", "wipe", path="x")

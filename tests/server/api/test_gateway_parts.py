@@ -1,5 +1,6 @@
 """The rest of the API: artifacts, sessions, runs, servers, rules, modes, the lock, and me."""
 
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,8 +87,9 @@ async def test_a_run_is_a_tree_of_rounds_and_calls(tmp_path: Path) -> None:
     }
     for number in range(3):
         run = f"run-{number}"
-        claim = await box.store.runs.begin(run, "helper", {"prompt": {"input": "hi"}}, step)
-        await box.store.runs.save(claim, 1, {**step, "calls": []}, "done", {"text": "2"})
+        asked, last = '{"prompt": {"input": "hi"}}', json.dumps({**step, "calls": []})
+        claim = await box.store.runs.begin(run, "helper", asked, json.dumps(step))
+        await box.store.runs.save(claim, 1, last, "done", {"text": "2"})
     async with api_of(box) as client:
         one = await client.get("/api/runs", "ann", limit=2, state="done")
         two = await client.get("/api/runs", "ann", limit=2, cursor=one["next_cursor"])

@@ -73,20 +73,21 @@ class StoreJournal:
     async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
         """Write the step that the run has just taken."""
         # Handlers may change the request until its first turns have been made.
-        body = self._writer.write(request, state, whole_request=not self._planned)
+        step = self._writer.write(request, state, whole_request=not self._planned)
         self._planned = self._planned or bool(state.turns)
         if self._claim is None:
+            assert step.request is not None
             self._claim = await self._runs.begin(
                 self._id,
                 request.agent,
-                body["request"],
-                body,
+                step.request,
+                step.body,
                 session=request.call_session,
                 parent=self._parent,
             )
         else:
             kept = _STATES.get(state.step, "running")
-            await self._runs.save(self._claim, self._number, body, kept, answer)
+            await self._runs.save(self._claim, self._number, step.body, kept, answer)
         self._number += 1
 
     async def leave(self, state: str, error: str | None = None) -> None:
@@ -191,6 +192,6 @@ class MemoryJournal:
 
     def pointer(self, request: Request, state: RunState) -> dict[str, Any]:
         """The whole state, with a digest."""
-        body = StepWriter().write(request, state, whole_request=True)
+        body = json.loads(StepWriter().write(request, state, whole_request=True).body)
         named = {"version": VERSION, "run_id": self._id, "agent": request.agent}
         return WAITING.seal({**named, "run": body})

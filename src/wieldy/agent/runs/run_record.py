@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from wieldy.agent.output.data_formatter import DataFormatter
 from wieldy.agent.output.output_record import LostType, read_output, write_output
@@ -15,8 +16,10 @@ from wieldy.agent.subagents.nesting import read_nesting
 from wieldy.core.run_errors import StateRefused
 from wieldy.core.secrets.secret import redact_data
 from wieldy.models.model import Reply
+from wieldy.store.row_values import write_json
 
 from .run_values import (
+    Form,
     call_secrets,
     plain_value,
     read_call,
@@ -39,6 +42,14 @@ _SCALARS = (
     "limited",
     "spent",
 )
+_read_scalars = attrgetter(*_SCALARS)
+
+
+class WrittenStep(NamedTuple):
+    """A step as JSON text, and the request alone if the step has it."""
+
+    body: str
+    request: str | None
 
 
 class StepWriter:
@@ -49,26 +60,41 @@ class StepWriter:
         self._logs = logs
         self._secrets: list[str] = []
 
-    def write(self, request: Request, state: RunState, whole_request: bool) -> dict[str, Any]:
+    def write(self, request: Request, state: RunState, whole_request: bool) -> WrittenStep:
         """The next step as JSON, without the secrets in the arguments of its calls."""
         partial = call_secrets(state.calls, request.view)
         for secrets in partial.values():
             self._secrets += secrets
-        body: dict[str, Any] = {
+        try:
+            body = write_json(self._collect_changes(state, partial, lambda value: value))
+        except Exception:
+            # A value is other people's code that fails. It becomes text, and the rest is kept.
+            body = write_json(self._collect_changes(state, partial, plain_value))
+        self._turns, self._logs = len(state.turns), len(state.logs)
+        asked = self._cover_secrets(write_request(request)) if whole_request else None
+        body = self._cover_secrets(body)
+        if asked is not None:
+            body = f'{body[:-1]}, "request": {asked}}}'
+        return WrittenStep(body, asked)
+
+    def _collect_changes(
+        self, state: RunState, partial: Mapping[str, Any], form: Form
+    ) -> dict[str, Any]:
+        return {
             "step": next_step(state).value,
-            **{name: getattr(state, name) for name in _SCALARS},
-            "turns": [write_turn(turn) for turn in state.turns[self._turns :]],
-            "logs": [plain_value(log) for log in state.logs[self._logs :]],
-            "calls": [write_call(call) for call in state.calls],
+            **dict(zip(_SCALARS, _read_scalars(state), strict=True)),
+            "turns": [write_turn(turn, form) for turn in state.turns[self._turns :]],
+            "logs": [form(log) for log in state.logs[self._logs :]],
+            "calls": [write_call(call, form) for call in state.calls],
             "partial": list(partial),
             "answered": [write_outcome(outcome) for outcome in state.answered],
             "text": state.text if state.step is Step.CHECK else "",
         }
-        if whole_request:
-            body["request"] = write_request(request)
-        self._turns, self._logs = len(state.turns), len(state.logs)
-        covered: dict[str, Any] = redact_data(body, self._secrets) if self._secrets else body
-        return covered
+
+    def _cover_secrets(self, text: str) -> str:
+        if not self._secrets:
+            return text
+        return json.dumps(redact_data(json.loads(text), self._secrets))
 
 
 def next_step(state: RunState) -> Step:
@@ -99,21 +125,21 @@ def read_state(steps: Sequence[Mapping[str, Any]]) -> RunState:
     return state
 
 
-def write_request(request: Request) -> dict[str, Any]:
+def write_request(request: Request) -> str:
     """The request as JSON."""
     slots = request.prompt.values()
     output = slots.pop("output", None)
-    plain = json.loads(json.dumps(DataFormatter.sanitize(slots), default=str))
     written = {
-        "prompt": plain,
+        "prompt": DataFormatter.sanitize(slots),
         "output": write_output(output),
         "strategy": request.strategy.name,
         "max_rounds": request.max_rounds,
         "session": request.session,
         "deps": request.deps is not None,
     }
-    nesting = request.nesting
-    return written if nesting is None else {**written, "nesting": nesting.to_dict()}
+    if request.nesting is not None:
+        written["nesting"] = request.nesting.to_dict()
+    return json.dumps(written, default=str)
 
 
 def read_request(

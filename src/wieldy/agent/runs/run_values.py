@@ -1,7 +1,7 @@
 """Convert the turns, calls and outcomes of a run to JSON and back."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,8 @@ from wieldy.wire.answer_content import answer_blocks, in_order
 from wieldy.wire.stream_events import Usage
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "thinking_tokens")
+# Gives a value as it is, for whoever encodes everything at once, or as JSON data.
+Form = Callable[[Any], Any]
 
 
 def plain_value(value: Any) -> Any:
@@ -32,19 +34,19 @@ def plain_value(value: Any) -> Any:
 # Turns
 
 
-def write_turn(turn: Turn) -> dict[str, Any]:
+def write_turn(turn: Turn, form: Form = plain_value) -> dict[str, Any]:
     """A turn as JSON; a model's own message is unchanged."""
     if isinstance(turn, Said):
-        return {"said": turn.role, "content": plain_value(turn.content)}
+        return {"said": turn.role, "content": form(turn.content)}
     if isinstance(turn, Answers):
         told = in_order(turn.outcomes, turn.calls)
         return {"answers": [_write_answer(each) for each in told]}
     usage = turn.usage
     return {
         "reply": turn.provider,
-        "raw": plain_value(turn.raw),
+        "raw": form(turn.raw),
         "text": turn.text,
-        "calls": [write_call(call) for call in turn.calls],
+        "calls": [write_call(call, form) for call in turn.calls],
         "thinking": turn.thinking,
         "usage": None if usage is None else {name: getattr(usage, name) for name in _COUNTS},
         "finish_reason": turn.finish_reason,
@@ -91,12 +93,12 @@ def _read_answer(data: Mapping[str, Any]) -> Outcome:
 # Calls
 
 
-def write_call(call: Call) -> dict[str, Any]:
+def write_call(call: Call, form: Form = plain_value) -> dict[str, Any]:
     """A call as JSON."""
     return {
         "id": call.id,
         "tool": call.tool,
-        "arguments": plain_value(call.arguments),
+        "arguments": form(call.arguments),
         "provider_id": call.provider_id,
         "key": call.idempotency_key,
         "run": call.scope.run,
@@ -120,7 +122,7 @@ def call_secrets(calls: Iterable[Call], view: View) -> dict[str, list[str]]:
     found = {}
     for call in calls:
         tool = view.find_tool(call.tool)
-        secrets = [] if tool is None else sent_secrets(call.arguments, tool.input_schema)
+        secrets = [] if tool is None else sent_secrets(call.arguments, tool)
         if secrets:
             # In a text that is itself JSON, a secret has JSON's escapes.
             found[call.id] = [*secrets, *(json.dumps(each)[1:-1] for each in secrets)]

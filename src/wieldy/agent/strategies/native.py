@@ -24,11 +24,12 @@ class Native(Strategy):
 
     @property
     def has_rounds(self) -> bool:
-        return len(self._view) > 0
+        return self.offered is not None
 
     @property
     def offered(self) -> View | None:
-        return self._view if len(self._view) else None
+        # Counting all tools would take long where there are many.
+        return None if next(iter(self._view), None) is None else self._view
 
     def find_calls(self, reply: Reply, reader: TextReader) -> Sequence[Call]:
         return reply.calls

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from types import NoneType
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from wieldy.core.arguments.argument_errors import (
@@ -86,24 +86,45 @@ def held_secrets(deps: Any) -> list[str]:
     return found
 
 
-def sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
-    """The strings in plain arguments at places that the schema marks as secret."""
-    return [text for text, _ in _sent_secrets(arguments, schema)]
+class Described(Protocol):
+    """A tool: its schema, and a memory for what depends on the tool alone."""
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        """The schema of its arguments."""
+
+    def once(self, fact: str, read: "Callable[[Any], Any]") -> Any:
+        """A fact that is computed when it is first asked for."""
 
 
-def meant_secrets(arguments: Any, schema: Mapping[str, Any]) -> list[str]:
+def takes_secret(tool: Described) -> bool:
+    """Whether the schema of a tool marks any argument, or a part of one, as secret."""
+    known: bool = tool.once(
+        "takes_secret", lambda tool: mentions_secret(tool.input_schema, tool.input_schema)
+    )
+    return known
+
+
+def sent_secrets(arguments: Any, tool: Described) -> list[str]:
+    """The strings in plain arguments at places that the tool's schema marks as secret."""
+    if not takes_secret(tool):
+        return []
+    return [text for text, _ in _sent_secrets(arguments, tool.input_schema)]
+
+
+def meant_secrets(arguments: Any, tool: Described) -> list[str]:
     """Those of them that are searched for in results: passwords, and strings that are not short.
 
     Documents mark much as `writeOnly` that is merely not sent back.
     """
-    sent = _sent_secrets(arguments, schema)
+    if not takes_secret(tool):
+        return []
+    sent = _sent_secrets(arguments, tool.input_schema)
     return [text for text, sure in sent if sure or len(text) >= _SHORTEST]
 
 
 def _sent_secrets(arguments: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Each such string, and whether the schema says that it is a password."""
-    if not mentions_secret(schema, schema):
-        return
     telling = SchemaGraph(schema).leading_to(speaks_of_secret)
     seen: set[tuple[int, int]] = set()
     rest: list[tuple[Any, Any]] = [(arguments, schema)]

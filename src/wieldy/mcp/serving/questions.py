@@ -143,7 +143,7 @@ def _shown_arguments(call: Call, tool: Tool | None) -> Mapping[str, Any]:
     arguments = sent if isinstance(sent, Mapping) else {}
     secrets = argument_secrets(arguments)
     if tool is not None:
-        secrets += (*tool.secrets, *sent_secrets(arguments, tool.input_schema))
+        secrets += (*tool.secrets, *sent_secrets(arguments, tool))
     shown: Mapping[str, Any] = redact_data(arguments, secrets)
     return shown
 

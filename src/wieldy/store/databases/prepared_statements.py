@@ -108,6 +108,10 @@ class Write:
             return self.done
         return self.otherwise(connection)
 
+    def touches_each(self, file: Any, writes: "Sequence[Any]") -> bool:
+        """Run writes of this statement in SQLite; returns whether each of them found its row."""
+        return self.statement.touches_each(file, [write.values for write in writes])
+
     def otherwise(self, connection: Connection) -> Any:
         """Handle that no row was written; returns the result."""
         raise NotImplementedError
@@ -117,6 +121,33 @@ class Write:
 
     def refused(self) -> None:
         """Called on any thread when the write was refused for good."""
+
+
+class PairedWrite(Write):
+    """A write with an addition: a row of another table, which is inserted after the first row.
+
+    The addition is inserted only if it is new, because a write that runs again can't know whether
+    it came that far before.
+    """
+
+    __slots__ = ("added",)
+    addition: ClassVar[Prepared]
+
+    def __init__(self, statement: Prepared, values: Values, added: Values) -> None:
+        super().__init__(statement, values)
+        self.added = added
+
+    def __call__(self, connection: Connection) -> Any:
+        done = super().__call__(connection)
+        if done == self.done:
+            self.addition.touches(connection, self.added)
+        return done
+
+    def touches_each(self, file: Any, writes: "Sequence[Any]") -> bool:
+        if not super().touches_each(file, writes):
+            return False
+        self.addition.touches_each(file, [write.added for write in writes])
+        return True
 
 
 @cache

@@ -60,7 +60,7 @@ def vacuum_file(connection: Connection) -> None:
 def _run_jobs(connection: Connection, file: Any, jobs: list[StoreJob]) -> None:
     """Run jobs one by one, or as one statement if they write alike and all find their rows."""
     writes = [job.operation for job in jobs if isinstance(job.operation, Write)]
-    if len(writes) > 1 and writes[0].statement.touches_each(file, [w.values for w in writes]):
+    if len(writes) > 1 and writes[0].touches_each(file, writes):
         for job, write in zip(jobs, writes, strict=True):
             job.result = write.done
     else:
