@@ -96,7 +96,8 @@ function keepDigits(key, value, context) {
 function isExact(value, source) {
   if (!Number.isFinite(value)) return false;
   if (/^-?\d+$/.test(source)) return Number.isSafeInteger(value);
-  return source.replace(/[^\d]/g, "").length <= 17;
+  // Zeros before the first digit, and the exponent, are no digits that could be lost.
+  return source.replace(/[eE].*$/, "").replace(/\D/g, "").replace(/^0+/, "").length <= 17;
 }
 
 /** Whether a value is a number that is kept as its digits. */

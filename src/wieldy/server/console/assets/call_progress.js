@@ -1,0 +1,55 @@
+// How far running calls are, and the last of what they have written.
+import { h, outside, show } from "./dom.js";
+import { onEvent } from "./live.js";
+import { t } from "./words.js";
+
+const MOST_CALLS = 500;
+const MOST_TEXT = 20_000;
+
+/** The last progress and output of calls by their id. */
+export class RunningCalls {
+  constructor() {
+    this.known = new Map();
+  }
+
+  /** What is known of a call; the oldest is forgotten if there are many. */
+  find(id) {
+    if (!this.known.has(id)) {
+      if (this.known.size >= MOST_CALLS) this.known.delete(this.known.keys().next().value);
+      this.known.set(id, { progress: null, output: "" });
+    }
+    return this.known.get(id);
+  }
+
+  /** Listen to the stream, and tell the id of every call that got on. Gives what ends it. */
+  follow(tell) {
+    return onEvent(["progress", "output"], (data, name) => {
+      if (!data || typeof data.call_id !== "string") return;
+      const found = this.find(data.call_id);
+      if (name === "progress") found.progress = data;
+      else found.output = (found.output + String(data.text ?? "")).slice(-MOST_TEXT);
+      tell(data.call_id);
+    });
+  }
+}
+
+/** A bar, which moves without a value if nobody knows how much there is to do. */
+export function progressBar({ progress, total, message } = {}) {
+  const known = Number.isFinite(progress) && Number.isFinite(total) && total > 0;
+  const part = known ? Math.min(1, Math.max(0, progress / total)) : null;
+  const label = known ? `${Math.floor(part * 100)} %` : t("call.running");
+  const bar = h("progress", { "aria-label": t("call.progress"), max: known ? "1" : null });
+  if (known) bar.value = part;
+  return h("span", { class: "progress" }, bar, h("span", {}, label), message ? outside(message) : null);
+}
+
+/** The last lines that a call has written. */
+export function outputTail(text, lines = 2) {
+  const last = text.trimEnd().split("\n").slice(-lines).join("\n");
+  return last ? h("pre", { class: "tail" }, outside(last)) : null;
+}
+
+/** Show how far a call is in an element. */
+export function showProgress(element, { progress, output }, lines) {
+  show(element, progressBar(progress || {}), outputTail(output, lines));
+}

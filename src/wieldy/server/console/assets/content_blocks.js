@@ -1,0 +1,105 @@
+// The blocks of a result: texts, JSON, pictures, other files and links. What is long is read on demand.
+import { ApiProblem, get, part, readJson } from "./api.js";
+import { escapeText, h, outside } from "./dom.js";
+import { jsonView } from "./json_view.js";
+import { folded, linkTo } from "./page_parts.js";
+import { amount, button, codeText } from "./parts.js";
+import { pictureView, readBase64 } from "./pictures.js";
+import { t } from "./words.js";
+
+const MOST_BLOCKS = 50;
+
+/** Everything that a call has answered. `keep` gets functions that free what pictures hold. */
+export function resultView(call, keep) {
+  const views = call.blocks.slice(0, MOST_BLOCKS).map((block) => blockView(block, keep));
+  const left = call.blocks.length - MOST_BLOCKS;
+  if (left > 0) {
+    const rest = () => h("div", {}, call.blocks.slice(MOST_BLOCKS).map((block) => blockView(block, keep)));
+    views.push(folded(t("list.more_of", { left }), rest));
+  }
+  if (call.artifact) views.push(spilledView(call.artifact));
+  return views;
+}
+
+/** Whether a part of an answer was cut. */
+export function isCut(answer, name) {
+  return answer.cut.some((each) => each.part === name);
+}
+
+function blockView(block, keep) {
+  const address = block.uri === null ? null : addressView(block);
+  return h("div", { class: "block" }, address, contentView(block, keep));
+}
+
+function contentView(block, keep) {
+  if (block.type === "json") return jsonView(block.value, { depth: 2 });
+  if (block.type === "image") return imageView(block, keep);
+  if (block.text === null) return block.cut ? fileView(block) : null;
+  return h("div", {}, codeText(block.text, { label: t("call.result") }), block.cut ? wholeView(block.url) : null);
+}
+
+/** All of a text that was cut, or of the JSON that it is. */
+export function wholeView(url) {
+  return folded(t("call.whole"), async () => textView(await readBytes(url)));
+}
+
+function textView(bytes) {
+  const text = new TextDecoder().decode(bytes);
+  if (/^[[{]/.test(text)) {
+    try {
+      return jsonView(readJson(text), { depth: 1 });
+    } catch {
+      // It only begins as JSON does.
+    }
+  }
+  return codeText(text, { label: t("call.result") });
+}
+
+async function readBytes(url) {
+  const response = await fetch(url, { credentials: "same-origin" });
+  if (!response.ok) throw new ApiProblem(response.status, { message: response.statusText });
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+function imageView(block, keep) {
+  if (block.data !== null) return pictureView(readBase64(block.data), keep);
+  if (block.mime_type === null || block.url === null) {
+    return h("div", {}, h("p", { class: "note" }, t("picture.unknown")), fileView(block));
+  }
+  return folded(t("picture.show"), async () => pictureView(await readBytes(block.url), keep));
+}
+
+/** An address from outside is text; only our own artifacts are links. */
+function addressView({ uri, name, artifact }) {
+  const named = name && name !== uri ? [outside(name), " "] : null;
+  return h("p", {}, named, artifact ? artifactLink(artifact) : h("code", {}, outside(uri)));
+}
+
+function artifactLink({ id, version, session }) {
+  return linkTo("artifacts", id, id, { session, new: version });
+}
+
+/** Bytes that are not shown can be saved, under a type that no browser opens. */
+function fileView({ url, mime_type: type }) {
+  if (url === null) return null;
+  const known = type === null ? null : [h("code", {}, outside(type, { longest: 100 })), " "];
+  return h("p", {}, known, h("a", { href: url, download: "" }, t("file.save")));
+}
+
+function spilledView(place) {
+  const read = async () => {
+    const { id, version, session } = place;
+    const found = await get(`/artifacts/${part(id)}`, { version, session, whole: true });
+    return codeText(found.content, { label: t("call.result") });
+  };
+  return h("div", {}, h("p", {}, t("call.spilled"), " ", artifactLink(place)), folded(t("call.whole"), read));
+}
+
+/** Which parts of an answer were cut, and a way to read them whole. */
+export function cutNote(answer, whole) {
+  if (!answer.cut.length) return null;
+  const parts = answer.cut.slice(0, 20).map(({ part: name, characters }) =>
+    h("li", {}, t("call.cut", { part: escapeText(name).slice(0, 100), characters: amount(characters) })),
+  );
+  return h("div", { class: "note" }, h("ul", {}, parts), button(t("call.load_whole"), whole));
+}

@@ -1,0 +1,171 @@
+"""The list of calls and one call, in a real browser."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.server.console.conftest import OpenPage
+from tests.server.console.pages.page_box import EVIL, PageGateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_filters_of_calls_are_in_the_address(pages: PageGateway, open_page: OpenPage) -> None:
+    page = await open_page(pages, "/calls?tool=fail")
+    await expect(page.locator("main tbody th")).to_have_text(["fail"])
+
+    await page.get_by_label("Tool").fill("wipe")
+    await expect(page.locator("main tbody th")).to_have_text(["wipe", "wipe"])
+    await page.get_by_label("State").focus()
+    await page.get_by_label("State").select_option("denied")
+    await expect(page.locator("main tbody th")).to_have_text(["wipe"])
+    assert page.url.endswith("/calls?tool=wipe&state=denied")
+    # The field that was used keeps the focus.
+    await expect(page.get_by_label("State")).to_be_focused()
+
+    await page.reload()
+    await expect(page.get_by_label("Tool")).to_have_value("wipe")
+    await expect(page.locator("main tbody th")).to_have_text(["wipe"])
+
+
+async def test_calls_come_page_by_page_and_the_page_is_in_the_address(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    for number in range(55):
+        pages.call("echo", {"value": number}, who="bob")
+
+    page = await open_page(pages, "/calls?caller=bob&tool=echo")
+    await expect(page.locator("main tbody tr")).to_have_count(50)
+    await page.get_by_role("button", name="Show more").click()
+    await expect(page.locator("main tbody tr")).to_have_count(5)
+    assert "cursor=" in page.url
+
+    await page.get_by_role("link", name="First page").click()
+    await expect(page.locator("main tbody tr")).to_have_count(50)
+
+
+async def test_callers_see_their_own_calls_only(pages: PageGateway, open_page: OpenPage) -> None:
+    theirs = pages.call("forecast", {"city": "Turku"}, who="bob")
+
+    page = await open_page(pages, "/calls", who="cal")
+    await expect(page.locator("main tbody tr").first).to_be_visible()
+    callers = await page.locator("main tbody td[data-label=Caller]").all_inner_texts()
+    assert set(callers) == {"cal"}
+
+    page = await open_page(pages, f"/calls/{theirs}", who="cal")
+    await expect(page.get_by_role("alert")).to_contain_text("no such call")
+    open_page.wrong.clear()
+
+
+async def test_a_call_appears_by_itself_and_ends_before_ones_eyes(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, "/calls?tool=count")
+    await expect(page.get_by_text("There are no such calls.")).to_be_visible()
+
+    body = {"tool": "count", "arguments": {"to": 2}, "wait": 1}
+    call_id = pages.send("cal", "POST", "/calls", body)["call_id"]
+    row = page.locator("main tbody tr")
+    await expect(row.locator(".badge")).to_have_text("running")
+    pages.steps.take()
+    await expect(row).to_contain_text("50 %")
+    await expect(row).to_contain_text("step 1")
+    await expect(row).to_contain_text("line 1")
+
+    # Whoever looks at the call later sees how far it is, and what it wrote.
+    other = await open_page(pages, f"/calls/{call_id}", who="cal")
+    await expect(other.get_by_role("progressbar")).to_have_js_property("value", 0.5)
+    await expect(other.locator("main .live")).to_contain_text("line 1")
+
+    pages.steps.take()
+    await expect(row.locator(".badge")).to_have_text("ok")
+    assert pages.state_of(call_id) == "ok"
+
+
+async def test_a_running_call_is_interrupted_by_its_caller(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    body = {"tool": "count", "arguments": {}, "wait": 1}
+    call_id = pages.send("cal", "POST", "/calls", body)["call_id"]
+
+    page = await open_page(pages, f"/calls/{call_id}", who="ann")
+    await expect(page.locator(".badge").first).to_have_text("running")
+    await expect(page.get_by_role("button", name="Interrupt")).to_have_count(0)
+
+    page = await open_page(pages, f"/calls/{call_id}", who="cal")
+    await page.get_by_role("button", name="Interrupt").click()
+    await expect(page.locator(".page-head .badge")).to_have_text("stopped")
+
+
+async def test_a_call_tells_its_story_its_result_and_its_children(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, "/calls?tool=report")
+    await page.locator("main tbody th a").first.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("report")
+    kinds = page.locator(".timeline .story-kind")
+    await expect(kinds).to_have_text(["proposed", "judged", "started", "ended"])
+    await expect(page.locator(".timeline .badge")).to_have_text("ok")
+    await expect(page.locator(".json").last).to_contain_text("3 days of sun in Rome")
+
+    await page.locator("main").get_by_role("link", name="forecast").first.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("forecast")
+    await expect(page.get_by_text("Made by the call")).to_be_visible()
+
+
+async def test_who_has_decided_and_why_is_told(pages: PageGateway, open_page: OpenPage) -> None:
+    page = await open_page(pages, "/calls?state=denied")
+    await page.locator("main tbody th a").click()
+
+    story = page.locator(".timeline")
+    await expect(story).to_contain_text("by ann")
+    await expect(story).to_contain_text("It is needed.")
+
+
+async def test_pictures_are_shown_and_what_lies_about_itself_is_not(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, f"/calls/{pages.call('draw')}")
+    picture = page.locator("main figure img")
+    await expect(picture).to_have_js_property("naturalWidth", 64)
+    assert (await picture.get_attribute("src") or "").startswith("blob:")
+
+    page = await open_page(pages, f"/calls/{pages.call('hostile')}")
+    result = page.locator("section", has=page.get_by_role("heading", name="Result"))
+    await expect(result.locator("img")).to_have_count(1)
+    await expect(result).to_contain_text("image/png, 4 \u00d7 4")
+    await expect(result).to_contain_text("too large to show: 100000 \u00d7 100000")
+    await expect(result.get_by_text("This is no picture that can be shown.")).to_have_count(2)
+    # Texts from outside are texts: no elements, no links, and nothing that turns the direction.
+    await expect(result.locator("a:not([download]), script")).to_have_count(0)
+    shown = await result.inner_text()
+    assert "<script>alert(2)</script>⟨U+202E⟩gnp.exe⟨U+0007⟩" in shown
+    assert EVIL not in shown
+    assert "javascript:alert(5)" in shown
+
+
+async def test_a_large_result_is_read_from_its_artifact(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, f"/calls/{pages.call('log')}")
+    await expect(page.locator("main")).not_to_contain_text("00399 all is well")
+    await page.get_by_text("Show all of it").click()
+    await expect(page.locator("main")).to_contain_text("00399 all is well")
+
+    await page.locator("main section").last.get_by_role("link").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Result of log")
+
+
+@pytest.mark.parametrize("arguments", [{"size": 10_000_000}, {"rows": 200_000}, {"depth": 90}])
+async def test_large_values_are_cut_and_read_whole_when_asked_for(
+    pages: PageGateway, open_page: OpenPage, arguments: dict[str, int]
+) -> None:
+    page = await open_page(pages, f"/calls/{pages.call('large', arguments)}")
+    result = page.locator("section", has=page.get_by_role("heading", name="Result"))
+    await expect(result).to_be_visible()
+    whole = result.locator("details", has_text="Show all of it")
+    if "depth" not in arguments:
+        await whole.locator("summary").first.click()
+        await expect(whole.locator(".folded > *")).to_be_visible()
+    # However much there is, the page holds little of it.
+    assert await page.evaluate("document.querySelectorAll('*').length") < 3000
+    assert await page.evaluate("document.body.innerText.length") < 60_000
