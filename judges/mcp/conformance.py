@@ -21,9 +21,12 @@ LEAST = {
     ("server", "2026-07-28"): 152,
     ("client", "2025-11-25"): 247,
     ("client", "2026-07-28"): 405,
+    # The extension for tasks is newer than those examples: all that the suite checks.
+    ("tasks", "2026-07-28"): 44,
 }
 PORT = 8765
 SERVER = [sys.executable, "tests/conformance/server.py", "--port", str(PORT)]
+TASK_SERVER = [sys.executable, "tests/conformance/task_server.py", "--port", str(PORT)]
 CLIENT = f"{sys.executable} tests/conformance/client.py"
 SUITE_SECONDS, SCENARIO_SECONDS = 300, 60
 _SCENARIO = re.compile(r"^  - (\S+) \[", re.MULTILINE)
@@ -40,41 +43,59 @@ class Suite:
         self._results = results
 
     def scenarios(self, side: str) -> list[str]:
-        """The scenarios that apply to one side."""
-        listed = self._run(30, "list", f"--{side}")
-        return _SCENARIO.findall(listed.stdout)
+        """The scenarios that apply to one side, or to the extension for tasks."""
+        if side == "tasks":
+            # Those of extensions belong to no version.
+            listed = self._start(30, "list", "--server")
+            return [name for name in _SCENARIO.findall(listed.stdout) if name.startswith(side)]
+        return _SCENARIO.findall(self._run(30, "list", f"--{side}").stdout)
 
     def judge_server(self) -> list[str]:
         """Run every scenario against our server; gives what is wrong."""
         with running(SERVER) as server:
             wait_for_port(PORT, server)
             url = f"http://127.0.0.1:{PORT}/mcp"
-            done = self._judge("server", SUITE_SECONDS, "--url", url, "--suite", "all")
+            asked = ("server", "--url", url, "--suite", "all")
+            done = self._judge("server", SUITE_SECONDS, *asked)
             return [*done, *self._verdict("server")]
 
     def judge_client(self) -> list[str]:
         """Run every scenario against our client, one after the other; gives what is wrong."""
         faults = []
         for scenario in self.scenarios("client"):
-            arguments = ("--command", CLIENT, "--scenario", scenario)
+            arguments = ("client", "--command", CLIENT, "--scenario", scenario)
             faults += self._judge("client", SCENARIO_SECONDS, *arguments)
         return [*faults, *self._verdict("client")]
+
+    def judge_tasks(self) -> list[str]:
+        """Run every scenario about tasks against a server of ours; gives what is wrong."""
+        faults = []
+        with running(TASK_SERVER) as server:
+            wait_for_port(PORT, server)
+            url = f"http://127.0.0.1:{PORT}/mcp"
+            for scenario in self.scenarios("tasks"):
+                arguments = ("server", "--url", url, "--scenario", scenario, "--force")
+                faults += self._judge("tasks", SCENARIO_SECONDS, *arguments)
+        return [*faults, *self._verdict("tasks")]
 
     def _judge(self, side: str, seconds: int, *arguments: str) -> list[str]:
         place = str(self._results / side)
         bound = str(SCENARIO_SECONDS * 1000 // 2)
         try:
-            done = self._run(seconds, side, *arguments, "--timeout", bound, "-o", place)
+            done = self._run(seconds, *arguments, "--timeout", bound, "-o", place)
         except subprocess.TimeoutExpired:
-            return [f"{side} {' '.join(arguments)}: not done after {seconds} s"]
+            return [f"{' '.join(arguments)}: not done after {seconds} s"]
         if done.returncode == 0:
             return []
         said = (done.stdout + done.stderr)[-3000:]
-        return [f"{side} {' '.join(arguments)}: exit code {done.returncode}\n{said}"]
+        return [f"{' '.join(arguments)}: exit code {done.returncode}\n{said}"]
 
     def _run(self, seconds: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self._start(seconds, *arguments, "--spec-version", self._version)
+
+    def _start(self, seconds: int, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self._command, *arguments, "--spec-version", self._version],
+            [*self._command, *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -116,6 +137,8 @@ def main() -> int:
         for version in VERSIONS:
             suite = Suite(folder, version, Path(results, version))
             faults += [*suite.judge_server(), *suite.judge_client()]
+            if ("tasks", version) in LEAST:
+                faults += suite.judge_tasks()
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

@@ -57,6 +57,7 @@ from .resources import ServedResources, artifacts_of
 from .returning_clients import find_waiting
 from .tasks.background_calls import TaskTeller, Tell
 from .tasks.served_tasks import ServedTasks
+from .tasks.task_news import TaskNews
 from .tasks.task_settings import Tasks, is_task_id, make_task_id
 from .traffic import Traffic
 
@@ -194,8 +195,9 @@ class BoxServer(Server[Any]):
     def _add_handlers(self) -> None:
         self.add_request_handler("tools/list", PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", CallToolRequestParams, self._call_tool)
+        news = TaskNews(self.tasks, self.changes.listen)
         self.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, self.changes.listen
+            "subscriptions/listen", SubscriptionsListenRequestParams, news.listen
         )
         self.add_notification_handler(
             "notifications/initialized", NotificationParams, self.changes.join

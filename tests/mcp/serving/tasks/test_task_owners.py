@@ -1,11 +1,14 @@
 """Whose a task is, over real HTTP, and what becomes of tasks when their server ends."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import Any
 
 import httpx2
 import pytest
 from mcp import MCPError
-from mcp_types import HEADER_MISMATCH, INVALID_PARAMS
+from mcp_types import HEADER_MISMATCH, INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from tests.mcp.served import served
 from tests.mcp.serving.tasks.task_client import Json, task_client_at
@@ -62,20 +65,84 @@ async def test_the_name_in_the_header_must_be_the_task(named: str | None, addres
 
 async def post(address: str, task_id: str, named: str | None) -> Json:
     """Ask for a task with a header of one's own."""
+    body, headers = request("tasks/get", {"taskId": task_id})
+    if named is not None:
+        headers["Mcp-Name"] = named
+    async with httpx2.AsyncClient() as http:
+        said: Json = (await http.post(address, json=body, headers=headers)).json()
+    return said
+
+
+def request(method: str, params: Json, known: bool = True) -> tuple[Json, dict[str, str]]:
+    """A request of ann's as it travels: its body and its headers."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": {"form": {}},
+            "extensions": {TASKS: {}} if known else {},
+        },
     }
     headers = {
         "Authorization": f"Bearer {TOKENS['ann']}",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tasks/get",
-        **({} if named is None else {"Mcp-Name": named}),
+        "Mcp-Method": method,
     }
-    params = {"taskId": task_id, "_meta": meta}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params}
-    async with httpx2.AsyncClient() as http:
-        response = await http.post(address, json=body, headers=headers)
-    said: Json = response.json()
-    return said
+    params = {**params, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, headers
+
+
+async def read_news(address: str, task_ids: Any, known: bool = True) -> AsyncGenerator[Json, None]:
+    """What comes on a stream that names tasks."""
+    notifications = {"toolsListChanged": True, "taskIds": task_ids}
+    body, headers = request("subscriptions/listen", {"notifications": notifications}, known)
+    async with (
+        httpx2.AsyncClient(timeout=120) as http,
+        http.stream("POST", address, json=body, headers=headers) as response,
+    ):
+        async for line in response.aiter_lines():
+            if line.startswith("{") or (line.startswith("data:") and "{" in line):
+                yield json.loads(line.removeprefix("data:"))
+
+
+async def test_the_changes_of_a_task_are_told_to_its_caller_alone(address: str) -> None:
+    async with (
+        task_client_at(address, TOKENS["ann"]) as ann,
+        task_client_at(address, TOKENS["bob"]) as bob,
+    ):
+        own, other = await ann.start("wipe", path="a"), await bob.start("wipe", path="b")
+        async with aclosing(read_news(address, [own, other, "nothing", own])) as news:
+            accepted = await anext(news)
+            first = await anext(news)
+            polled = await ann.get(own)
+            await ann.answer(own, approve=True)
+            async for last in news:
+                if last["params"]["status"] == "completed":
+                    break
+
+    agreed = accepted["params"]["notifications"]
+    assert (agreed["taskIds"], agreed["toolsListChanged"]) == ([own], True)
+    assert first["method"] == last["method"] == "notifications/tasks"
+    told = {key: value for key, value in first["params"].items() if key != "_meta"}
+    assert {**told, "pollIntervalMs": 0, "resultType": "complete"} == {
+        **polled,
+        "pollIntervalMs": 0,
+    }
+    assert first["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": 1}
+    assert last["params"]["result"]["content"][0]["text"] == "wiped a"
+
+
+@pytest.mark.parametrize(
+    ("task_ids", "known", "code"),
+    [
+        (["a"], False, MISSING_REQUIRED_CLIENT_CAPABILITY),
+        ("a", True, INVALID_PARAMS),
+        ([7], True, INVALID_PARAMS),
+        (["a"] * 101, True, INVALID_PARAMS),
+    ],
+)
+async def test_a_stream_of_nonsense_is_refused(
+    task_ids: Any, known: bool, code: int, address: str
+) -> None:
+    async with aclosing(read_news(address, task_ids, known)) as news:
+        assert (await anext(news))["error"]["code"] == code

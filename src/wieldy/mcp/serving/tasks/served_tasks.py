@@ -50,7 +50,7 @@ class ServedTasks:
         self.settings = settings if kept else None
         self.background = BackgroundCalls(pickup.traffic)
         self._box = box
-        self._calls = TaskCalls(box, self.background, pickup)
+        self.calls = TaskCalls(box, self.background, pickup)
         self._questions = TaskQuestions(box, asking, self.background)
         self._render = render
 
@@ -85,7 +85,7 @@ class ServedTasks:
         running = self.background.start(task_id, work)
         try:
             done, _ = await asyncio.wait((running,), timeout=self.settings.after)
-            while not done and not await self._calls.is_recorded(task_id):
+            while not done and not await self.calls.is_recorded(task_id):
                 done, _ = await asyncio.wait((running,), timeout=_QUEUE_PAUSE)
         except BaseException:
             # Nobody waits for the call any more, and nobody knows its id.
@@ -99,7 +99,7 @@ class ServedTasks:
 
     async def create(self, ctx: Request, task_id: str) -> Answer:
         """The answer to a call that has become a task."""
-        told = await self.describe(ctx, await self._calls.find(task_id))
+        told = await self.describe(ctx, await self.calls.find(task_id))
         for name in ("inputRequests", "result", "error"):
             told.pop(name, None)
         return {**told, "resultType": "task"}
@@ -121,7 +121,7 @@ class ServedTasks:
 
     async def cancel(self, ctx: Request, params: TaskParams) -> Answer:
         """Stop a task, as far as that is possible here."""
-        await self._calls.cancel(await self._find(ctx, params))
+        await self.calls.cancel(await self._find(ctx, params))
         return complete_result({})
 
     async def _find(self, ctx: Request, params: TaskParams) -> "Entry":
@@ -131,7 +131,7 @@ class ServedTasks:
             params.task_id
         ):
             raise MCPError(HEADER_MISMATCH, f"The header {MCP_NAME_HEADER} must be the taskId.")
-        return await self._calls.find_current(params.task_id)
+        return await self.calls.find_current(params.task_id)
 
     async def describe(self, ctx: Request, entry: "Entry") -> Answer:
         """A task as `tasks/get` tells of it."""
@@ -142,7 +142,7 @@ class ServedTasks:
             if asked:
                 status, more = "input_required", {"inputRequests": asked}
         elif status == "failed":
-            if self._calls.runs_again(entry):
+            if self.calls.runs_again(entry):
                 status = "working"
             else:
                 message, more = entry.text, {"error": unknown_error(entry)}
@@ -167,7 +167,7 @@ class ServedTasks:
         return waiting_message(entry, bool(asked)), asked
 
     async def _find_questions(self, ctx: Request, entry: "Entry") -> list[OpenQuestion]:
-        waiting = await self._calls.find_undecided(entry)
+        waiting = await self.calls.find_undecided(entry)
         return self._questions.find(entry.call.id, waiting, ctx.session.client_capabilities)
 
 

@@ -64,6 +64,21 @@ class TaskCalls:
                 return await self.find(task_id)
         return entry
 
+    async def is_own(self, task_id: str) -> bool:
+        """Whether the current caller has such a task."""
+        try:
+            await self.find(task_id)
+        except MCPError as error:
+            if error.error.code != INVALID_PARAMS:
+                raise
+            return False
+        return True
+
+    async def wait_for_change(self, seen: "Entry") -> None:
+        """Wait until the row of a call says something else."""
+        known = (seen.state, seen.started_at)
+        await self._box.store.until(seen.call.id, lambda e: (e.state, e.started_at) != known)
+
     async def find_undecided(self, entry: "Entry") -> list[Parked]:
         """The calls on which somebody has to decide before a call that waits can go on.
 
