@@ -137,6 +137,16 @@ class VisibleTools:
         """
         return [each for each in self._registry.tools() if self._selects_tool(each)]
 
+    def changed_tools(self) -> list[tuple[Tool, str]]:
+        """List the tools that differ from the lock, also those that are called nevertheless.
+
+        Returns:
+            Each tool, and what differs.
+        """
+        differing: dict[str, str] = getattr(self.review, "differing", {})
+        tools = self.all_tools() if differing else ()
+        return [(tool, differing[tool.name]) for tool in tools if tool.name in differing]
+
     def tools_of(self, function: Callable[..., Any]) -> list[Tool]:
         """Find the tools of this view that run a function, active or not.
 

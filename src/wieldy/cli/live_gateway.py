@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from wieldy.core.permission.rules import Rule
 from wieldy.server.config.gateway_file import CallerTable, GatewayFile
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
+from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
+from wieldy.server.webhooks.dispatch import Webhooks
 from wieldy.view import View
 
 from . import screen
@@ -47,6 +49,7 @@ class LiveGateway:
         views: The views by name, changed in place.
         callers: What named callers may do and see, changed in place.
         people: The servers that everybody reaches as themselves, and what is known of callers.
+        webhooks: Who is told what happens, changed in place.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class LiveGateway:
         self._screened = people.screen(found.toolbox)
         self.views: dict[str, View] = make_views(file, self._screened)
         self.path = path
+        self.webhooks = Webhooks(found.toolbox, make_webhooks(file.webhooks))
         self._rules: list[Rule] = add_rules(file, found.toolbox)
         self._seen = _read_marks(path)
 
@@ -73,6 +77,8 @@ class LiveGateway:
         """Read a file and load what it names."""
         marks_before = _read_marks(path)
         file = read_gateway(path)
+        # What the environment lacks is said before anything is started.
+        make_webhooks(file.webhooks)
         callers = dict(file.callers)
         people = import_extra("wieldy.server.caller_sources", "CallerSources", "server")(callers)
         found = await load_gateway(file, path.parent.absolute(), people)
@@ -98,7 +104,12 @@ class LiveGateway:
                 f"{self.path} has changed and is not used, because it has mistakes.\n{error}"
             )
             return False
-        for line in await self.apply(file):
+        try:
+            done = await self.apply(file)
+        except WebhookUnusable as error:
+            screen.fail(f"{self.path} has changed and is not used. {error}")
+            return False
+        for line in done:
             screen.say(line)
         return True
 
@@ -108,8 +119,13 @@ class LiveGateway:
         Rules, modes, views and callers change in one step, before any server is touched: no new
         tool is there before the rules that hold for it.
         """
+        # What the environment says may be wrong, and then nothing is changed.
+        webhooks = make_webhooks(file.webhooks)
         before, self.file = self.file, file
         done = self._change_rules(before, file)
+        if webhooks != self.webhooks.hooks:
+            await self.webhooks.use(webhooks)
+            done.append("The webhooks have changed.")
         done += await self._change_servers(before, file)
         later = [name for name in _NEED_RESTART if getattr(before, name) != getattr(file, name)]
         if later:

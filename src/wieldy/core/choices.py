@@ -22,6 +22,8 @@ ProviderFormat = Literal[
 TextDialect = Literal["xml", "hermes", "qwen", "invoke", "auto"]
 # The roles of a caller: to call tools, to decide on others' calls, to change the gateway.
 Role = Literal["call", "approve", "administer"]
+# What webhooks can be told.
+EventKind = Literal["call.pending", "call.decided", "call.failed", "tool.changed"]
 CallState = Literal[
     "pending",
     "approved",

@@ -64,13 +64,16 @@ class LockReview:
         self._on_change = on_change
         self._lock = _read(path)
         self._told: set[tuple[str, str]] = set()
+        # What differs in each tool that is not as it was locked, also where that is only logged.
+        self.differing: dict[str, str] = {}
 
     def __call__(self, tool: Tool) -> Hold | None:
         """The reason why the tool is held back, or None."""
         change = self._find_change(tool)
         if change is None:
+            self.differing.pop(tool.name, None)
             return None
-        reason = self._explain(change)
+        self.differing[tool.name] = reason = self._explain(change)
         self._tell(tool.name, reason)
         if self._on_change == "warn":
             return None

@@ -3,9 +3,7 @@
 import codecs
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,7 +49,7 @@ def failure(operation: Operation, response: HttpResponse, hint: str) -> ServiceE
         status=response.status,
         body=body,
         temporary=response.status in _TEMPORARY,
-        retry_after=_retry_after(response.headers.get("retry-after")),
+        retry_after=response.retry_after,
     )
 
 
@@ -144,16 +142,3 @@ def _decode_text(response: HttpResponse) -> str:
         return response.content.decode("utf-8" if charset in _ODD_CHARSETS else charset, "replace")
     except (LookupError, ValueError):
         return response.content.decode("utf-8", "replace")
-
-
-def _retry_after(header: str | None) -> float | None:
-    if header is None:
-        return None
-    if header.strip().isdecimal():
-        return float(header)
-    try:
-        until = parsedate_to_datetime(header)
-    except (TypeError, ValueError):
-        return None
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())

@@ -1,8 +1,8 @@
 """The ASGI application of a toolbox, with the MCP endpoint, the API and health checks."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.applications import Starlette
 from typing_extensions import Unpack
@@ -14,9 +14,12 @@ from wieldy.mcp.serving.running import GRACE, Ready, serve_application
 from wieldy.mcp.serving.server import BoxServer
 
 from .api.api_operations import SharedParts
-from .api.api_routes import ServedApi
+from .api.api_routes import ServedApi, find_toolbox
 from .console.console_routes import console_routes, is_console_path
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
+from .webhooks.dispatch import Webhooks
+from .webhooks.webhook import Webhook
+from .webhooks.webhook_figures import WebhookCollector
 
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
@@ -28,10 +31,12 @@ class AppOptions(WebOptions, total=False):
     `metrics` says who may read `/metrics`: with tokens those who administer and otherwise this
     machine, if nothing is said. With None there is no such page, and nothing is counted.
     `agents` are agents whose tools the box has; their runs can then be resumed over the API.
+    `webhooks` are told what happens on the box's store.
     """
 
     metrics: MetricsAccess | None
     agents: "Sequence[ServedAgent]"
+    webhooks: Sequence[Webhook] | Webhooks
 
 
 _OPTIONS = {**WebOptions.__annotations__, **AppOptions.__annotations__}
@@ -50,7 +55,8 @@ def app(
         box: the toolbox or view to serve, or a server object from `wieldy.mcp.server`.
         tokens: bearer tokens by the name of their owner.
         **options: the settings of `wieldy.mcp.serve` for HTTP, such as `hosts`, `origins`,
-            `max_body` and `max_sessions`, and `metrics`, which says who may read `/metrics`.
+            `max_body` and `max_sessions`, and `metrics`, which says who may read `/metrics`, and
+            `webhooks`, a list of `Webhook`.
 
     Returns:
         The application, for any ASGI server that supports lifespan events.
@@ -59,7 +65,7 @@ def app(
         `application = app(box, tokens={"ann": token})`
     """
     check_options(app, options, _OPTIONS)
-    return _composed(*_make_parts(box, tokens, options), options)
+    return _composed(_make_parts(box, tokens, options), options)
 
 
 async def run(
@@ -91,10 +97,10 @@ async def run(
         `asyncio.run(run(box, port=8000))`
     """
     check_options(run, options, _OPTIONS)
-    endpoint, metrics = _make_parts(box, tokens, options)
+    parts = _make_parts(box, tokens, options)
     await serve_application(
-        _composed(endpoint, metrics, options),
-        endpoint,
+        _composed(parts, options),
+        parts.endpoint,
         host=host,
         port=port,
         grace=grace,
@@ -104,27 +110,46 @@ async def run(
     )
 
 
+class _Parts(NamedTuple):
+    endpoint: HttpEndpoint
+    metrics: Metrics | None
+    webhooks: Webhooks | None
+
+
 def _make_parts(
     box: ServedBox | BoxServer, tokens: Mapping[str, str] | None, options: AppOptions
-) -> tuple[HttpEndpoint, Metrics | None]:
+) -> _Parts:
     access = options.get("metrics", MetricsAccess())
     endpoint = HttpEndpoint(box, tokens, options, open_paths=[METRICS_PATH])
-    return endpoint, None if access is None else Metrics(endpoint, access)
+    webhooks = _make_webhooks(endpoint.server, options.get("webhooks", ()))
+    more = [] if webhooks is None else [WebhookCollector(webhooks)]
+    return _Parts(endpoint, None if access is None else Metrics(endpoint, access, more), webhooks)
 
 
-def _composed(endpoint: HttpEndpoint, metrics: Metrics | None, options: AppOptions) -> Starlette:
+def _make_webhooks(server: BoxServer, given: Sequence[Webhook] | Webhooks) -> Webhooks | None:
+    if isinstance(given, Webhooks):
+        return given
+    box = find_toolbox(server)
+    if given and box is None:
+        raise ValueError("Webhooks need a toolbox with a store, and this is none.")
+    return Webhooks(box, given) if given and box is not None else None
+
+
+def _composed(parts: _Parts, options: AppOptions) -> Starlette:
+    endpoint, metrics, webhooks = parts
     write_figures = None if metrics is None else metrics.write_figures
-    api = ServedApi(endpoint.server, SharedParts(options.get("agents", ()), write_figures))
+    shared = SharedParts(options.get("agents", ()), write_figures, webhooks)
+    api = ServedApi(endpoint.server, shared)
     endpoint.before_drain.append(api.close_streams)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with endpoint.lifespan(app):
-            if metrics is None:
-                yield
-            else:
-                async with metrics.running():
-                    yield
+        async with AsyncExitStack() as running:
+            await running.enter_async_context(endpoint.lifespan(app))
+            for part in (metrics, webhooks):
+                if part is not None:
+                    await running.enter_async_context(part.running())
+            yield
 
     routes = [*endpoint.routes, *api.routes, *([] if metrics is None else [metrics.route])]
     if api.routes:

@@ -22,7 +22,9 @@ from .databases.tables import (
     runs,
     sessions,
     untrusted_sessions,
+    webhook_deliveries,
 )
+from .outbox.subscriptions import forget_unseen
 from .process_owner import shared_clock
 from .retention import Retention
 
@@ -60,7 +62,7 @@ class Pruning:
     def steps(self) -> list[Step]:
         """The kinds of rows to remove, each with an operation that removes some and counts them."""
         kept = self._retention
-        found: list[Step] = [("rules", self._end_rules)]
+        found: list[Step] = [("rules", self._end_rules), ("webhooks", forget_unseen)]
         if kept.days is not None:
             seconds = kept.days * _DAY
             found.append(("calls", lambda c: _old_calls(c, seconds)))
@@ -69,6 +71,7 @@ class Pruning:
             found.append(("loaded_tools", lambda c: _old_lists(c, seconds)))
             found.append(("untrusted_sessions", lambda c: _left_sessions(c, seconds)))
             found.append(("rollups", lambda c: _old_rollups(c, seconds)))
+            found.append(("webhook_deliveries", lambda c: _old_deliveries(c, seconds)))
         if kept.calls is not None:
             found.append(("calls", _surplus_calls(kept.calls)))
         if kept.messages is not None:
@@ -130,7 +133,10 @@ def _sessions_inside(connection: Connection, session: str) -> list[str]:
 
 def _delete_one(connection: Connection, session: str) -> dict[str, int]:
     own = calls.c.session == session
-    counts = {"calls": _delete_rows(connection, calls, own, _ENDED)}
+    # A message tells of a call, and must not outlive it.
+    told = webhook_deliveries.c.call.in_(select(calls.c.id).where(own, _ENDED))
+    counts = {"webhook_deliveries": _delete_rows(connection, webhook_deliveries, told)}
+    counts["calls"] = _delete_rows(connection, calls, own, _ENDED)
     for table, which in _session_tables(session):
         counts[table.name.removeprefix("wieldy_")] = _delete_rows(connection, table, which)
     left = connection.scalar(select(func.count()).select_from(calls).where(own))
@@ -227,6 +233,14 @@ def _old_rollups(connection: Connection, seconds: float) -> int:
     oldest = select(rollups.c.minute).where(rollups.c.minute < before)
     some = oldest.distinct().order_by(rollups.c.minute).limit(_MOST_ROWS)
     return _delete_rows(connection, rollups, rollups.c.minute.in_(some))
+
+
+def _old_deliveries(connection: Connection, seconds: float) -> int:
+    old = webhook_deliveries.c.created_at < shared_clock(connection) - seconds
+    over = and_(old, webhook_deliveries.c.state != "waiting")
+    oldest = select(webhook_deliveries.c.id).where(over)
+    some = oldest.order_by(webhook_deliveries.c.created_at).limit(_MOST_ROWS)
+    return _delete_rows(connection, webhook_deliveries, webhook_deliveries.c.id.in_(some))
 
 
 def _left_sessions(connection: Connection, seconds: float) -> int:

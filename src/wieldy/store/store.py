@@ -15,6 +15,7 @@ from .artifacts.artifacts import Artifacts
 from .crash_recovery import CrashRecovery
 from .ledger import Ledger
 from .loaded_tools import LoadedTools
+from .outbox.outbox import Outbox
 from .pruning import Pruning, delete_session
 from .recorder import LedgerRecorder
 from .retention import Retention
@@ -47,6 +48,7 @@ class Store(StoreAccess):
         self.loaded_tools = LoadedTools(self)
         self.tokens = StoredTokens(self)
         self.rollups = Rollups(self)
+        self.outbox = Outbox(self)
         self.untrusted = StoredSessions(self)
         self.standing = Standing(self, registry)
 

@@ -119,6 +119,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         self_approval=file.access.self_approval,
         identifiers=identifiers,
         metrics=_read_metrics(file.metrics, gateway.path.parent),
+        webhooks=gateway.webhooks,
         # Without tokens nobody has a name, and everybody sees what is offered.
         views=gateway.views if identifiers else None,
         trusted_proxies=listen.trusted_proxies,

@@ -9,6 +9,8 @@ import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin
 
 import httpx2
@@ -65,6 +67,21 @@ class HttpResponse:
         self.content = content
         self.url = url
 
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds after which the other side asks to be tried again, if it says so."""
+        header = self.headers.get("retry-after")
+        if header is None:
+            return None
+        if header.strip().isdecimal():
+            return float(header)
+        try:
+            until = parsedate_to_datetime(header)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
 
 class Client:
     """A pool of connections that callers on any loop share."""
@@ -85,12 +102,24 @@ class Client:
 
     async def send(self, request: HttpRequest, largest: int) -> HttpResponse:
         """The answer to a request, whatever its status; `ServiceError` if there is none."""
+        pool = self._current_pool()
+        return await pool.home.perform(pool.follow(request, largest))
+
+    def _current_pool(self) -> "_Pool":
         with self._lock:
             if self._pool is None or self._pool.pid != os.getpid():
                 # A forked child has its parent's memory, but not its threads.
                 self._pool = _Pool(self._seconds, GuardedTransport(self.reach, self._backend))
-            pool = self._pool
-        return await pool.home.perform(pool.follow(request, largest))
+            return self._pool
+
+    async def notify(self, request: HttpRequest) -> HttpResponse:
+        """Send a request of which only the answer's status and headers matter.
+
+        No redirect is followed and the body is not read, whatever its size. `ServiceError` is
+        raised if there is no answer.
+        """
+        pool = self._current_pool()
+        return await pool.home.perform(pool.send(request, None))
 
     def allow(self, url: str) -> None:
         """Allow an address that the user chose, which may be on this machine or its network."""
@@ -145,22 +174,26 @@ class _Pool:
 
     async def follow(self, request: HttpRequest, largest: int) -> HttpResponse:
         """The answer to a request and to the redirects that may be followed."""
-        if self._http is None:
-            self._http = httpx2.AsyncClient(
-                timeout=self._timeout, headers=_HEADERS, transport=self._transport
-            )
         for _ in range(_MOST_REDIRECTS + 1):
-            # Cookies of an answer must not be sent for the next caller.
-            self._http.cookies.clear()
-            try:
-                response = await _send_once(self._http, request, largest)
-            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-                raise _unanswered_error(request, error) from None
+            response = await self.send(request, largest)
             target = response.headers.get("location")
             if response.status not in _REDIRECTS or not target:
                 return response
             request = _redirect_request(request, response.status, target)
         raise ServiceError(f"redirected more than {_MOST_REDIRECTS} times")
+
+    async def send(self, request: HttpRequest, largest: int | None) -> HttpResponse:
+        """The answer to a request, without its body if no size is given."""
+        if self._http is None:
+            self._http = httpx2.AsyncClient(
+                timeout=self._timeout, headers=_HEADERS, transport=self._transport
+            )
+        # Cookies of an answer must not be sent for the next caller.
+        self._http.cookies.clear()
+        try:
+            return await _send_once(self._http, request, largest)
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
+            raise _unanswered_error(request, error) from None
 
     async def end(self) -> None:
         """End all running requests, so that nobody waits for a loop that has stopped."""
@@ -173,7 +206,9 @@ class _Pool:
                 await self._http.aclose()
 
 
-async def _send_once(http: httpx2.AsyncClient, request: HttpRequest, largest: int) -> HttpResponse:
+async def _send_once(
+    http: httpx2.AsyncClient, request: HttpRequest, largest: int | None
+) -> HttpResponse:
     headers = {**request.headers, **request.private}
     async with http.stream(
         request.method,
@@ -188,7 +223,7 @@ async def _send_once(http: httpx2.AsyncClient, request: HttpRequest, largest: in
             answer.status_code,
             answer.reason_phrase,
             {name.lower(): value for name, value in answer.headers.items()},
-            await read_body(answer, largest),
+            b"" if largest is None else await read_body(answer, largest),
             request.url,
         )
 

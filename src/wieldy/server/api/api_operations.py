@@ -27,6 +27,8 @@ from .api_problems import Problem, find_problem, forbidden, not_found
 
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
+    from wieldy.server.webhooks.dispatch import Webhooks
+    from wieldy.server.webhooks.webhook import Webhook
     from wieldy.store.store import Store
 
     from .event_hub import EventHub
@@ -48,6 +50,7 @@ class SharedParts:
 
     agents: "Sequence[ServedAgent]" = ()
     write_figures: Callable[[], Awaitable[None]] | None = None
+    webhooks: "Webhooks | None" = None
 
 
 class ApiBox:
@@ -56,6 +59,7 @@ class ApiBox:
     def __init__(self, server: BoxServer, box: Toolbox, shared: SharedParts) -> None:
         self.server = server
         self.box = box
+        self.webhooks = shared.webhooks
         self._agents = shared.agents
         self._write_figures = shared.write_figures
         self._flushed_at = -math.inf
@@ -73,6 +77,11 @@ class ApiBox:
         if self._write_figures is not None and now - self._flushed_at > _FLUSH_SECONDS:
             self._flushed_at = now
             await self._write_figures()
+
+    @property
+    def hooks(self) -> "Sequence[Webhook]":
+        """The webhooks of this application."""
+        return () if self.webhooks is None else self.webhooks.hooks
 
     async def run_counted(self, work: Coroutine[Any, Any, T], seconds: float) -> T | None:
         """Run something that goes on if its caller leaves; None if it takes longer than this."""

@@ -24,6 +24,7 @@ from . import (
     server_resource,
     session_resource,
     tool_resource,
+    webhook_resource,
 )
 from .api_operations import (
     ApiBox,
@@ -49,6 +50,7 @@ _MODULES = (
     server_resource,
     rule_resource,
     plot_resource,
+    webhook_resource,
     event_stream,
 )
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from wieldy.core.choices import ChangePolicy, PermissionMode, PermissionName, Role
+from wieldy.core.choices import ChangePolicy, EventKind, PermissionMode, PermissionName, Role
+from wieldy.server.webhooks.webhook import EVENT_KINDS, NAME_PATTERN
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
@@ -203,6 +204,29 @@ class MetricsTable(FileTable):
     )
 
 
+class WebhookTable(FileTable):
+    """An address that is told what happens, with signed messages."""
+
+    name: str | None = Field(
+        default=None,
+        pattern=NAME_PATTERN,
+        description="Its name for the API; without one, the host of its address.",
+    )
+    url: Text = Field(description="Where messages are sent; ${NAME} is ours.")
+    secret: Text = Field(description="What signs the messages; ${NAME} is ours.")
+    old_secret: Text | None = Field(
+        default=None, description="A second secret that signs too, while the secret is changed."
+    )
+    events: list[EventKind] = Field(
+        default=[*EVENT_KINDS], min_length=1, description="What it is told."
+    )
+    tools: Text | None = Field(default=None, description='A name or a pattern such as "github_*".')
+    allow_private: bool = Field(
+        default=False,
+        description="Let the address be on this machine or its network, or without https.",
+    )
+
+
 class CallerTable(FileTable):
     """The roles and view of a caller with this name, whatever the token says."""
 
@@ -234,6 +258,7 @@ class GatewayFile(FileTable):
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
     access: AccessTable = AccessTable()
     metrics: MetricsTable = MetricsTable()
+    webhooks: list[WebhookTable] = Field(default=[], description="Who is told what happens.")
     callers: dict[str, CallerTable] = Field(
         default={}, description="What named callers may do and see."
     )

@@ -18,6 +18,7 @@ from wieldy.core.visible_text import visible_line
 from .caller_misfits import find_caller_misfits
 from .gateway_file import FileTable, GatewayFile, RuleTable
 from .key_lines import KeyPath, find_lines
+from .webhook_tables import find_bad_webhooks
 
 _LARGEST = 1024 * 1024
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -181,6 +182,7 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
     found += _find_lost_views(read)
     found += _find_nameless_callers(read)
     found += find_caller_misfits(read)
+    found += find_bad_webhooks(read.webhooks)
     oauth = read.access.oauth
     for key in ("issuer", "audience", "jwks_uri"):
         given = None if oauth is None else getattr(oauth, key)

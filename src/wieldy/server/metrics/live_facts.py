@@ -22,7 +22,7 @@ from wieldy.mcp.serving.http_endpoint import HttpEndpoint
 from .instruments import clean_label
 
 # A store that does not answer must not hold up the other figures.
-_STORE_SECONDS = 2.0
+STORE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,14 @@ class StoredFacts:
     commit_seconds: float | None = None
 
 
-class FactCollector(Collector):
+class StoredCollector(Collector):
+    """Gives metrics of which some are read from the store before, by `read_stored`."""
+
+    async def read_stored(self) -> None:
+        """Read what the store says, in bounded time."""
+
+
+class FactCollector(StoredCollector):
     """Gives how things stand as metrics; the store is read before, by `read_stored`."""
 
     def __init__(self, endpoint: HttpEndpoint) -> None:
@@ -119,7 +126,7 @@ def _stored_gauges(stored: StoredFacts) -> Iterable[tuple[str, str, float | None
 async def _read_pending(box: Any) -> tuple[int | None, float | None, bool]:
     """How many calls wait, how long the oldest has waited, and whether the store answered."""
     try:
-        async with asyncio.timeout(_STORE_SECONDS):
+        async with asyncio.timeout(STORE_SECONDS):
             count, since = await _count_pending(box)
     except (WieldyError, TimeoutError, OSError):
         return None, None, False

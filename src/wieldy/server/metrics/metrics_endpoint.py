@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from wieldy.mcp.serving.http_endpoint import HttpEndpoint
 from wieldy.mcp.serving.http_guard import answer_refusal, peer_address
 
 from .instruments import Instruments
-from .live_facts import FactCollector
+from .live_facts import FactCollector, StoredCollector
 from .otel_bridge import offer_to_opentelemetry, withdraw_from_opentelemetry
 from .rollup_writer import RollupWriter
 
@@ -52,7 +52,9 @@ class MetricsAccess:
 class Metrics:
     """Counts the calls of a served box, and shows the figures."""
 
-    def __init__(self, endpoint: HttpEndpoint, access: MetricsAccess) -> None:
+    def __init__(
+        self, endpoint: HttpEndpoint, access: MetricsAccess, more: Sequence[StoredCollector] = ()
+    ) -> None:
         box: Any = endpoint.server.box
         self._endpoint = endpoint
         self._access = access
@@ -61,12 +63,14 @@ class Metrics:
         whole = getattr(box, "box", box)
         self._instruments = Instruments(lambda name: whole.get(name) is not None)
         self._facts = FactCollector(endpoint)
+        self._stored: list[StoredCollector] = [self._facts, *more]
         recorded = getattr(box, "recorded", False) and hasattr(box, "store")
         self._writer = RollupWriter(box.store.rollups) if recorded else None
         self._page: tuple[float, bool, bytes] = (-_FRESH_SECONDS, True, b"")
         self._lock = asyncio.Lock()
         registry = self._instruments.registry
-        registry.register(self._facts)
+        for each in self._stored:
+            registry.register(each)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
         self.route = Route(METRICS_PATH, self._answer)
@@ -126,7 +130,8 @@ class Metrics:
             at, was_plain, page = self._page
             if time.monotonic() - at < _FRESH_SECONDS and plain is was_plain:
                 return page
-            await self._facts.read_stored()
+            for each in self._stored:
+                await each.read_stored()
             generate = generate_latest if plain else openmetrics.generate_latest
             page = await asyncio.to_thread(generate, self._instruments.registry)
             self._page = time.monotonic(), plain, page

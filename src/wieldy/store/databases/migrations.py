@@ -103,6 +103,18 @@ def _index_lists(connection: Connection) -> None:
     _index_calls(connection)
 
 
+def _outbox(connection: Connection) -> None:
+    tables.metadata.create_all(
+        connection,
+        [
+            tables.outbox_events,
+            tables.webhooks,
+            tables.webhook_deliveries,
+            tables.changed_tools,
+        ],
+    )
+
+
 def _index_calls(connection: Connection) -> None:
     _create_indexes(connection, tables.calls)
 
@@ -143,6 +155,7 @@ STEPS: list[Callable[[Connection], None]] = [
     # Calls are found by their caller and by the call that made them.
     _index_calls,
     _index_lists,
+    _outbox,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

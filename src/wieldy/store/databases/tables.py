@@ -430,3 +430,76 @@ rollups = Table(
         for number in range(len(LATENCY_BOUNDS) + 1)
     ),
 )
+
+# What happened to calls and tools that webhooks may want to hear, until it becomes deliveries.
+# Where there are webhooks, triggers on the calls write it in the transaction of the change.
+outbox_events = Table(
+    "wieldy_events",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("call", Free),
+    Column("tool", Free, nullable=False),
+    Column("state", String(12)),
+    Column("facts", SqlText),
+    Index("wieldy_events_time", "at"),
+)
+
+# The webhooks of all gateways on the store, without their addresses and secrets. `events` is JSON,
+# `mark` a digest of the address. `stopped_at` is when the receiver said that it wants no more.
+webhooks = Table(
+    "wieldy_webhooks",
+    metadata,
+    Column("name", FreeKey, primary_key=True),
+    Column("events", SqlText, nullable=False),
+    Column("tools", Free),
+    Column("mark", String(64), nullable=False),
+    Column("seen_at", Double, nullable=False),
+    Column("stopped_at", Double),
+)
+
+# One row for each message to a webhook. Whoever sends it draws `claim`, and moves `due_at` so far
+# that another process sends it only if this one is gone.
+webhook_deliveries = Table(
+    "wieldy_webhook_deliveries",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("webhook", Free, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("call", FreeKey),
+    Column("tool", Free, nullable=False),
+    Column("body", SqlText, nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("claim", String(32)),
+    Column("created_at", Double, nullable=False),
+    Column("ended_at", Double),
+    Column("status", Integer),
+    Column("error", Free),
+    Index("wieldy_webhook_deliveries_time", "created_at"),
+    Index("wieldy_webhook_deliveries_call", "call"),
+)
+# Spelled as the indexes have it, so that a database uses them.
+IS_UNSENT = text("state = 'waiting'")
+IS_UNDELIVERED = text(_any_of(("waiting", "failed")))
+_unsent = {"sqlite_where": IS_UNSENT, "postgresql_where": IS_UNSENT}
+_undelivered = {"sqlite_where": IS_UNDELIVERED, "postgresql_where": IS_UNDELIVERED}
+Index("wieldy_webhook_deliveries_due", webhook_deliveries.c.due_at, **_unsent)  # type: ignore[arg-type]
+Index(
+    "wieldy_webhook_deliveries_open",
+    webhook_deliveries.c.state,
+    webhook_deliveries.c.created_at,
+    **_undelivered,  # type: ignore[arg-type]
+)
+
+# The tools that differ from the lock, as webhooks were last told. `key` is a digest of the name.
+changed_tools = Table(
+    "wieldy_changed_tools",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("tool", Free, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("at", Double, nullable=False),
+)

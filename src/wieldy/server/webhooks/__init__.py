@@ -1,0 +1,1 @@
+"""Signed webhooks: what happens, sent to addresses outside until it arrives."""

@@ -1,0 +1,84 @@
+"""The body of a message: what happened, with ids to ask for the rest, and never large."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from wieldy.server.api.answer_shapes import clean_json
+from wieldy.server.api.call_shapes import describe_call
+from wieldy.store.ledger_entry import Entry, read_entry_or_say
+from wieldy.store.outbox.outbox import OutboxEvent
+
+# The specification recommends less than this for a body, in bytes.
+LARGEST_BODY = 20_000
+_LONGEST_TEXT = 1_000
+_LARGEST_ARGUMENTS = 8_000
+TEST_KIND = "webhook.test"
+_log = logging.getLogger("wieldy.server")
+
+
+def make_message(event: OutboxEvent) -> str:
+    """The body for an event, as JSON.
+
+    Secrets are covered as the API covers them. What is too large is left out: whoever needs it
+    asks the API for it, by its id.
+    """
+    data = json.loads(event.facts) if event.facts is not None else _describe_call_event(event)
+    data = _shorten(clean_json({"tool": event.tool, **data}))
+    for left_out in ({}, {"arguments": None, "arguments_whole": False}, {"call": None}):
+        data |= {key: value for key, value in left_out.items() if key in data}
+        body = _write(event.kind, event.at, data)
+        if len(body.encode()) <= LARGEST_BODY:
+            break
+    return body
+
+
+def make_test_message(at: float) -> str:
+    """The body of a message that only tries whether messages arrive."""
+    return _write(TEST_KIND, at, {"message": "This is a test. Nothing has happened."})
+
+
+def _describe_call_event(event: OutboxEvent) -> dict[str, Any]:
+    path = f"/api/calls/{quote(event.call or '', safe='', errors='replace')}"
+    facts: dict[str, Any] = {"call_id": event.call, "state": event.state, "path": path}
+    if event.row is None:
+        # The call was removed before anybody could be told of it.
+        return {**facts, "call": None}
+    try:
+        return facts | _describe_entry(event.kind, read_entry_or_say(event.row))
+    except Exception:
+        # A row that can't be shown must not hold up the messages after it.
+        _log.exception("The message about the call %s has only its id", event.call)
+        return {**facts, "call": None}
+
+
+def _describe_entry(kind: str, entry: Entry) -> dict[str, Any]:
+    facts: dict[str, Any] = {"call": describe_call(entry).model_dump(mode="json")}
+    if kind == "call.pending":
+        arguments = clean_json(entry.call.arguments)
+        fits = len(json.dumps(arguments, ensure_ascii=False)) <= _LARGEST_ARGUMENTS
+        facts["arguments"] = arguments if fits else None
+        facts["arguments_whole"] = fits and not entry.partial
+    return facts
+
+
+def _shorten(data: dict[str, Any]) -> dict[str, Any]:
+    """The facts with no text that is longer than people read; arguments are never cut."""
+    whole = {"arguments"}
+    return {key: each if key in whole else _shorten_value(each) for key, each in data.items()}
+
+
+def _shorten_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shorten_value(each) for key, each in value.items()}
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[: _LONGEST_TEXT - 1]}…"
+    return value
+
+
+def _write(kind: str, at: float, data: dict[str, Any]) -> str:
+    moment = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+    body = {"type": kind, "timestamp": moment, "data": data}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

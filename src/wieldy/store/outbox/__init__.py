@@ -1,0 +1,1 @@
+"""What webhooks are told: events as they happen, and the messages that are made of them."""
