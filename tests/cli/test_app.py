@@ -37,3 +37,20 @@ def test_without_its_extra_the_command_names_the_install(package: str) -> None:
     assert done.returncode == 1
     assert 'pip install "wieldy[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_command_loads_only_what_it_needs() -> None:
+    heavy = "sqlalchemy", "mcp", "starlette", "httpx2", "openai", "wieldy.agent", "wieldy.server"
+    program = f"""
+import sys
+sys.argv = ["wieldy", "--version"]
+from wieldy.cli import main
+try:
+    main()
+except SystemExit:
+    print([name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert done.stdout.splitlines()[1:] == ["[]"], done.stdout + done.stderr

@@ -11,6 +11,7 @@ from wieldy.lock.cost_file import COST_FILE
 from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
+from .agent_app import run, runs
 from .backup_app import backup, restore
 from .command_options import (
     Agent,
@@ -51,7 +52,6 @@ from .commands.artifacts import run_artifacts
 from .commands.calling import Wish, run_call
 from .commands.check import run_check
 from .commands.check_cost import CostRecord, run_cost
-from .commands.demo import run_demo
 from .commands.explain import AskedCall, run_explain
 from .commands.init import run_init
 from .commands.listing import run_describe, run_list
@@ -60,9 +60,7 @@ from .commands.log import Filter, run_follow, run_log
 from .commands.manual import run_docs
 from .commands.pending import PersonVerdict, run_approve, run_deny, run_pending
 from .commands.recover import SettledEnd, run_recover, run_settle
-from .commands.run_agent import ApprovalChoice, AskedRun, run_agent
 from .commands.serve import ListenAddress, OfferChoice, run_serve
-from .commands.show_runs import run_runs
 from .sources import Own
 from .store_choice import StoreChoice
 from .token_app import token_app
@@ -110,6 +108,8 @@ def demo() -> None:
     On a terminal the demo waits for you between the steps. Without one it answers
     its own questions.
     """
+    from .commands.demo import run_demo  # noqa: PLC0415 - loads the agent
+
     raise typer.Exit(run_demo())
 
 
@@ -214,67 +214,8 @@ def explain(
     raise typer.Exit(run_explain(asked, sources, Own(store, lock, on_change), as_json))
 
 
-@app.command()
-def run(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A Python file with an Agent named `agent`, or FILE:NAME.",
-            show_default=False,
-            autocompletion=completion.source_files,
-        ),
-    ],
-    question: Annotated[
-        str | None,
-        typer.Argument(metavar="QUESTION", help="The question to ask.", show_default=False),
-    ] = None,
-    approve: Annotated[
-        ApprovalChoice,
-        typer.Option(help="Ask about calls that need approval, leave them pending, or deny them."),
-    ] = ApprovalChoice.ASK,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Continue this run. The beginning of its id is enough.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Ask an agent a question, or continue a run.
-
-    Prints the answer as it arrives, and a line for each tool call. If a call
-    needs approval, asks you on a terminal.
-
-    Exits with 1 if the model gives no usable answer, and with 3 if the run is
-    interrupted because a call waits for approval.
-    """
-    raise typer.Exit(run_agent(AskedRun(source, question, resume, approve), as_json))
-
-
-@app.command()
-def runs(
-    run_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Show this run in full. The beginning of its id is enough.",
-            show_default=False,
-        ),
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(help="Show only runs in this state, such as interrupted.", show_default=False),
-    ] = None,
-    store: Store = None,
-    source: StoreSource = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the runs of agents, newest first, or one run with its rounds and calls."""
-    choice = StoreChoice(store, tuple(source or ()))
-    raise typer.Exit(run_runs(choice, run_id, state, as_json))
+app.command()(run)
+app.command()(runs)
 
 
 @app.command()

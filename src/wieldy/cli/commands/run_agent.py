@@ -5,13 +5,13 @@ import contextlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TextIO
 
 from wieldy.agent.agent import BaseAgent
 from wieldy.agent.request import Decider
 from wieldy.agent.response import Response
 from wieldy.cli import environment, exits, screen
+from wieldy.cli.agent_app import ApprovalChoice
 from wieldy.cli.input_answers import asked_answers
 from wieldy.cli.live_output import Meter, own_stdout
 from wieldy.cli.module import SourceError, load_named
@@ -24,14 +24,6 @@ from wieldy.core.run_errors import RunInterrupted
 from wieldy.wire.structured.structured_stream import StructuredError
 
 from .show_runs import find_run
-
-
-class ApprovalChoice(StrEnum):
-    """The treatment of calls that need approval."""
-
-    ASK = "ask"
-    PENDING = "pending"
-    DENY = "deny"
 
 
 @dataclass(frozen=True, slots=True)

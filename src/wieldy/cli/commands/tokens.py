@@ -1,12 +1,16 @@
 """`wieldy token`: make, list and revoke the tokens with which callers come in."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.moments import read_deadline
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.choices import Role
-from wieldy.store.access_tokens import StoredToken
+
+if TYPE_CHECKING:
+    # It loads SQLAlchemy, which a command without a store does not need.
+    from wieldy.store.access_tokens import StoredToken
 
 _COLUMNS = ("name", "state", "roles", "view", "made", "by", "expires")
 
@@ -71,7 +75,7 @@ def run_revoke_token(choice: StoreChoice, name: str, as_json: bool) -> int:
     return exits.guarded(lambda runner: runner.run(revoke()))
 
 
-def _token_row(token: StoredToken) -> tuple[object, ...]:
+def _token_row(token: "StoredToken") -> tuple[object, ...]:
     return (
         token.name,
         token.state,
