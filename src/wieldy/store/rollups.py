@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
+from .databases.prepared_statements import start_insert
 from .databases.tables import LATENCY_BOUNDS, chores, rollups
 from .process_owner import shared_clock
 from .store_access import StoreAccess
@@ -220,8 +220,7 @@ def _take_turn(connection: Connection, mark: str, turn: float) -> bool:
 
 
 def _upsert(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    on_postgres = connection.dialect.name == "postgresql"
-    adding: Any = (postgresql if on_postgres else sqlite).insert(rollups)
+    adding = start_insert(connection.dialect, rollups)
     sums = {name: rollups.c[name] + adding.excluded[name] for name in _SUMS}
     written = adding.on_conflict_do_update(index_elements=["minute", "key"], set_=sums)
     # Sorted, so that two processes don't wait for each other's rows.

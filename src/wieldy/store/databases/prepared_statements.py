@@ -150,31 +150,34 @@ class PairedWrite(Write):
         return True
 
 
+def start_insert(dialect: Dialect, table: Table) -> Any:
+    """An insert that can say what happens if the row exists already."""
+    return (postgresql if dialect.name == "postgresql" else sqlite).insert(table)
+
+
 @cache
 def insert_if_new(table: Table, names: tuple[str, ...]) -> Prepared:
     """An insert of these columns that does nothing if the row exists already."""
     values: dict[str, Any] = {name: bindparam(name) for name in names}
 
     def build(dialect: Dialect) -> ClauseElement:
-        insert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
-        return insert(table).values(values).on_conflict_do_nothing()
+        found: ClauseElement = start_insert(dialect, table).values(values).on_conflict_do_nothing()
+        return found
 
     return Prepared(names, build)
 
 
 def insert_new(dialect: Dialect, table: Table, values: dict[str, Any]) -> ReturningInsert[Any]:
     """An insert that returns no row, instead of an error, if the row exists already."""
-    if dialect.name == "postgresql":
-        return (
-            postgresql.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
-        )
-    return sqlite.insert(table).values(values).on_conflict_do_nothing().returning(table.c.id)
+    insert = start_insert(dialect, table).values(values).on_conflict_do_nothing()
+    returning: ReturningInsert[Any] = insert.returning(table.c.id)
+    return returning
 
 
 def insert_or_update(
     dialect: Dialect, table: Table, values: dict[str, Any], changes: dict[str, Any]
 ) -> Any:
     """An insert that updates the row if it exists already."""
-    insert: Any = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
     key = list(table.primary_key)
-    return insert(table).values(values).on_conflict_do_update(index_elements=key, set_=changes)
+    insert = start_insert(dialect, table).values(values)
+    return insert.on_conflict_do_update(index_elements=key, set_=changes)
