@@ -9,12 +9,12 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
 
-WIELDY = str(Path(sys.executable).parent / "wieldy")
+from tests.cli.command_server import WIELDY, run_forked
+
 SECONDS = 120
 _CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -29,6 +29,9 @@ def wieldy(
     *arguments: str, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a pipe."""
+    if not environment:
+        return run_forked(list(arguments), cwd, _environment(), SECONDS)
+    # Some of them are read when Python starts or a module is loaded.
     return subprocess.run(
         [WIELDY, *arguments],
         cwd=cwd,

@@ -19,6 +19,7 @@ import inspect
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,7 @@ from types import CodeType, ModuleType
 
 import pytest
 
+from tests.cli.command_server import run_forked
 from wieldy import Toolbox
 from wieldy.agent import BaseAgent
 
@@ -43,6 +45,8 @@ FIRST_BLOCKS = [
     page for page in PAGES if page.parent.name != "reference" and page.name != "architecture.md"
 ]
 COMMAND_SECONDS = 120
+# What only a shell understands in a command.
+_FOR_A_SHELL = re.compile(r"[|&;<>$`*?~#]")
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
 _PYTHON = {"py", "py3", "python", "python3", "pycon", "ipython"}
@@ -149,20 +153,27 @@ class Page:
         for line, printed in _commands(block.text):
             if not line.startswith("$ wieldy"):
                 continue
-            done = subprocess.run(
-                line.removeprefix("$ "),
-                shell=True,
-                env={**os.environ, "PATH": search},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=COMMAND_SECONDS,
-            )
+            done = _run_line(line.removeprefix("$ "), {**os.environ, "PATH": search})
             assert done.returncode == 0, f"{line}\n{done.stdout}"
             pattern = re.escape(printed).replace(r"\.\.\.", ".*")
             shown = _trimmed(done.stdout)
             assert not printed or re.fullmatch(pattern, shown, re.DOTALL), f"{line}\n{done.stdout}"
+
+
+def _run_line(line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    if not _FOR_A_SHELL.search(line):
+        words = shlex.split(line)[1:]
+        return run_forked(words, None, environment, COMMAND_SECONDS, together=True)
+    return subprocess.run(
+        line,
+        shell=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_SECONDS,
+    )
 
 
 def _commands(text: str) -> Iterator[tuple[str, str]]:
