@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.cli.terminal import WIELDY
+from tests.cli.command_server import WIELDY
 from wieldy.server.config.gateway_file import ListenTable
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp import MCPError
 
-from tests.cli.terminal import WIELDY
+from tests.cli.command_server import WIELDY
 from tests.mcp.clients import connected, text_of
 from tests.mcp.serving.test_running import PROGRAM, calling, drains, end, write_to
 from wieldy import Toolbox

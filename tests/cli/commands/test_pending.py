@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
-from tests.cli.terminal import SECONDS, WIELDY, Terminal
+from tests.cli.terminal import SECONDS, Terminal
 from wieldy import Call, Scope, Toolbox
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
-from tests.cli.terminal import SECONDS, WIELDY, wieldy
+from tests.cli.terminal import SECONDS, wieldy
 
 SHOP = '''
 """Tools that stand still while there is a file named hold."""
