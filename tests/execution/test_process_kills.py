@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.execution.tree import gone, note_pid, tree_of, written
+from tests.execution.tree import gone, is_headless, note_pid, tree_of, written
 from tests.mcp.waiting import alive, until
 from wieldy import Context, Outcome, Status, Toolbox
 
@@ -50,8 +50,10 @@ NAMES = ("child", "session", "orphan", "headless", "worker")
 
 
 async def started(folder: Path) -> list[int]:
-    """The processes of a family, once all of them run."""
-    return [await written(folder / name) for name in NAMES]
+    """The processes of a family, once all of them run, and one of them without its first thread."""
+    pids = {name: await written(folder / name) for name in NAMES}
+    await until(lambda: is_headless(pids["headless"]) or not alive(pids["headless"]))
+    return [*pids.values()]
 
 
 async def test_a_timeout_ends_the_whole_family(box: Toolbox, tmp_path: Path) -> None:

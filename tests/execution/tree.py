@@ -17,6 +17,15 @@ def tree_of(pid: int) -> set[int]:
     return {each for each in found if alive(each)}
 
 
+def is_headless(pid: int) -> bool:
+    """Whether the first thread of a process has ended, and another goes on."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return words[0] == "Z" and int(words[17]) > 1
+
+
 async def written(path: Path) -> int:
     """The process id that somebody writes into a file."""
     await until(path.exists)

@@ -5,6 +5,7 @@ This module imports only the standard library, so that any supervisor of program
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # A tree that still grows after this many looks can't be stopped.
 _MOST_LOOKS = 1000
+_QUIET_LOOKS = 5
+_BETWEEN_LOOKS = 0.01
 
 
 class ProcessFacts(NamedTuple):
@@ -116,18 +119,25 @@ def kill_descendants(root: int, spared: Iterable[int] = ()) -> bool:
 
 
 def kill_marked(mark: bytes) -> None:
-    """Kill every process with this mark in its environment, to clean up a tree without a root."""
+    """Kill every process with this mark in its environment, to clean up a tree without a root.
+
+    A process that is about to run another program shows no environment for a moment. So the
+    search ends only when several looks in a row have found nothing.
+    """
+    quiet = 0
     for _ in range(_MOST_LOOKS):
         marked = [pid for pid in _list_processes() if mark in _read_environment(pid)]
-        if not marked:
-            return
         for pid in marked:
             send_signal(pid, signal.SIGKILL)
+        quiet = 0 if marked else quiet + 1
+        if quiet == _QUIET_LOOKS:
+            return
+        time.sleep(_BETWEEN_LOOKS)
 
 
 def _read_environment(pid: int) -> list[bytes]:
     try:
-        with open(f"/proc/{pid}/environ", "rb") as environment:
+        with open(f"/proc/{find_thread(pid)}/environ", "rb") as environment:
             return environment.read().split(b"\0")
     except OSError:
         return []
