@@ -16,6 +16,7 @@ from wieldy.mcp.serving.server import BoxServer
 from .api.api_operations import SharedParts
 from .api.api_routes import ServedApi, find_toolbox
 from .console.console_routes import console_routes, is_console_path
+from .console.sign_in import SignInDesk
 from .metrics.metrics_endpoint import METRICS_PATH, Metrics, MetricsAccess
 from .webhooks.dispatch import Webhooks
 from .webhooks.webhook import Webhook
@@ -23,6 +24,7 @@ from .webhooks.webhook_figures import WebhookCollector
 
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
+    from wieldy.store.access.sign_ins import SignIns
 
 
 class AppOptions(WebOptions, total=False):
@@ -154,5 +156,11 @@ def _composed(parts: _Parts, options: AppOptions) -> Starlette:
     routes = [*endpoint.routes, *api.routes, *([] if metrics is None else [metrics.route])]
     if api.routes:
         endpoint.access.is_public = is_console_path
-        routes += console_routes()
+        routes += [*SignInDesk(_find_sign_ins(endpoint)).routes, *console_routes()]
     return Starlette(routes=routes, middleware=endpoint.middleware, lifespan=lifespan)
+
+
+def _find_sign_ins(endpoint: HttpEndpoint) -> "SignIns | None":
+    """Where links and sessions are kept, if the server lets people in by them."""
+    box = find_toolbox(endpoint.server)
+    return box.store.sign_ins if box is not None and endpoint.access.keeps_sessions else None

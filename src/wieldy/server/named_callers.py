@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from wieldy.mcp.serving.callers import Identifier, Identity, OAuthIdentifier
+from wieldy.mcp.serving.callers import (
+    Identifier,
+    Identity,
+    OAuthIdentifier,
+    SessionIdentifier,
+)
 
 from .config.gateway_file import CallerTable
 from .known_callers import KnownCallers
@@ -27,7 +32,15 @@ class NamedCallers:
 
     async def identify(self, token: str) -> Identity | None:
         """Find the owner of a token; None if it is none of these."""
-        identity = await self._identifier.identify(token)
+        return self._with_table(await self._identifier.identify(token))
+
+    async def identify_session(self, key: str) -> Identity | None:
+        """Find the owner of a session in a browser; None if it is none of these."""
+        if not isinstance(self._identifier, SessionIdentifier):
+            return None
+        return self._with_table(await self._identifier.identify_session(key))
+
+    def _with_table(self, identity: Identity | None) -> Identity | None:
         if identity is not None and self._known is not None:
             self._known.note(identity)
         table = None if identity is None else self._callers.get(identity.name)

@@ -10,6 +10,7 @@ from wieldy.core.registry import Registry
 from wieldy.core.run import Extras
 
 from . import toolbox_states as states
+from .access.sign_ins import SignIns
 from .access_tokens import StoredTokens
 from .artifacts.artifacts import Artifacts
 from .crash_recovery import CrashRecovery
@@ -47,6 +48,7 @@ class Store(StoreAccess):
         self.runs = Runs(self)
         self.loaded_tools = LoadedTools(self)
         self.tokens = StoredTokens(self)
+        self.sign_ins = SignIns(self)
         self.rollups = Rollups(self)
         self.outbox = Outbox(self)
         self.untrusted = StoredSessions(self)

@@ -2,21 +2,17 @@
 
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from wieldy.core.errors import WieldyError
 
-from .callers import Identifier, Identity, OAuthIdentifier, read_bearer
+from .callers import Identifier, Identity, OAuthIdentifier, SessionIdentifier, read_bearer
+from .cookie_sessions import identify_session
+from .refusals import Refusal
 
+# Where a browser's session counts; programs that call tools have tokens.
+_FOR_SESSIONS = "/api/"
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-class Refusal(NamedTuple):
-    """The reason why a request is refused."""
-
-    status: int
-    message: str
 
 
 class Access:
@@ -36,6 +32,9 @@ class Access:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise TypeError("hosts and origins are lists of names, not one text")
         self._identifiers = tuple(identifiers)
+        self._session_keepers = [
+            each for each in self._identifiers if isinstance(each, SessionIdentifier)
+        ]
         self.metadata = [
             each.metadata for each in self._identifiers if isinstance(each, OAuthIdentifier)
         ]
@@ -47,6 +46,11 @@ class Access:
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
+
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether people can sign in with a browser."""
+        return bool(self._session_keepers)
 
     def check_address(self, host: str) -> None:
         """Refuse to listen on an address that anybody could call without a token."""
@@ -68,11 +72,17 @@ class Access:
             return Refusal(403, "Without tokens only this machine is served.")
         return None
 
-    async def identify(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | Refusal | None:
-        """The owner of the request's token; None if the server uses no tokens."""
+    async def identify(
+        self, headers: Iterable[tuple[bytes, bytes]], path: str = "", method: str = "GET"
+    ) -> Identity | Refusal | None:
+        """The owner of the request's token or session; None if the server uses no tokens."""
         if not self._identifiers:
             return None
         sent = [value for name, value in headers if name == b"authorization"]
+        if not sent and self._session_keepers and path.startswith(_FOR_SESSIONS):
+            found = await identify_session(self._session_keepers, headers, method)
+            if found is not None:
+                return found
         token = read_bearer(sent[0]) if len(sent) == 1 else None
         if token is None:
             return Refusal(401, "A bearer token is needed.")

@@ -16,7 +16,8 @@ from mcp.server.auth.provider import AccessToken
 from wieldy.core.choices import Role
 
 if TYPE_CHECKING:
-    from wieldy.store.access_tokens import StoredTokens
+    from wieldy.store.access.sign_ins import SignIns
+    from wieldy.store.access_tokens import StoredToken, StoredTokens
 
 # A token that was revoked in another process is refused after this time.
 _FRESH_SECONDS = 1.0
@@ -46,6 +47,14 @@ class Identifier(Protocol):
 
     async def identify(self, token: str) -> Identity | None:
         """The owner of a token, or None if the token is not known here."""
+
+
+@runtime_checkable
+class SessionIdentifier(Protocol):
+    """Knows the owners of some sessions in browsers."""
+
+    async def identify_session(self, key: str) -> Identity | None:
+        """The owner of a session, or None if the session is not known here or has ended."""
 
 
 @runtime_checkable
@@ -143,8 +152,9 @@ class GivenTokens:
 class KeptTokens:
     """The tokens of a store, each looked up again after a second."""
 
-    def __init__(self, stored: "StoredTokens") -> None:
+    def __init__(self, stored: "StoredTokens", sign_ins: "SignIns | None" = None) -> None:
         self._stored = stored
+        self._sign_ins = sign_ins
         self._known: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     async def identify(self, token: str) -> Identity | None:
@@ -158,11 +168,20 @@ class KeptTokens:
         if found is None:
             # Wrong tokens are not cached, because there may be any number of them.
             return None
-        identity = Identity(found.name, found.roles, found.view)
+        identity = _identity_of(found)
         self._known[digest] = (time.monotonic(), identity)
         if len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
         return identity
+
+    async def identify_session(self, key: str) -> Identity | None:
+        """The owner of a session in a browser, with the roles that their token has now."""
+        found = None if self._sign_ins is None else await self._sign_ins.find_session(key)
+        return None if found is None else _identity_of(found)
+
+
+def _identity_of(token: "StoredToken") -> Identity:
+    return Identity(token.name, token.roles, token.view)
 
 
 def read_bearer(header: bytes) -> str | None:

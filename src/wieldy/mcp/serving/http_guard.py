@@ -8,8 +8,9 @@ from starlette.authentication import AuthCredentials
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access import Access, Refusal
+from .access import Access
 from .callers import IdentifiedUser
+from .refusals import Refusal
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
@@ -50,9 +51,8 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
     async def _admit(self, scope: Scope) -> Refusal | None:
-        headers = scope["headers"]
-        found = await self._access.identify(headers)
-        path = scope["path"]
+        headers, path = scope["headers"], scope["path"]
+        found = await self._access.identify(headers, path, scope.get("method", ""))
         if found is not None and not isinstance(found, Refusal):
             scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
         if path in self._access.open_paths:

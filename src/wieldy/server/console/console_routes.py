@@ -100,7 +100,11 @@ def console_routes() -> list[Route]:
 
 def is_console_path(path: str) -> bool:
     """Whether a path belongs to the console, whose pages say nothing to those who are not known."""
-    return path == "/" or path.startswith(ASSET_PREFIX) or path.split("/")[1] in _PAGES
+    return path in ("/", "/sign-out") or path.startswith(ASSET_PREFIX) or _is_page(path)
+
+
+def _is_page(path: str) -> bool:
+    return path.split("/", 2)[1:2] != [] and path.split("/", 2)[1] in _PAGES
 
 
 def _asset_route(assets: Mapping[str, Asset]) -> Route:

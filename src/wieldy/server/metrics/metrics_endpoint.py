@@ -16,10 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from wieldy.core.call import Outcome
-from wieldy.mcp.serving.access import Refusal, is_local_peer
+from wieldy.mcp.serving.access import is_local_peer
 from wieldy.mcp.serving.callers import current_identity, digest_token, read_bearer
 from wieldy.mcp.serving.http_endpoint import HttpEndpoint
 from wieldy.mcp.serving.http_guard import answer_refusal, peer_address
+from wieldy.mcp.serving.refusals import Refusal
 
 from .instruments import Instruments
 from .live_facts import FactCollector, StoredCollector

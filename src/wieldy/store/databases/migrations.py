@@ -79,6 +79,10 @@ def _access_tokens(connection: Connection) -> None:
     tables.metadata.create_all(connection, [tables.access_tokens])
 
 
+def _sign_ins(connection: Connection) -> None:
+    tables.metadata.create_all(connection, [tables.sign_ins])
+
+
 def _untrusted(connection: Connection) -> None:
     """Keep which sessions and artifacts have something from outside in them."""
     tables.metadata.create_all(connection, [kept.untrusted_sessions])
@@ -156,6 +160,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _index_calls,
     _index_lists,
     _outbox,
+    _sign_ins,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

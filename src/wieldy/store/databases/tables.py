@@ -408,6 +408,19 @@ access_tokens = Table(
     Column("revoked_at", Double),
 )
 
+# Links that sign somebody in, and sessions in browsers, which `kind` tells apart. `digest` is of
+# the key that only the browser has, `token` that of the token whose owner signs in.
+sign_ins = Table(
+    "wieldy_sign_ins",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("kind", String(8), nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("made_by", Free),
+    Column("expires_at", Double, nullable=False),
+)
+
 # The upper ends, in seconds, of the ranges in which the lengths of calls are counted; the last
 # range has no end.
 LATENCY_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0)
