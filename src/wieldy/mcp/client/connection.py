@@ -17,7 +17,7 @@ from wieldy.core.secrets.secret import redact_text
 from .change_streams import Change, ChangeStreams
 from .live_session import STREAM_ENDED, LiveSession
 from .patience import Patience
-from .request_extras import RequestExtras, current_errand
+from .request_extras import AnswerLost, RequestExtras, current_errand
 from .tool_listing import MOST_PAGES, Listing, read_listing
 from .transports import Opening, Way, is_vague, reason_of
 
@@ -43,10 +43,6 @@ class ConnectionOwner(Protocol):
 
     def renewed(self) -> None:
         """Receive that a new session has begun, of a server that may offer other things."""
-
-
-class AnswerLost(Exception):
-    """The connection ended before the answer arrived, so the request may have run."""
 
 
 class _NotOpened(Exception):

@@ -14,6 +14,10 @@ Hear = Callable[[types.LoggingMessageNotificationParams], None]
 AskClient = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 
+class AnswerLost(Exception):
+    """The connection ended before the answer arrived, so the request may have run."""
+
+
 class CallingClient(Protocol):
     """The client of a gateway whose call is running."""
 

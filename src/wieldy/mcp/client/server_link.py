@@ -20,10 +20,10 @@ from wieldy.core.visible_text import visible_line
 
 from .caller_links import CallerLinks
 from .change_streams import Change
-from .connection import AnswerLost, Connection, list_all_pages
+from .connection import Connection, list_all_pages
 from .offerings import KINDS, Kind, Offered, Offerings
 from .patience import Patience
-from .request_extras import RequestExtras
+from .request_extras import AnswerLost, RequestExtras
 from .result_content import to_block
 from .server_requests import RequestAnswers
 from .server_source import GivenSource, Headers, PerCaller, Source, call_headers

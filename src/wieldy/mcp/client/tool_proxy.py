@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 
 import mcp_types as types
 from mcp.client import Client
+from mcp.client.session import ClientSession
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
@@ -19,14 +20,21 @@ from wieldy.core.run import Run
 from wieldy.core.secrets.credential import preset_secrets
 from wieldy.core.secrets.secret import redact_data, redact_text
 
-from .connection import AnswerLost
-from .request_extras import AskClient, CallingClient, Hear, RequestExtras, calling_client
+from .remote_tasks import CreatedTask, RemoteTask
+from .request_extras import (
+    AnswerLost,
+    AskClient,
+    CallingClient,
+    Hear,
+    RequestExtras,
+    calling_client,
+)
 from .result_content import blocks_of, meta_of, plain_value, raise_if_failed, structured_value
 from .server_source import Headers, call_headers
 from .tool_listing import read_listing
 
-Result = types.CallToolResult | types.InputRequiredResult
-_RESULT: TypeAdapter[Result] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+Result = types.CallToolResult | types.InputRequiredResult | CreatedTask
+_RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 _ANSWERS: TypeAdapter[types.InputResponses] = TypeAdapter(types.InputResponses)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # The log messages that a server may send for one call, so that observers are not flooded.
@@ -89,9 +97,20 @@ class Proxy:
         server = await self._server.reach(context)
         if server.secrets:
             run.keep_secret(server.secrets)
+
+        async def ask(send: Callable[[ClientSession], Awaitable[Any]]) -> Any:
+            extras = await self._make_extras(server, context, run)
+            return await server.ask(lambda client: send(client.session), extras, True)
+
+        task = RemoteTask.from_state(ask, state)
+        if task is not None:
+            return self._result_value(run, await self._follow(task, context, run, answers))
         pause = _FIRST_PAUSE
         while True:
             result = await self._ask_server(server, context, run, arguments, answers, state)
+            if isinstance(result, CreatedTask):
+                task = RemoteTask(ask, result.task_id)
+                return self._result_value(run, await self._follow(task, context, run))
             if isinstance(result, types.CallToolResult):
                 return self._result_value(run, result)
             if result.input_requests:
@@ -115,12 +134,12 @@ class Proxy:
                 name=self._name, arguments=arguments, input_responses=answers, request_state=state
             )
         )
-        progressed, hear = None, None
+        progressed = None
         client = calling_client.get()
         # Metadata of the client's call is not for the calls that its tool makes.
         meta = dict(client.meta) if client is not None and context.scope.parent is None else {}
         if run.sink is not None:
-            progressed, hear = _shown_by(context), _heard_by(context, run)
+            progressed = _shown_by(context)
             # Servers of 2026-07-28 send messages only about requests that ask for them.
             meta[types.LOG_LEVEL_META_KEY] = (client and client.log_level) or "info"
         if meta:
@@ -140,18 +159,49 @@ class Proxy:
                     request, _RESULT, progress_callback=progressed
                 )
 
+        try:
+            extras = await self._make_extras(server, context, run)
+            result: Result = await server.ask(send, extras, self._safe)
+        except AnswerLost as lost:
+            raise self._lost_error(context, lost) from lost
+        return result
+
+    async def _make_extras(self, server: Asks, context: Context, run: Run) -> RequestExtras:
+        """What a request of this call has beside the protocol's own."""
         headers = await call_headers(self._headers, context)
         if headers:
             run.keep_secret(tuple(preset_secrets(headers)))
+        client = calling_client.get()
+        ask = None if client is None else _asked_by(client, server.name)
+        hear = None if run.sink is None else _heard_by(context, run)
+        return RequestExtras(headers, hear, ask)
+
+    async def _follow(
+        self,
+        task: RemoteTask,
+        context: Context,
+        run: Run,
+        answers: types.InputResponses | None = None,
+    ) -> types.CallToolResult:
+        """The result of a call that its server goes on with as a task."""
+        numbers = iter(range(1, _MOST_PROGRESS))
+
+        def tell(said: str) -> None:
+            number = next(numbers, None)
+            if run.sink is not None and number is not None:
+                context.progress(number, None, said)
+
         try:
-            ask = None if client is None else _asked_by(client, server.name)
-            extras = RequestExtras(headers, hear, ask)
-            result: Result = await server.ask(send, extras, self._safe)
+            if answers:
+                await task.answer(answers)
+            return await task.follow(tell)
         except AnswerLost as lost:
-            if self._safe:
-                raise RemoteFailure(f"no answer came: {lost}") from lost
-            raise CallUnknown(context.tool, str(lost)) from lost
-        return result
+            raise self._lost_error(context, lost) from lost
+
+    def _lost_error(self, context: Context, lost: AnswerLost) -> Exception:
+        if self._safe:
+            return RemoteFailure(f"no answer came: {lost}")
+        return CallUnknown(context.tool, str(lost))
 
     def _result_value(self, run: Run, result: types.CallToolResult) -> Any:
         blocks = blocks_of(result)

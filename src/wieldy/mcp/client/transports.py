@@ -24,6 +24,7 @@ from .http_transports import open_address
 from .live_session import ENDED, PROCESS_ENDED, LiveSession, WatchedStream
 from .oauth import SIGN_IN_SECONDS, to_auth
 from .patience import Patience
+from .remote_tasks import TaskExtension
 from .request_extras import RequestExtras
 from .server_requests import RequestAnswers
 from .server_source import Address, Command, Inside, Source
@@ -80,6 +81,7 @@ class Opening:
                 elicitation_callback=self._answers.elicit,
                 sampling_callback=self._answers.sample if self._answers.samples else None,
                 client_info=types.Implementation(name="wieldy", version=_package_version()),
+                extensions=[TaskExtension(self._answers)],
                 cache=None,
             ) as client:
                 # The engine checks results and keeps them; the SDK's own check would raise.
