@@ -38,6 +38,7 @@ from wieldy.core.errors import (
     ToolNotFound,
     WieldyError,
 )
+from wieldy.core.limits.call_limits import CallLimit, TooManyCalls
 from wieldy.core.limits.limits import Limits
 from wieldy.core.model_errors import (
     ContextTooLong,
@@ -82,6 +83,7 @@ __all__ = [
     "CallDenied",
     "CallError",
     "CallInterrupted",
+    "CallLimit",
     "CallNotFound",
     "CallPending",
     "CallTimeout",
@@ -135,6 +137,7 @@ __all__ = [
     "StoreTooNew",
     "StoreUnavailable",
     "Text",
+    "TooManyCalls",
     "Tool",
     "ToolFailed",
     "ToolNotFound",

@@ -9,6 +9,7 @@ from wieldy.core.choices import PermissionMode
 from wieldy.core.discovery.tool_index import Index
 from wieldy.core.engine import Engine
 from wieldy.core.errors import StoreError
+from wieldy.core.limits.call_limits import CallLimits
 from wieldy.core.outside.trust_desk import TrustDesk
 from wieldy.core.permission.decisions import Desk
 from wieldy.core.permission.parked import Parked, ParkedFilter
@@ -49,6 +50,11 @@ class CallControl(View):
             `stop = box.listen(lambda call, item: print(call.tool, item))`
         """
         return self._engine.listen(listener)
+
+    @property
+    def call_limits(self) -> CallLimits:
+        """The limits on how often, and how many at once, callers may call tools."""
+        return self._engine.call_limits
 
     async def pending(
         self, *, agent: str | None = None, session: str | None = None, below: str | None = None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wieldy.core.permission.rules import Rule
+from wieldy.server.config.file_limits import read_limits
 from wieldy.server.config.gateway_file import CallerTable, GatewayFile
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
@@ -70,6 +71,9 @@ class LiveGateway:
         self.path = path
         self.webhooks = Webhooks(found.toolbox, make_webhooks(file.webhooks))
         self._rules: list[Rule] = add_rules(file, found.toolbox)
+        self._limits = read_limits(file)
+        limits = found.toolbox.call_limits
+        limits.replace([*limits, *self._limits])
         self._seen = _read_marks(path)
 
     @classmethod
@@ -138,11 +142,17 @@ class LiveGateway:
             box.set_mode(file.mode, by=str(self.path))
             done.append(f"The permission mode is {file.mode}.")
         if before.rules != file.rules:
-            own = {id(rule) for rule in self._rules}
-            others = [rule for rule in box.rules if id(rule) not in own]
+            kept = {id(rule) for rule in self._rules}
+            others = [rule for rule in box.rules if id(rule) not in kept]
             self._rules = add_rules(file, None)
             box.rules.replace([*others, *self._rules])
             done.append(f"There are {len(self._rules)} rules.")
+        if before.limits != file.limits:
+            own, self._limits = self._limits, read_limits(file)
+            programs = [limit for limit in box.call_limits if limit not in own]
+            # A limit that both files have keeps what it has counted.
+            box.call_limits.replace([*programs, *self._limits])
+            done.append(f"There are {len(self._limits)} limits on calls.")
         if before.views != file.views or before.callers != file.callers:
             self.views.clear()
             self.views.update(make_views(file, self._screened))

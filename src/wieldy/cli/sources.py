@@ -278,7 +278,8 @@ def _adopt_tools(found: LoadedSources, source: str, view: View) -> None:
     if not found.made:
         screen.say(
             f"{source}: these tools run in the first toolbox, under their own rules. The "
-            f"permission mode, middleware, approver and store of {source} are not used.",
+            f"permission mode, middleware, approver, limits on calls and store of {source} are "
+            "not used.",
             "yellow",
         )
     for tool in view:
@@ -305,7 +306,7 @@ def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
     exactly = re.sub(r"([*?[])", r"[\1]", name)
     for rule in rules_concerning(view.rules, tool):
         more = {} if rule.reason is None else {"reason": rule.reason}
-        scope = {"agent": rule.agent, "session": rule.session}
+        scope = {"agent": rule.agent, "session": rule.session, "caller": rule.caller}
         getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)
 
 

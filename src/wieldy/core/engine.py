@@ -5,6 +5,7 @@ import inspect
 import logging
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from sys import modules
 from time import perf_counter
@@ -27,6 +28,7 @@ from .errors import (
 )
 from .invoke import failure_outcome, outcome_of_exception, settle_value
 from .limits.budget import current_spending
+from .limits.call_limits import CallLimits
 from .names import find_near_names
 from .outside.admission import admit_outcome
 from .permission.explanation import Explanation
@@ -180,6 +182,11 @@ class Engine:
         return self._planner.permits
 
     @property
+    def call_limits(self) -> CallLimits:
+        """The limits on the calls of everybody, of each caller and of single ones."""
+        return self._planner.call_limits
+
+    @property
     def records(self) -> bool:
         """Whether calls are recorded."""
         return self._recorder is not None
@@ -204,7 +211,8 @@ class Engine:
             # It is held back, and not offered at all.
             return Explanation("deny", denied.reason)
         run.values = self._accept_values(run, plan)
-        return await self.permits.explain(run)
+        limits = self.call_limits.find_states(plan.tool.name, call.scope.caller)
+        return replace(await self.permits.explain(run), limits=limits)
 
     def set_mode(self, change: ModeChange) -> None:
         """Let a change of a permission mode count, and record it; a store's errors are raised.
@@ -282,8 +290,10 @@ class Engine:
             run, await self._enter_plan(run, self._find(run, selection))
         )
 
-    def _enter_plan(self, run: Run, plan: Plan) -> Awaitable[Outcome]:
+    def _enter_plan(self, run: Run, plan: Plan, let_in: bool = False) -> Awaitable[Outcome]:
         run.late, run.tool = self._late, plan.tool
+        if plan.call_gate is not None and not let_in:
+            return plan.call_gate(run, lambda limited: self._enter_plan(limited, plan, True))
         run.values = plan.accept(run)
         for listener in self._listeners:
             run.let_overhear(partial(listener, run.call))

@@ -53,6 +53,7 @@ WieldyError
     ├── CallDenied       a rule, a mode or a person refused it
     ├── CallPending      a person has to decide first
     ├── CallTimeout      it took longer than its limit
+    ├── TooManyCalls     a limit on calls was reached: try later (in limits.call_limits)
     ├── CallInterrupted  it was stopped
     ├── CallUnknown      it started, and how it ended is not known
     ├── NotRecorded      it did not run, because it could not be recorded

@@ -10,6 +10,7 @@ from .arguments.private_copy import private_arguments
 from .call import Outcome
 from .errors import DefinitionError
 from .invoke import bare_function, make_invoker
+from .limits.call_limits import CallGate, CallLimits
 from .limits.concurrency import limit_concurrency
 from .limits.deadline import limit_time
 from .limits.exclusive import Gate
@@ -71,13 +72,17 @@ class Plan:
     the loop, `function` is it.
     """
 
-    __slots__ = ("accept", "executor", "function", "handler", "read", "tool", "values")
+    __slots__ = ("accept", "call_gate", "executor", "function", "handler", "read", "tool", "values")
 
-    def __init__(self, basis: Basis, stack: Sequence[Layer]) -> None:
+    def __init__(
+        self, basis: Basis, stack: Sequence[Layer], call_gate: CallGate | None = None
+    ) -> None:
         self.tool = basis.tool
+        # What lets calls in, where there are limits on calls.
+        self.call_gate = call_gate
         self.executor = basis.executor
         self.accept, self.values, self.read = basis.accept, basis.values, basis.read
-        self.function = None if stack else basis.function
+        self.function = None if stack or call_gate is not None else basis.function
         self.handler = basis.handler
         for layer in reversed(stack):
             self.handler = layer(self.handler)
@@ -111,6 +116,7 @@ class Planner:
         self._spill = spill
         self._keeper = keeper
         self._check_output = check_output
+        self.call_limits = CallLimits(self.forget)
         self._gate = Gate()
         self._gated = False
         self._bases: dict[str, Basis] = {}
@@ -137,7 +143,8 @@ class Planner:
         basis = self._find_basis(tool)
         for _ in range(_MOST_TRIES):
             before = self._changes
-            plan = Plan(basis, self._stack_layers(basis))
+            call_gate = self.call_limits.find_call_gate(tool.name)
+            plan = Plan(basis, self._stack_layers(basis), call_gate)
             current = self._registry.find(tool.name) is tool and self._registry.active(tool)
             with self._lock:
                 # A plan must not ignore a rule that was made while it was computed.

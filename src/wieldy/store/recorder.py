@@ -18,6 +18,7 @@ from wieldy.core.errors import (
     StoreUnavailable,
     ToolFailed,
 )
+from wieldy.core.limits.call_limits import TooManyCalls
 from wieldy.core.permission.modes import ModeChange
 from wieldy.core.run import Handler, LateRefusal, Objection, Run
 
@@ -148,6 +149,9 @@ class LedgerRecorder:
     async def _end(self, run: Run, outcome: Outcome, record: Record, ending: Ending) -> Outcome:
         """Record the end of a call that needs more work, or that never started."""
         operation = ending.operation
+        if isinstance(outcome.error, TooManyCalls) and not record.begun:
+            # Whoever calls too often must not fill the store. Observers are told all the same.
+            return outcome
         if outcome.error is not None and isinstance(outcome.error, NotRecorded):
             # The store just failed, and the caller does not wait for it again. An approved call
             # stays approved, and may run when the rules can be read.

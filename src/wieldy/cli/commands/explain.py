@@ -55,5 +55,6 @@ def _show_explanation(told: Explanation) -> None:
             ("because", told.because),
             ("matched", ", ".join(map(str, told.matched)) or None),
             ("question", told.question),
+            ("limits", "\n".join(map(str, told.limits)) or None),
         )
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wieldy.core.block import to_text
+from wieldy.core.limits.call_limits import LimitState
 from wieldy.core.visible_text import cut_middle
 
 from .rules import Rule
@@ -22,12 +23,14 @@ class Explanation:
             person who is asked get the same sentence.
         matched: Every rule that matches the call, in the order in which rules are applied.
         question: The question that a person would be asked; None if nobody would be asked.
+        limits: The limits on calls that hold for the call, and how much of them is used.
     """
 
     decision: DecisionName
     because: str
     matched: tuple[Rule, ...] = ()
     question: str | None = None
+    limits: tuple[LimitState, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON data."""
@@ -36,6 +39,7 @@ class Explanation:
             "because": self.because,
             "matched": [_rule_data(rule) for rule in self.matched],
             "question": self.question,
+            "limits": [limit.to_dict() for limit in self.limits],
         }
 
 

@@ -1,6 +1,7 @@
 """What the API says when it can't do what was asked: a code, a message and a hint, as JSON."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from pydantic import Field
@@ -18,6 +19,7 @@ from wieldy.core.errors import (
     ToolNotFound,
     WieldyError,
 )
+from wieldy.core.limits.call_limits import TooManyCalls
 from wieldy.core.permission.waiting_calls import WaitsForCalls
 from wieldy.core.run_errors import RunNotFound
 from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
@@ -85,6 +87,15 @@ def forbidden(needed: str) -> Problem:
 def wrong_value(message: str, **details: Any) -> Problem:
     """The answer about a value of the right type that can't be used."""
     return Problem(422, "wrong_value", message, "Change the value and send it again.", details)
+
+
+def too_many_calls(error: TooManyCalls) -> Problem:
+    """The answer to a call that a limit has refused."""
+    seconds = max(1, ceil(error.retry_after))
+    details = {"limit": error.limit, "retry_after": error.retry_after}
+    hint = f"Try again in {seconds} s; POST /api/explain says how much of each limit is used."
+    headers = {"Retry-After": str(seconds)}
+    return Problem(429, "too_many_calls", str(error), hint, details, headers)
 
 
 def find_problem(error: WieldyError) -> Problem | None:

@@ -8,6 +8,7 @@ from pydantic import AwareDatetime, Field
 from wieldy.core.call import Call, Outcome, Scope, Status
 from wieldy.core.canonical import digest_of
 from wieldy.core.choices import CallState
+from wieldy.core.limits.call_limits import TooManyCalls
 from wieldy.core.names import find_near_names
 from wieldy.store.ledger_entry import Entry, read_brief_entry
 from wieldy.store.ledger_pages import CallFilter, read_brief_page
@@ -22,7 +23,7 @@ from .answer_shapes import (
     make_cursor,
 )
 from .api_operations import Asked, NoInput, operation
-from .api_problems import Problem, forbidden, not_found, wrong_value
+from .api_problems import Problem, forbidden, not_found, too_many_calls, wrong_value
 from .call_shapes import CallBrief, CallDetail, describe_call, describe_whole_call
 
 _MOST_CHILDREN = 100
@@ -147,6 +148,8 @@ async def make_call(asked: Asked) -> tuple[int, CallDetail]:
         idempotency_key=_own_key(asked, wanted.idempotency_key),
     )
     outcome = await asked.api.run_counted(view.call(call), wanted.wait)
+    if outcome is not None and isinstance(outcome.error, TooManyCalls):
+        raise too_many_calls(outcome.error)
     return await describe_outcome(asked, call, outcome)
 
 

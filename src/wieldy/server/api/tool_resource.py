@@ -104,6 +104,17 @@ class ExplainedCall(Input):
     session: str | None = Field(None, min_length=1, max_length=500, description="The same.")
 
 
+class LimitUse(AnswerShape):
+    """A limit on calls, and how much of it is used."""
+
+    limit: PlainText = Field(description="As it would be written in a gateway's file.")
+    rate: dict[str, float] | None = Field(description="How many may start in how many seconds.")
+    started: int
+    concurrent: int | None = Field(description="How many may run at once.")
+    running: int
+    retry_after: float = Field(description="Seconds until a call may start.")
+
+
 class PermissionAnswer(AnswerShape):
     """The prediction of what would become of a call."""
 
@@ -111,6 +122,7 @@ class PermissionAnswer(AnswerShape):
     because: PlainText = Field(description="The rule, trait or mode that decides.")
     matched: JsonValue = Field(description="Every rule that matches the call.")
     question: PlainText | None = Field(description="What a person would be asked.")
+    limits: list[LimitUse] = Field(description="The limits on calls that hold for you and it.")
 
 
 @operation("GET", "/tools", ToolPage, query=ToolQuery)

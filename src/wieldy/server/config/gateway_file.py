@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from wieldy.core.choices import ChangePolicy, EventKind, PermissionMode, PermissionName, Role
+from wieldy.core.limits.limits import parse_rate
 from wieldy.server.webhooks.webhook import EVENT_KINDS, NAME_PATTERN
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -194,6 +195,43 @@ class AccessTable(FileTable):
     )
 
 
+class LimitTable(FileTable):
+    """How often some calls may start, and how many of them may run at once."""
+
+    rate: Text | None = Field(default=None, description='Starts per time, such as "60/min".')
+    concurrent: int | None = Field(default=None, ge=1, description="How many may run at once.")
+
+    @field_validator("rate")
+    @classmethod
+    def _check_rate(cls, given: str | None) -> str | None:
+        try:
+            return given if given is None or parse_rate(given) else None
+        except ValueError:
+            raise ValueError('a rate is written like "10/s", "60/min" or "1000/h"') from None
+
+
+class CallerLimitTable(LimitTable):
+    """Limits on the calls of a caller, and on those of some tools among them."""
+
+    tools: dict[Text, LimitTable] = Field(
+        default={}, description="Limits by the name of a tool, or by a pattern."
+    )
+
+
+class LimitsTable(FileTable):
+    """Limits on calls. What is said of a caller by name holds in place of what is for each."""
+
+    tools: dict[Text, LimitTable] = Field(
+        default={}, description="Limits on the calls of everybody, by tool or pattern."
+    )
+    caller: CallerLimitTable | None = Field(
+        default=None, description="Limits on the calls of each caller."
+    )
+    callers: dict[Text, CallerLimitTable] = Field(
+        default={}, description="Limits on the calls of callers by name."
+    )
+
+
 class MetricsTable(FileTable):
     """The access to the figures at `/metrics`, beside those who administer."""
 
@@ -256,6 +294,7 @@ class GatewayFile(FileTable):
     sources: list[SourceTable] = Field(default=[], description="Other sources of tools.")
     views: dict[str, ViewTable] = Field(default={}, description="Parts of the tools by name.")
     rules: list[RuleTable] = Field(default=[], description="Rules on calls.")
+    limits: LimitsTable = LimitsTable()
     access: AccessTable = AccessTable()
     metrics: MetricsTable = MetricsTable()
     webhooks: list[WebhookTable] = Field(default=[], description="Who is told what happens.")

@@ -16,6 +16,7 @@ from wieldy.core.permission.rules import Verdict, make_rule
 from wieldy.core.visible_text import visible_line
 
 from .caller_misfits import find_caller_misfits
+from .file_limits import NAMELESS, find_limit_misfits
 from .gateway_file import FileTable, GatewayFile, RuleTable
 from .key_lines import KeyPath, find_lines
 from .webhook_tables import find_bad_webhooks
@@ -182,6 +183,7 @@ def _find_misfits(read: GatewayFile, lines: Mapping[KeyPath, int]) -> list[Mista
     found += _find_lost_views(read)
     found += _find_nameless_callers(read)
     found += find_caller_misfits(read)
+    found += find_limit_misfits(read)
     found += find_bad_webhooks(read.webhooks)
     oauth = read.access.oauth
     for key in ("issuer", "audience", "jwks_uri"):
@@ -212,8 +214,7 @@ def _find_nameless_callers(read: GatewayFile) -> list[tuple[KeyPath, str]]:
     """The callers of whom the file says something, where nobody comes in under a name."""
     if read.access.tokens or read.access.oauth is not None:
         return []
-    said = "callers have names only if they have tokens. Write tokens = true below [access]."
-    return [(("callers", name), said) for name in read.callers]
+    return [(("callers", name), NAMELESS) for name in read.callers]
 
 
 def _check_rule(rule: RuleTable) -> str | None:

@@ -34,6 +34,7 @@ class LiveFacts:
     sessions: int
     draining: bool
     upstreams: dict[str, bool]
+    refused: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ class FactCollector(StoredCollector):
         running, queued = (0, 0) if count is None else count()
         closing = self._endpoint.server.traffic.closing
         sessions = self._endpoint.open_sessions
-        return LiveFacts(running, queued, sessions, closing, upstream_health(self._box))
+        limits = getattr(self._box, "call_limits", None)
+        refused = {} if limits is None else limits.count_refused()
+        return LiveFacts(running, queued, sessions, closing, upstream_health(self._box), refused)
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, without those that could not be read."""
@@ -101,6 +104,14 @@ def _live_metrics(live: LiveFacts) -> Iterator[Metric]:
     for name, up in live.upstreams.items():
         upstreams.add_metric([clean_label(name)], float(up))
     yield upstreams
+    if live.refused:
+        # The limits are as many as the file or the program sets, whoever calls.
+        refused = CounterMetricFamily(
+            "wieldy_calls_limited", "Calls that a limit has refused.", labels=["limit"]
+        )
+        for name, count in live.refused.items():
+            refused.add_metric([clean_label(name)], count)
+        yield refused
     gauges: tuple[tuple[str, str, float], ...] = (
         ("wieldy_calls_running", "Calls that have begun and not ended.", live.running),
         ("wieldy_calls_queued", "Calls among these that wait for a slot.", live.queued),
