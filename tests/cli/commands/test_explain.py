@@ -31,6 +31,7 @@ def test_it_is_json_for_programs(command: Command, folder: Path) -> None:
         "because": "nothing holds it back",
         "matched": [],
         "question": None,
+        "limits": [],
     }
 
 
