@@ -1,8 +1,10 @@
 """A served console with everything that its pages show: pictures, artifacts, a run, a server."""
 
 import asyncio
+import math
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from tests.server.console.served_console import (
 from wieldy import Call, Context, Image, Resource, Text, Toolbox
 from wieldy.agent import Agent
 from wieldy.models.model import Answers
+from wieldy.store.rollups import MINUTE, RollupKey, RollupSum
 from wieldy.testing import ScriptedModel
 from wieldy.tools.artifacts import add_artifact_tools
 
@@ -95,6 +98,15 @@ def _add_tools(box: Toolbox, steps: Steps) -> None:
             await context.progress(number, to, f"step {number}")
             yield f"line {number}\n"
 
+    @box.tool
+    async def spread(context: Context, times: int) -> int:
+        """Make many calls."""
+        for number in range(times):
+            await context.call("echo", {"value": number})
+        return times
+
+
+def _add_results(box: Toolbox) -> None:
     @box.tool(max_result=200)
     def log(lines: int = 400) -> str:
         """A long log."""
@@ -173,14 +185,35 @@ def serve_pages(folder: Path) -> Iterator[PageGateway]:
     made = _make_runs(folder)
     box, steps = make_tools(folder), Steps()
     _add_tools(box, steps)
+    _add_results(box)
     add_artifact_tools(box, write=True)
     program = folder / "shop.py"
     program.write_text(_SERVER)
     # The caller's thread may have a loop that runs.
-    run_beside(lambda: anyio.run(_add_server, box, program)).join()
+    run_beside(lambda: anyio.run(_fill_box, box, program)).join()
     with serve_console(box) as gateway:
-        yield PageGateway(gateway, steps, made)
+        try:
+            yield PageGateway(gateway, steps, made)
+        finally:
+            # Calls that still run come to their end before the box is closed.
+            steps.take(100)
 
 
-async def _add_server(box: Toolbox, program: Path) -> None:
+async def _fill_box(box: Toolbox, program: Path) -> None:
     await box.add_mcp({"shop": {"command": sys.executable, "args": [str(program)]}})
+    await box.store.rollups.add(_make_figures())
+
+
+def _make_figures() -> dict[RollupKey, RollupSum]:
+    """Calls of the last five hours, more in some minutes than in others."""
+    now = int(time.time() // MINUTE * MINUTE)
+    sums: dict[RollupKey, RollupSum] = {}
+    for ago in range(10, 300, 2):
+        for tool, caller, most in (("search", "cal", 9), ("fetch", "bob", 4), ("wipe", None, 1)):
+            calls = round(most * (1.2 + math.sin(ago / 25 + most)))
+            for number in range(calls):
+                status = "error" if (ago + number) % 17 == 0 else "ok"
+                key = RollupKey(now - ago * 60, tool, caller, status)
+                seconds = 0.02 * most * (1 + (number * ago) % 13)
+                sums.setdefault(key, RollupSum()).add(seconds, 0.0004 * most)
+    return sums

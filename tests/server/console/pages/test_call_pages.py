@@ -30,8 +30,7 @@ async def test_filters_of_calls_are_in_the_address(pages: PageGateway, open_page
 async def test_calls_come_page_by_page_and_the_page_is_in_the_address(
     pages: PageGateway, open_page: OpenPage
 ) -> None:
-    for number in range(55):
-        pages.call("echo", {"value": number}, who="bob")
+    pages.call("spread", {"times": 55}, who="bob")
 
     page = await open_page(pages, "/calls?caller=bob&tool=echo")
     await expect(page.locator("main tbody tr")).to_have_count(50)

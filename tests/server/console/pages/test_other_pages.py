@@ -74,6 +74,8 @@ async def test_a_server_is_connected_again_and_its_stderr_is_read_by_administrat
     await expect(card.locator(".badge")).to_have_text("connected")
     await card.get_by_role("button", name="Reconnect").click()
     await expect(page.locator("#announcer")).to_have_text("shop is connected again.")
+    await card.get_by_text("What it wrote to stderr").click()
+    await expect(card.locator("pre")).to_contain_text("the shop is open <b>now</b>")
 
     page = await open_page(pages, "/servers", who="cal")
     await expect(page.locator("article .badge")).to_have_text("connected")

@@ -27,6 +27,7 @@ export default {
       empty: t("artifacts.empty"),
     });
     await list.reload();
+    return list.stop;
   },
 };
 

@@ -46,6 +46,7 @@ export default {
     });
     here.keep(running.follow((id) => rows.has(id) && rows.get(id).tell()));
     here.keep(followCalls(list, rows, running));
+    here.keep(list.stop);
     await list.reload();
     return here.stop;
   },

@@ -1,6 +1,7 @@
 // What several pages are made of: lists with filters in the address, tables, facts and long texts.
 import { part } from "./api.js";
 import { h, outside, escapeText, show } from "./dom.js";
+import { setKeys } from "./keyboard.js";
 import { choice, emptyState, pager, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
@@ -133,8 +134,20 @@ export function pagedList(root, { path, query, fields, read, render, empty, go }
     history.replaceState(history.state, "", pathWith(path, filters));
     reload();
   };
-  root.append(filterForm(fields, filters, change), list);
+  const form = filterForm(fields, filters, change);
+  root.append(form, list);
+  state.stop = setKeys([
+    { key: "/", text: t("list.search"), run: () => form.querySelector("input, select").focus() },
+    { key: "j", text: t("list.down"), run: () => moveFocus(list, 1) },
+    { key: "k", text: t("list.up"), run: () => moveFocus(list, -1) },
+  ]);
   return state;
+}
+
+function moveFocus(list, step) {
+  const links = [...list.querySelectorAll("tbody th a")];
+  const place = links.indexOf(document.activeElement) + step;
+  links[Math.min(links.length - 1, Math.max(0, place))]?.focus();
 }
 
 /** A form of filters. What is typed holds after a moment, so that one need not press Enter. */

@@ -10,9 +10,8 @@ import { runBadge } from "./page_runs.js";
 import { amount, announce, badge, button, codeText, duration, facts, moment, problemBox } from "./parts.js";
 import { hasWord, t } from "./words.js";
 
-const RESUMABLE = new Set(["interrupted", "crashed", "failed"]);
 const MESSAGES_AT_FIRST = 50;
-const ROUNDS_OPEN = 30;
+const MOST_CALLS = 300;
 
 export default {
   path: "/runs/:run_id",
@@ -73,7 +72,6 @@ class RunPage {
   }
 
   heading(run) {
-    const resumable = run.resumable ?? RESUMABLE.has(run.state);
     return h(
       "div",
       {},
@@ -83,7 +81,7 @@ class RunPage {
         { class: "page-head" },
         h("h1", {}, outside(run.agent || run.run_id)),
         runBadge(run.state),
-        resumable ? button(t("run.resume"), (event) => this.resume(event.currentTarget), { kind: "primary" }) : null,
+        run.resumable ? button(t("run.resume"), (event) => this.resume(event.currentTarget), { kind: "primary" }) : null,
       ),
       facts(
         [t("run.id"), h("code", {}, outside(run.run_id))],
@@ -133,7 +131,7 @@ function usageText(usage) {
 /** A run as a branch; inner runs are made when they are opened, however deep they go. */
 function runNode(run, open) {
   const content = () => [
-    h("ul", {}, run.rounds.slice(0, 500).map((round) => roundNode(round)), run.runs.map((inner) => runNode(inner, false))),
+    h("ul", {}, run.rounds.slice(0, MOST_CALLS).map((round) => roundNode(round)), run.runs.map((inner) => runNode(inner, false))),
     run.rounds.length || run.runs.length ? null : h("p", { class: "note" }, t("run.no_calls")),
   ];
   const title = h("span", {}, open ? outside(run.agent) : linkTo("runs", run.run_id, run.agent || run.run_id), " ", runBadge(run.state));
@@ -143,7 +141,7 @@ function runNode(run, open) {
 
 function roundNode(round) {
   const number = /^\d+$/.test(round.place) ? t("run.round", { number: Number(round.place) + 1 }) : outside(round.place);
-  return h("li", {}, h("span", { class: "round" }, number), h("ul", {}, round.calls.slice(0, ROUNDS_OPEN * 10).map(callNode)));
+  return h("li", {}, h("span", { class: "round" }, number), h("ul", {}, round.calls.slice(0, MOST_CALLS).map(callNode)));
 }
 
 function callNode(call) {
@@ -161,54 +159,30 @@ function callNode(call) {
 }
 
 function conversation(run) {
-  const messages = Array.isArray(run.messages) ? run.messages : [];
-  if (!messages.length) return valueView(run, "input");
-  const hidden = Math.max(0, messages.length - MESSAGES_AT_FIRST);
-  const items = (some) => h("ol", { class: "messages" }, some.map(messageNode));
-  return h(
-    "div",
-    {},
-    hidden ? folded(t("run.earlier", { count: hidden }), () => items(messages.slice(0, hidden))) : null,
-    items(messages.slice(hidden)),
-  );
+  const tools = new Map(run.rounds.flatMap((round) => round.calls.map((call) => [call.call_id, call.tool])));
+  const items = (some) => h("ol", { class: "messages" }, some.map((message) => messageNode(message, tools)));
+  const hidden = Math.max(0, run.messages.length - MESSAGES_AT_FIRST);
+  const earlier = hidden ? folded(t("run.earlier", { count: hidden }), () => items(run.messages.slice(0, hidden))) : null;
+  return h("div", {}, earlier, items(run.messages.slice(hidden)), run.more_messages ? h("p", { class: "note" }, t("run.more_messages")) : null);
 }
 
-function messageNode(message) {
-  if (message === null || typeof message !== "object") return h("li", {}, codeText(String(message)));
-  const { role = "", content, tool_calls: calls, ...rest } = message;
+function messageNode({ role, content, thinking, calls, call_id: answered, tool, status }, tools) {
   const name = hasWord(`role_name.${role}`) ? t(`role_name.${role}`) : outside(role);
-  const kind = /^\w+$/.test(role) ? role : "other";
   return h(
     "li",
-    { class: `message message-${kind}` },
-    h("p", { class: "message-role" }, name),
+    { class: `message message-${role.replace(/\W/g, "")}` },
+    h("p", { class: "message-role" }, name, " ", answered ? linkTo("calls", answered, tool || answered) : null, " ", status ? badge(status) : null),
+    thinking ? folded(t("run.thinking"), () => codeText(thinking, { piece: 3000 })) : null,
     contentNode(content),
-    (Array.isArray(calls) ? calls : []).map(toolCallNode),
-    Object.keys(rest).length ? folded(t("run.more"), () => jsonView(rest, { depth: 2 })) : null,
+    calls.length ? h("p", {}, "→ ", calls.slice(0, 100).map((id) => [linkTo("calls", id, tools.get(id) ?? id), " "])) : null,
   );
 }
 
 function contentNode(content) {
-  if (typeof content === "string") return content ? codeText(content, { piece: 3000, label: t("run.message") }) : null;
-  if (!Array.isArray(content)) return content === undefined || content === null ? null : jsonView(content, { depth: 2 });
-  return content.map((part) =>
-    typeof part?.text === "string" ? codeText(part.text, { piece: 3000, label: t("run.message") }) : jsonView(part, { depth: 2 }),
-  );
-}
-
-function toolCallNode(call) {
-  const name = call?.function?.name ?? call?.name ?? "?";
-  return h("div", { class: "tool-call" }, h("code", {}, outside(String(name))), jsonView(readArguments(call), { depth: 1 }));
-}
-
-function readArguments(call) {
-  const given = call?.function?.arguments ?? call?.arguments ?? call;
-  if (typeof given !== "string") return given;
-  try {
-    return JSON.parse(given);
-  } catch {
-    return given;
-  }
+  const label = { piece: 3000, label: t("run.message") };
+  if (typeof content === "string") return content ? codeText(content, label) : null;
+  if (!Array.isArray(content)) return content === null ? null : jsonView(content, { depth: 2 });
+  return content.slice(0, 100).map((part) => (typeof part?.text === "string" ? codeText(part.text, label) : jsonView(part, { depth: 2 })));
 }
 
 /** An answer has a text, and facts about it. */

@@ -37,6 +37,7 @@ export default {
     const reload = calmly(1000, () => list.first && list.reload());
     here.keep(reload.stop);
     here.keep(onEvent(["call", "pending", "reset"], (call, name) => (name === "reset" || call.run) && reload()));
+    here.keep(list.stop);
     await list.reload();
     return here.stop;
   },

@@ -27,13 +27,14 @@ export default {
       empty: t("tools.empty"),
     });
     await list.reload();
+    return list.stop;
   },
 };
 
 function toolCells(tool) {
   return [
     linkTo("tools", tool.name),
-    outside(tool.description),
+    h("div", { class: "says" }, outside(tool.description)),
     permissionBadge(tool.permission),
     tool.server ? linkTo("servers", tool.server) : outside(tool.source),
     Number.isFinite(tool.tokens) ? amount(tool.tokens) : "–",
@@ -49,5 +50,5 @@ export function permissionBadge(permission) {
 /** How a tool stands to the lock; nothing where there is no lock. */
 export function lockBadge(lock) {
   const state = typeof lock === "string" ? lock : lock?.state;
-  return state && state !== "none" ? badge(`lock-${state}`, `lock-${state}`) : "–";
+  return state && state !== "none" ? badge(`lock-${state}`, `lock-${state}`) : "";
 }

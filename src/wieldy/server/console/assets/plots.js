@@ -16,7 +16,7 @@ export default {
   nav: "plots",
   title: "plots.title",
   role: "call",
-  async show(root, { query }) {
+  async show(root, { query, may }) {
     const here = leaving();
     const filters = { span: Object.hasOwn(HOURS, query.get("span")) ? query.get("span") : "24h", tool: query.get("tool") || "", caller: query.get("caller") || "" };
     const body = h("div", { class: "plots" });
@@ -36,7 +36,7 @@ export default {
       history.replaceState(history.state, "", pathWith("/plots", filters));
       load();
     };
-    root.append(h("h1", {}, t("plots.title")), filterForm(fields(), filters, change), body);
+    root.append(h("h1", {}, t("plots.title")), filterForm(fields(may), filters, change), body);
     here.keep(watchWidth(body, draw));
     here.keep(repeat(60, load));
     await load();
@@ -44,20 +44,20 @@ export default {
   },
 };
 
-function fields() {
+function fields(may) {
   const options = Object.keys(HOURS).map((span) => [span, t(`plots.${span}`)]);
   return [
     { name: "span", label: "plots.span", options },
     { name: "tool", label: "calls.tool" },
-    { name: "caller", label: "calls.caller" },
+    // Callers see their own calls only.
+    ...(may("approve") ? [{ name: "caller", label: "calls.caller" }] : []),
   ];
 }
 
 async function readPlots({ span, tool, caller }) {
-  const until = new Date();
-  const since = new Date(until - HOURS[span] * 3600_000);
-  const answer = await get("/plots", { since: since.toISOString(), until: until.toISOString(), tool, caller });
-  return { ...answer, since, until };
+  const since = new Date(Date.now() - HOURS[span] * 3600_000);
+  const answer = await get("/plots", { since: since.toISOString(), tool, caller });
+  return { ...answer, since: new Date(answer.since), until: new Date(answer.until) };
 }
 
 function watchWidth(element, draw) {
@@ -151,11 +151,11 @@ function drawPlot(title, answer, width, series, format) {
   );
 }
 
-/** The next of 1, 2 or 5 times a power of ten, so that the marks are round numbers. */
+/** The next round number, so that the marks are round ones too. */
 function roundUp(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value * 0.999);
+  return [1, 1.4, 2, 3, 4, 6, 8, 10].map((each) => each * power).find((each) => each >= value * 0.999);
 }
 
 function gridLines(most, width, scale, format) {
@@ -163,7 +163,7 @@ function gridLines(most, width, scale, format) {
     const y = scale.y(most * share);
     return [
       svg("line", { x1: EDGE.left, x2: width - EDGE.right, y1: y, y2: y, class: "grid" }),
-      svg("text", { x: EDGE.left - 6, y: y + 4, "text-anchor": "end" }, format(most * share)),
+      svg("text", { x: EDGE.left - 6, y: y + 4, "text-anchor": "end" }, share ? format(most * share) : "0"),
     ];
   });
 }
