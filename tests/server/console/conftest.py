@@ -9,13 +9,23 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    async_playwright,
+    expect,
+)
 
 from tests.server.console.served_console import Gateway, make_tools, seed_calls, serve_console
 from wieldy.tools.web.browser_process import find_browser
 
 # A user that systemd gives to services for as long as they run.
 _USER = 65_000
+_PATIENCE = 120_000
+expect.set_options(timeout=_PATIENCE)
 
 
 def _write_wrapper(folder: Path) -> str:
@@ -83,22 +93,28 @@ class OpenPage:
     async def __call__(
         self, gateway: Gateway, path: str, who: str | None = "adam", **options: Any
     ) -> Page:
-        """A page in a browser of its own, whose heading is shown."""
+        """A page in a browser of its own, which has loaded."""
         headers = {} if who is None else {"Authorization": f"Bearer {who}-secret"}
         options = {"locale": "en-US", "viewport": {"width": 1280, "height": 800}, **options}
         context = await self._browser.new_context(extra_http_headers=headers, **options)
         self._contexts.append(context)
-        context.set_default_timeout(120_000)
+        context.set_default_timeout(_PATIENCE)
         page = await context.new_page()
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", self._listen)
+        page.on("response", self._look)
         await page.goto(gateway.url + path)
-        await page.wait_for_selector("h1")
+        await page.wait_for_selector("main:not([aria-busy]) h1")
         return page
 
     def _listen(self, said: ConsoleMessage) -> None:
-        if said.type == "error":
+        # Chromium also notes each request that was refused, and pages tell people of these.
+        if said.type == "error" and not said.text.startswith("Failed to load resource"):
             self.wrong.append(said.text)
+
+    def _look(self, response: Response) -> None:
+        if response.status >= 500 or (response.status >= 400 and "/console/" in response.url):
+            self.wrong.append(f"{response.status}: {response.url}")
 
     async def close(self) -> None:
         """Close what was opened."""

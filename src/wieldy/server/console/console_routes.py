@@ -1,5 +1,6 @@
 """The console's pages and the files that they are made of, with the headers that keep them safe."""
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ HEADERS = {
     "x-frame-options": "DENY",
     # A browser asks again whether a file is still the same, so that an upgrade is seen at once.
     "cache-control": "no-cache",
+    "vary": "accept-encoding",
 }
 
 
@@ -63,16 +65,30 @@ class Asset:
     """A file that the browser gets."""
 
     content: bytes
+    packed: bytes
     media_type: str
     tag: str
 
     def answer(self, request: Request) -> Response:
         """The file, or the word that the browser's copy is still good."""
-        headers = {**HEADERS, "etag": self.tag}
+        # The tag is of what the file says, however it is sent.
+        headers = {**HEADERS, "etag": f"W/{self.tag}"}
         held = request.headers.get("if-none-match", "")
         if self.tag in (each.strip().removeprefix("W/") for each in held.split(",")):
             return Response(status_code=304, headers=headers)
-        return Response(self.content, headers=headers, media_type=self.media_type)
+        if not _takes_packed(request.headers.get("accept-encoding", "")):
+            return Response(self.content, headers=headers, media_type=self.media_type)
+        headers["content-encoding"] = "gzip"
+        return Response(self.packed, headers=headers, media_type=self.media_type)
+
+
+def _takes_packed(accepted: str) -> bool:
+    """Whether a browser takes gzip; one that names it with a weight of zero does not."""
+    for each in accepted.split(","):
+        name, _, weight = each.partition(";")
+        if name.strip().lower() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0")
+    return False
 
 
 def read_assets() -> dict[str, Asset]:
@@ -83,7 +99,8 @@ def read_assets() -> dict[str, Asset]:
         if media_type is not None:
             content = each.read_bytes()
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[each.name] = Asset(content, media_type, tag)
+            packed = gzip.compress(content, mtime=0)
+            found[each.name] = Asset(content, packed, media_type, tag)
     return found
 
 

@@ -1,6 +1,13 @@
-// The inbox: calls that wait for a person.
+// The inbox: calls that wait for a person, and one of them in full beside the list.
 
-import { h, show } from "./dom.js";
+import { hasRole } from "./api.js";
+import { escapeText, h, outside, show } from "./dom.js";
+import { InboxCalls, sayCaller, sayDecision } from "./inbox_calls.js";
+import { allowAlways, decideSeveral, denyOne } from "./inbox_decisions.js";
+import { InboxDetail } from "./inbox_detail.js";
+import { jsonLine } from "./json_view.js";
+import { setKeys } from "./keyboard.js";
+import { announce, badge, button, emptyState, moment, pager, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
 export default {
@@ -8,7 +15,248 @@ export default {
   nav: "inbox",
   title: "inbox.title",
   role: null,
-  async show(root) {
-    show(root, h("div", { class: "page-head" }, h("h1", {}, t("inbox.title"))));
+  async show(root, context) {
+    const view = new Inbox(root, context);
+    await view.start();
+    return () => view.close();
   },
 };
+
+class Inbox {
+  constructor(root, { me, query, setQuery }) {
+    this.me = me;
+    this.setQuery = setQuery;
+    this.current = query.get("call");
+    this.selected = new Set();
+    this.rows = new Map();
+    this.calls = new InboxCalls(me, (id) => this.update(id));
+    this.detail = new InboxDetail(this);
+    this.bulk = h("div", { class: "inbox-bulk" });
+    this.drawBulk = this.makeBulk();
+    this.listBox = h("ul", { class: "inbox-rows", "aria-label": t("inbox.list") });
+    this.below = h("div");
+    this.box = h("div", { class: "inbox" }, h("section", { class: "inbox-list card", "aria-label": t("inbox.list") }, this.bulk, this.listBox, this.below), this.detail.element);
+    this.summary = h("span", { class: "faint" });
+    show(root, h("div", { class: "page-head" }, h("h1", {}, t("inbox.title")), this.summary), this.box);
+    this.stopKeys = setKeys(this.makeKeys());
+  }
+
+  get decides() {
+    return hasRole(this.me, "approve");
+  }
+
+  get administers() {
+    return hasRole(this.me, "administer");
+  }
+
+  makeKeys() {
+    const keys = [
+      { key: "j", text: t("inbox.key_next"), run: () => this.move(1) },
+      { key: "k", text: t("inbox.key_previous"), run: () => this.move(-1) },
+      { key: "a", text: t("inbox.approve"), run: () => this.approve() },
+      { key: "d", text: t("inbox.deny"), run: () => this.deny() },
+      { key: "e", text: t("inbox.edit"), run: () => this.edit() },
+      { key: "x", text: t("inbox.key_select"), run: () => this.current && this.toggle(this.current) },
+      { key: "r", text: t("inbox.always"), run: () => this.always() },
+    ];
+    return this.decides ? keys : keys.slice(0, 2);
+  }
+
+  async start() {
+    try {
+      await this.calls.load();
+    } catch (problem) {
+      show(this.box, problemBox(problem));
+      throw problem;
+    }
+    if (this.current && !this.calls.get(this.current)) await this.calls.readDetail(this.current).catch(() => (this.current = null));
+    const first = this.calls.waiting()[0];
+    // On a phone the list comes first, and a call is opened by a tap.
+    if (!this.current && first && matchMedia("(min-width: 761px)").matches) this.current = first.id;
+    if (this.current) await this.open(this.current, { focus: false });
+    else this.update(null);
+  }
+
+  close() {
+    this.calls.stop();
+    this.stopKeys();
+    this.closed = true;
+  }
+
+  // What changed is drawn, and nothing else, so that the focus and the place stay.
+  update(id) {
+    if (this.closed) return;
+    if (id === null) this.drawList();
+    else this.drawRow(this.calls.get(id));
+    if (id === null || id === this.current) this.detail.show(this.calls.get(this.current));
+    if (id !== null) this.sayChange(this.calls.get(id));
+    this.drawFrame();
+  }
+
+  sayChange(item) {
+    if (!item || item.told === item.state || item.state === "pending") return;
+    item.told = item.state;
+    announce(`${escapeText(item.call.tool)}: ${sayDecision(item, this.me)}`);
+  }
+
+  drawFrame() {
+    const waiting = this.calls.waiting();
+    for (const id of this.selected) if (this.calls.get(id)?.state !== "pending") this.selected.delete(id);
+    show(this.summary, t("inbox.count", { count: waiting.length }));
+    const decided = this.calls.list().length - waiting.length;
+    this.box.classList.toggle("has-current", this.current !== null);
+    this.drawBulk(waiting.length, decided);
+    const empty = this.calls.list().length === 0;
+    this.box.classList.toggle("is-empty", empty);
+    show(this.below, empty ? emptyState(t("inbox.empty"), h("p", { class: "faint small" }, t("inbox.empty_more"))) : pager({ next: this.calls.nextCursor, onNext: () => this.calls.loadMore() }));
+  }
+
+  // These are made once, so that the focus stays on them.
+  makeBulk() {
+    const all = h("input", { type: "checkbox", on: { change: () => this.selectAll(all.checked) } });
+    const text = h("span");
+    const label = h("label", { class: "check" }, all, text);
+    const approve = button(t("inbox.approve"), () => this.approve(), { kind: "primary small", keys: "a" });
+    const deny = button(t("inbox.deny"), () => this.deny(), { kind: "danger small", keys: "d" });
+    const drop = button("", () => this.calls.dropDecided(), { kind: "quiet small" });
+    show(this.bulk, label, approve, deny, drop);
+    return (waiting, decided) => {
+      const chosen = this.selected.size;
+      all.checked = chosen > 0 && chosen === waiting;
+      all.indeterminate = chosen > 0 && chosen < waiting;
+      show(text, chosen ? t("inbox.selected", { count: chosen }) : t("inbox.select_all"));
+      show(drop, t("inbox.drop_decided", { count: decided }));
+      label.hidden = !this.decides || waiting < 2;
+      approve.hidden = deny.hidden = chosen === 0;
+      drop.hidden = decided === 0 || chosen > 0;
+      this.bulk.hidden = label.hidden && approve.hidden && drop.hidden;
+    };
+  }
+
+  selectAll(on) {
+    this.selected = new Set(on ? this.calls.waiting().map((each) => each.id) : []);
+    this.drawList();
+    this.drawFrame();
+  }
+
+  drawList() {
+    const items = this.calls.list();
+    const focused = this.listBox.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.call : null;
+    this.rows = new Map(items.map((item) => [item.id, this.makeRow(item)]));
+    show(this.listBox, [...this.rows.values()]);
+    if (focused) this.rows.get(focused)?.querySelector("a")?.focus();
+    if (this.current && !this.calls.get(this.current)) this.current = null;
+  }
+
+  drawRow(item) {
+    if (!item) return;
+    const old = this.rows.get(item.id);
+    if (!old) return this.drawList();
+    const inside = old.contains(document.activeElement) && document.activeElement.matches("a, input") ? document.activeElement.tagName : null;
+    const made = this.makeRow(item);
+    old.replaceWith(made);
+    this.rows.set(item.id, made);
+    if (inside) (made.querySelector(inside.toLowerCase()) || made.querySelector("a")).focus();
+  }
+
+  makeRow(item) {
+    const { call } = item;
+    const waits = item.state === "pending";
+    const mark = this.decides && waits ? h("input", { type: "checkbox", checked: this.selected.has(item.id), "aria-label": t("inbox.select_one", { tool: escapeText(call.tool).slice(0, 100) }), on: { change: () => this.toggle(item.id) } }) : h("span", { class: "inbox-mark" });
+    const link = h(
+      "a",
+      { href: `/inbox?call=${encodeURIComponent(item.id)}`, class: "inbox-open", "aria-current": item.id === this.current ? "true" : null, on: { click: (event) => this.clickRow(event, item) } },
+      h("span", { class: "inbox-line" }, outside(call.tool, { class: "tool-name", longest: 80 }), waits ? null : badge(item.state), item.busy ? h("span", { class: "faint small" }, t("inbox.sending")) : null, h("span", { class: "faint small inbox-when" }, moment(call.proposed_at))),
+      h("span", { class: "inbox-preview faint" }, jsonLine(call.arguments, 90)),
+      h("span", { class: "small faint" }, waits ? sayCaller(call) : sayDecision(item, this.me)),
+    );
+    return h("li", { class: ["inbox-row", item.id === this.current && "current", !waits && "decided"], "data-call": item.id }, mark, link);
+  }
+
+  clickRow(event, item) {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    this.open(item.id);
+  }
+
+  toggle(id) {
+    if (!this.decides || this.calls.get(id)?.state !== "pending") return;
+    if (!this.selected.delete(id)) this.selected.add(id);
+    this.drawRow(this.calls.get(id));
+    this.drawFrame();
+    announce(t("inbox.selected", { count: this.selected.size }));
+  }
+
+  move(step) {
+    const ids = this.calls.list().map((each) => each.id);
+    if (!ids.length) return;
+    const at = ids.indexOf(this.current);
+    const next = at < 0 ? 0 : Math.min(ids.length - 1, Math.max(0, at + step));
+    this.open(ids[next]);
+  }
+
+  /** Show a call beside the list. */
+  async open(id, { focus = true } = {}) {
+    const before = this.current;
+    this.current = id;
+    this.setQuery({ call: id });
+    this.drawRow(this.calls.get(before));
+    this.drawRow(this.calls.get(id));
+    this.drawFrame();
+    const link = this.rows.get(id)?.querySelector("a");
+    if (focus && link) {
+      link.focus();
+      link.scrollIntoView({ block: "nearest" });
+    }
+    const item = this.calls.get(id);
+    this.detail.show(item);
+    if (focus && !matchMedia("(min-width: 761px)").matches) this.detail.focus();
+    if (item && !item.detailed && item.state === "pending") await this.calls.readDetail(id).catch((problem) => problem.status === 404 && this.calls.refreshState(item).then(() => this.update(id)));
+  }
+
+  /** Leave the call on a phone, where it covers the list. */
+  back() {
+    const id = this.current;
+    this.current = null;
+    this.setQuery({ call: null });
+    this.drawList();
+    this.update(null);
+    this.rows.get(id)?.querySelector("a")?.focus();
+  }
+
+  // The call that a key means: the one that is open, if it still waits.
+  currentItem() {
+    const item = this.calls.get(this.current);
+    return item && item.state === "pending" && !item.busy ? item : null;
+  }
+
+  chosen() {
+    return [...this.selected].map((id) => this.calls.get(id)).filter((each) => each && each.state === "pending");
+  }
+
+  approve() {
+    if (!this.decides) return;
+    if (this.selected.size) return void decideSeveral(this, this.chosen(), "approve");
+    const item = this.currentItem();
+    if (!item || this.detail.isAsking(item)) return;
+    if (this.detail.editing) return void this.detail.submitEdit();
+    return void this.calls.decide(item, "approve", {});
+  }
+
+  deny() {
+    if (!this.decides) return;
+    if (this.selected.size) return void decideSeveral(this, this.chosen(), "deny");
+    const item = this.currentItem();
+    if (item) denyOne(this, item);
+  }
+
+  edit() {
+    const item = this.currentItem();
+    if (item && this.decides && !this.detail.isAsking(item)) this.detail.edit(item);
+  }
+
+  always() {
+    const item = this.currentItem();
+    if (item && this.administers && !this.detail.isAsking(item)) allowAlways(this, item);
+  }
+}

@@ -9,6 +9,9 @@ let place = null;
 let up = null;
 let wanted = false;
 let leads = false;
+let behind = false;
+let begun = () => {};
+const PATIENCE = 1500;
 
 /** Call a function with the data and the name of these events, until the function it gives is called. */
 export function onEvent(names, listener) {
@@ -25,9 +28,13 @@ export const isUp = () => up;
 /** Whether this tab reads the stream for all tabs. */
 export const isLeader = () => leads;
 
-/** Begin to listen. Where locks are not available each tab has a stream of its own. */
+/**
+ * Begin to listen. Where locks are not available each tab has a stream of its own. It gives a promise
+ * that ends when events come, or after a moment: what is listed before that may be behind, and the event
+ * `reset` then says to list it again.
+ */
 export function startLive() {
-  if (wanted) return;
+  if (wanted) return Promise.resolve();
   wanted = true;
   channel.onmessage = ({ data }) => {
     if (data.ask) {
@@ -39,6 +46,21 @@ export function startLive() {
   channel.postMessage({ ask: true });
   if (navigator.locks) navigator.locks.request("wieldy-events", readForever);
   else readForever();
+  return new Promise((done) => {
+    const late = setTimeout(() => {
+      behind = true;
+      done();
+    }, PATIENCE);
+    begun = () => {
+      clearTimeout(late);
+      done();
+    };
+  });
+}
+
+/** Tell the other tabs that somebody else may be signed in now. */
+export function tellSignIn() {
+  channel.postMessage({ name: "signed-in" });
 }
 
 onSignedOut(() => {
@@ -47,10 +69,14 @@ onSignedOut(() => {
 
 function take({ name, data, place: reached }) {
   if (reached) place = reached;
+  if (name === "signed-in") return location.reload();
   if (name === "connection") {
+    if (data.up) begun();
     if (data.up === up) return;
     up = data.up;
   }
+  const isFirst = name === "connection" && up && behind;
+  if (isFirst) behind = false;
   for (const listener of [...(listeners.get(name) || [])]) {
     try {
       listener(data, name);
@@ -58,6 +84,7 @@ function take({ name, data, place: reached }) {
       console.error(error);
     }
   }
+  if (isFirst) take({ name: "reset", data: {} });
 }
 
 function tell(name, data) {
@@ -129,6 +156,7 @@ function endLive() {
 function waitForStore() {
   // A server without a store has no events, and lists are read when they are opened.
   wanted = false;
+  begun();
 }
 
 function handle({ name, data, id }) {

@@ -3,7 +3,7 @@
 import { get, may, onSignedOut, submit } from "./api.js";
 import { h, outside, show } from "./dom.js";
 import { showHelp, startKeys } from "./keyboard.js";
-import { isUp, onEvent, startLive } from "./live.js";
+import { isUp, onEvent, startLive, tellSignIn } from "./live.js";
 import { PAGES } from "./pages.js";
 import { announce, button, emptyState, problemBox } from "./parts.js";
 import { showSettings } from "./settings.js";
@@ -84,6 +84,7 @@ async function showPage({ quiet = false } = {}) {
   // A page draws into an element of its own, so that what comes late does not disturb the next one.
   const root = h("div", { class: "page-root" });
   show(main, root);
+  main.setAttribute("aria-busy", "true");
   if (!found) {
     show(root, h("h1", { tabindex: "-1" }, title), emptyState("", h("a", { href: "/inbox" }, t("app.to_inbox"))));
   } else if (!may(me, found.page.role)) {
@@ -99,7 +100,9 @@ async function showPage({ quiet = false } = {}) {
       if (!problem.status && problem.code !== "unreachable") console.error(problem);
     }
   }
-  if (mine === turn && !quiet) focusHeading(title);
+  if (mine !== turn) return;
+  main.removeAttribute("aria-busy");
+  if (!quiet) focusHeading(title);
 }
 
 function sayRoles(role) {
@@ -189,6 +192,7 @@ function showConnection({ up }) {
 
 async function signOut() {
   await submit("/sign-out", {}).catch(() => null);
+  tellSignIn();
   location.assign("/sign-in");
 }
 
@@ -197,7 +201,10 @@ function enterSignIn() {
   leavePage();
   me = null;
   document.title = `${t("sign_in.title")} · ${t("app.name")}`;
-  showSignIn(show(document.body), start);
+  showSignIn(show(document.body), () => {
+    tellSignIn();
+    start();
+  });
   document.body.append(announcer);
 }
 
@@ -227,9 +234,10 @@ async function start() {
     return;
   }
   makeFrame();
-  await showPage({ quiet: true });
-  startLive();
+  // A page that lists something before events come could miss what happens in between.
+  await startLive();
   startCount();
+  await showPage({ quiet: true });
 }
 
 function startCount() {

@@ -21,8 +21,7 @@ export class FormProblem extends Error {
 
 /**
  * A form for a value. `read` gives the value, or throws a FormProblem; a part that nobody touched is
- * given back exactly as it was. `readChanges` gives the fields of an object that were changed, and the
- * names of those that were taken out. `setProblems` shows messages beside the fields of their paths.
+ * given back exactly as it was. `setProblems` shows messages beside the fields of their paths.
  */
 export function schemaForm(schema, value, { onChange = () => {} } = {}) {
   const fieldsBox = h("div", { class: "form-fields" });
@@ -58,7 +57,6 @@ export function schemaForm(schema, value, { onChange = () => {} } = {}) {
   return {
     element: h("div", { class: "schema-form" }, fieldsBox, general, toggle),
     read: () => (node.touched() ? node.read() : first),
-    readChanges: () => findChanges(first, node),
     touched: () => node.touched(),
     setProblems,
     focus: () => fieldsBox.querySelector("input, textarea, select, button")?.focus(),
@@ -84,17 +82,6 @@ function placeProblem(fields, problem) {
   }
   if (best) best.setProblems([...best.problems, problem.message]);
   return best !== null;
-}
-
-function findChanges(first, node) {
-  const now = node.touched() ? node.read() : first;
-  const before = first && typeof first === "object" ? first : {};
-  const names = Object.keys(now);
-  const changed = names.filter((name) => !Object.hasOwn(before, name) || writeJson(before[name]) !== writeJson(now[name]));
-  return {
-    changes: Object.fromEntries(changed.map((name) => [name, now[name]])),
-    without: Object.keys(before).filter((name) => !Object.hasOwn(now, name)),
-  };
 }
 
 // A schema with its references followed, and without the null of an optional value.
@@ -201,7 +188,8 @@ function textField(schema, value, path, state) {
   const rows = Math.min(12, Math.max(1, (value || "").split("\n").length));
   const control = h("textarea", { rows, spellcheck: "false", dir: "auto" });
   control.value = value ?? "";
-  return controlField(control, value, path, state, () => control.value);
+  const made = controlField(control, value, path, state, () => (value === undefined && !made.touched() ? undefined : control.value));
+  return made;
 }
 
 // A text that is too long for a text area stays as it is, unless it is replaced as a whole.
@@ -274,7 +262,8 @@ function objectField(schema, value, path, state) {
   const nodes = new Map();
   const rows = h("div", { class: "form-rows" });
   const adders = h("div", { class: "form-adders" });
-  let changed = false;
+  // A field that has to be there is given with what it shows.
+  let changed = [...required].some((name) => Object.hasOwn(schema.properties, name) && !Object.hasOwn(start, name));
 
   const put = (name, given) => {
     const inner = Object.hasOwn(schema.properties, name) ? schema.properties[name] : {};

@@ -1,0 +1,146 @@
+// The waiting calls that the inbox knows, kept up to date by events. A call that was decided stays in the
+// list, with who decided and how, until the person takes it away.
+
+import { get, part, post } from "./api.js";
+import { escapeText, outside } from "./dom.js";
+import { onEvent } from "./live.js";
+import { t } from "./words.js";
+
+const PAGE = 100;
+
+export class InboxCalls {
+  /** `onChange` gets the id of the call that changed, or null if the list did. */
+  constructor(me, onChange) {
+    this.me = me;
+    this.onChange = onChange;
+    this.items = new Map();
+    this.nextCursor = null;
+    this.stop = onEvent(["pending", "call", "reset"], (call, name) => this.follow(call, name));
+  }
+
+  /** The calls in the order in which they were proposed. */
+  list() {
+    return [...this.items.values()];
+  }
+
+  waiting() {
+    return this.list().filter((each) => each.state === "pending");
+  }
+
+  get(id) {
+    return this.items.get(id) || null;
+  }
+
+  /** Read the first page; what was decided meanwhile is kept. */
+  async load() {
+    const page = await get("/pending", { limit: PAGE });
+    const found = new Set(page.pending.map((each) => each.call_id));
+    for (const item of this.waiting()) {
+      // A call that was waiting and is not listed was decided while nobody listened.
+      if (!found.has(item.id) && !page.next_cursor) await this.refreshState(item);
+    }
+    page.pending.forEach((each) => this.put(each));
+    this.nextCursor = page.next_cursor;
+    this.onChange(null);
+  }
+
+  /** Read the next page. */
+  async loadMore() {
+    const page = await get("/pending", { limit: PAGE, cursor: this.nextCursor });
+    page.pending.forEach((each) => this.put(each));
+    this.nextCursor = page.next_cursor;
+    this.onChange(null);
+  }
+
+  put(call) {
+    const known = this.items.get(call.call_id);
+    if (known && known.state !== "pending" && known.gone) return known;
+    const item = known || { id: call.call_id, state: "pending", decision: null, outcome: null, problem: null, busy: false };
+    item.call = { ...item.call, ...call };
+    item.state = "pending";
+    this.items.set(item.id, item);
+    return item;
+  }
+
+  async refreshState(item) {
+    const call = await get(`/calls/${part(item.id)}`).catch(() => null);
+    if (call && call.state !== "pending") this.settle(item, call);
+  }
+
+  /** Read a call in full; `whole` reads long arguments too. */
+  async readDetail(id, whole = false) {
+    const call = await get(`/pending/${part(id)}`, whole ? { whole: "true" } : {});
+    const item = this.put(call);
+    item.detailed = true;
+    this.onChange(id);
+    return item;
+  }
+
+  async follow(call, name) {
+    if (name === "reset") return this.load().catch(() => null);
+    const item = this.items.get(call.call_id);
+    if (name === "call") {
+      if (item) this.settle(item, call);
+      return item && this.onChange(item.id);
+    }
+    const isNew = !item;
+    if (item && item.state === "pending" && !item.busy) return null;
+    if (item) item.gone = false;
+    try {
+      const found = await get(`/pending/${part(call.call_id)}`);
+      this.put(found);
+      this.onChange(isNew ? null : call.call_id);
+    } catch {
+      // It was decided before it could be read.
+    }
+    return null;
+  }
+
+  // Note what became of a call. What this person did is told by the answer to the request.
+  settle(item, call) {
+    item.state = call.state;
+    item.gone = true;
+    item.decision = call.decision || item.decision;
+    item.outcome = { ...item.outcome, ...call };
+  }
+
+  /** Decide on a call: `verb` is approve, deny or answer. A problem is kept with the call. */
+  async decide(item, verb, body) {
+    item.busy = true;
+    item.problem = null;
+    this.onChange(item.id);
+    try {
+      const call = await post(`/pending/${part(item.id)}/${verb}`, body);
+      if (call.state !== "pending") this.settle(item, call);
+      return true;
+    } catch (problem) {
+      item.problem = problem;
+      if (problem.code === "already_decided" || problem.code === "not_found") await this.refreshState(item);
+      return false;
+    } finally {
+      item.busy = false;
+      this.onChange(item.id);
+    }
+  }
+
+  /** Take away what was decided. */
+  dropDecided(except = null) {
+    for (const item of this.list()) if (item.state !== "pending" && !item.busy && item.id !== except) this.items.delete(item.id);
+    this.onChange(null);
+  }
+}
+
+/** Who asks, in one line. */
+export function sayCaller(call) {
+  const names = [call.caller, call.agent && call.agent !== call.caller ? call.agent : null].filter(Boolean);
+  if (!names.length) return t("inbox.by_nobody");
+  return [t("inbox.asked_by"), " ", outside(names.join(" · "), { longest: 80 })];
+}
+
+/** What became of a call, in one line. */
+export function sayDecision(item, me) {
+  const made = item.decision;
+  if (!made) return t(`state.${item.state}`);
+  const by = made.by === null ? t("who.somebody") : made.by === me.name ? t("who.you") : escapeText(made.by).slice(0, 80);
+  return t(made.approved ? "inbox.approved_by" : "inbox.denied_by", { by });
+}

@@ -1,0 +1,134 @@
+// Decisions that ask for more than a key: a reason, several calls at once, a standing rule.
+
+import { post } from "./api.js";
+import { h, outside } from "./dom.js";
+import { jsonLine } from "./json_view.js";
+import { announce, choice, dialog, field } from "./parts.js";
+import { lifeChoices } from "./rule_parts.js";
+import { t } from "./words.js";
+
+const AT_ONCE = 4;
+const DAY = 24 * 3600;
+
+function reasonField() {
+  const reason = h("textarea", { rows: "3", maxlength: "10000" });
+  return { reason, element: field(t("inbox.reason"), reason, { hint: t("inbox.reason_hint") }) };
+}
+
+const toolName = (item) => outside(item.call.tool, { class: "tool-name", longest: 100 });
+
+/** Deny a call with a reason. */
+export function denyOne(inbox, item) {
+  const { reason, element } = reasonField();
+  const parts = [h("p", {}, toolName(item), " ", jsonLine(item.call.arguments, 160)), element];
+  dialog(t("inbox.deny_title"), parts, [
+    {
+      text: t("inbox.deny"),
+      kind: "danger",
+      run: () => void inbox.calls.decide(item, "deny", { reason: reason.value.trim() || null }),
+    },
+  ]);
+  reason.focus();
+}
+
+/** Approve or deny several calls, after a look at all of them. */
+export function decideSeveral(inbox, items, verb) {
+  if (!items.length) return;
+  const able = items.filter((each) => verb === "deny" || !each.call.requests);
+  const { reason, element } = reasonField();
+  const list = h("ul", { class: "bulk-list" }, able.map((each) => h("li", {}, toolName(each), " ", jsonLine(each.call.arguments, 200))));
+  const left = items.length - able.length;
+  const parts = [list, left ? h("p", { class: "note" }, t("inbox.several_left", { count: left })) : null, verb === "deny" ? element : null];
+  const body = () => (verb === "deny" ? { reason: reason.value.trim() || null } : {});
+  dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, [
+    {
+      text: t(`inbox.${verb}`),
+      kind: verb === "deny" ? "danger" : "primary",
+      run: () => {
+        inbox.selected.clear();
+        decideAll(inbox, able, verb, body());
+      },
+    },
+  ]);
+}
+
+async function decideAll(inbox, items, verb, body) {
+  const left = [...items];
+  let failed = 0;
+  const work = async () => {
+    for (let item = left.shift(); item; item = left.shift()) {
+      // Somebody else may have decided since it was chosen.
+      if (item.state === "pending" && !(await inbox.calls.decide(item, verb, body))) failed += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  announce(t("inbox.several_done", { count: items.length - failed, failed }));
+}
+
+// A text as a pattern that means itself.
+export const literal = (text) => text.replace(/[[*?]/g, (each) => `[${each}]`);
+
+/** Make a standing rule that allows calls like this one. */
+export function allowAlways(inbox, item) {
+  const { call } = item;
+  const holders = [["", t("rule.anybody")], ...["caller", "agent", "session"].filter((name) => call[name]).map((name) => [name, `${t(`fact.${name}`)}: ${call[name].slice(0, 80)}`])];
+  const who = choice(holders, call.caller ? "caller" : "");
+  const life = choice(lifeChoices(), String(DAY));
+  const conditions = makeConditions(call.arguments);
+  const approve = h("input", { type: "checkbox", checked: true });
+  const parts = [
+    h("p", {}, t("rule.allow_tool"), " ", toolName(item)),
+    field(t("rule.who"), who),
+    conditions.element,
+    field(t("rule.life"), life),
+    h("label", { class: "check" }, approve, t("rule.approve_too")),
+  ];
+  dialog(t("inbox.always_title"), parts, [
+    {
+      text: t("rule.make"),
+      kind: "primary",
+      run: async () => {
+        const rule = { verdict: "allow", pattern: literal(call.tool), where: conditions.read() };
+        if (who.value) rule[who.value] = call[who.value];
+        if (life.value) rule.expires_in = Number(life.value);
+        await post("/rules", rule);
+        announce(t("rule.made"));
+        if (approve.checked && item.state === "pending") inbox.calls.decide(item, "approve", {});
+      },
+    },
+  ]);
+}
+
+// A box for each argument that a rule can be bound to; all are bound at first.
+function makeConditions(values) {
+  const known = values && typeof values === "object" && !Array.isArray(values) ? Object.entries(values) : [];
+  const rows = known.slice(0, 50).map(([name, value]) => makeCondition(name, value));
+  const free = rows.filter((each) => !each.read);
+  const element = h(
+    "fieldset",
+    { class: "conditions" },
+    h("legend", {}, t("rule.only_if")),
+    rows.length ? rows.map((each) => each.element) : h("p", { class: "faint" }, t("inbox.no_arguments")),
+    free.length || known.length > 50 ? h("p", { class: "note" }, t("rule.not_bound")) : null,
+  );
+  return {
+    element,
+    read: () => {
+      const bound = rows.map((each) => each.read?.()).filter(Boolean);
+      return bound.length ? Object.fromEntries(bound) : null;
+    },
+  };
+}
+
+function makeCondition(name, value) {
+  const label = outside(name, { class: "mono", longest: 100 });
+  const short = (typeof value === "string" && value.length <= 500 && !name.includes(".")) || typeof value === "boolean" || (typeof value === "number" && !name.includes("."));
+  if (!short) return { element: h("p", { class: "faint" }, label, " ", t("rule.any_value")) };
+  const on = h("input", { type: "checkbox", checked: true });
+  const isText = typeof value === "string";
+  // A text area keeps the line breaks of a text.
+  const text = h("textarea", { rows: "1", value: isText ? literal(value) : String(value), readonly: !isText, class: "mono", "aria-label": t("rule.pattern_of", { name: name.slice(0, 100) }) });
+  on.addEventListener("change", () => (text.disabled = !on.checked));
+  const read = () => (on.checked ? [name, isText ? text.value : value] : null);
+  return { element: h("div", { class: "condition" }, h("label", { class: "check" }, on, label), text), read };
+}

@@ -1,0 +1,306 @@
+// One waiting call in full: what would run, why a person is asked, and what the person can do.
+
+import { post } from "./api.js";
+import { h, outside, show } from "./dom.js";
+import { allowAlways, denyOne } from "./inbox_decisions.js";
+import { sayCaller, sayDecision } from "./inbox_calls.js";
+import { jsonView } from "./json_view.js";
+import { amount, badge, button, codeText, duration, facts, fullTime, moment, problemBox } from "./parts.js";
+import { matchedRules } from "./rule_parts.js";
+import { schemaForm } from "./schema_form.js";
+import { t } from "./words.js";
+
+const CALL_METHOD = "wieldy/call";
+const CHECK_DELAY = 250;
+
+export class InboxDetail {
+  constructor(inbox) {
+    this.inbox = inbox;
+    this.element = h("section", { class: "inbox-detail card", "aria-label": t("inbox.detail") });
+    this.editing = null;
+    this.shown = null;
+  }
+
+  /** Whether a call asks for answers or waits for other calls, and so can't be approved. */
+  isAsking(item) {
+    return Boolean(item.call.requests);
+  }
+
+  focus() {
+    this.element.querySelector("h2")?.focus();
+  }
+
+  show(item) {
+    if (!item) {
+      this.leaveForm();
+      this.shown = null;
+      return void show(this.element, h("p", { class: "empty" }, t("inbox.choose")));
+    }
+    const key = [item.id, item.state, item.busy, item.detailed, item.problem && item.problem.message, item.call.cut?.length].join();
+    const other = !this.shown || this.shown.id !== item.id;
+    // What somebody types is not taken away by news about the same call, unless it was decided.
+    if (!other && this.shown.key === key && !item.outcome) return;
+    if (!other && this.form && item.state === "pending" && !item.problem) return void (this.shown.key = key);
+    const typed = this.form && !other && item.state === "pending";
+    if (typed) return this.showProblem(item);
+    this.leaveForm();
+    this.shown = { id: item.id, key };
+    const focused = !other && this.element.contains(document.activeElement);
+    show(this.element, this.draw(item));
+    if (focused) this.focus();
+    if (this.asksPerson(item) && item.state === "pending") this.showQuestions(item);
+  }
+
+  leaveForm() {
+    this.form = null;
+    this.editing = null;
+    clearTimeout(this.timer);
+  }
+
+  draw(item) {
+    const { call } = item;
+    this.trouble = h("div", { class: "section inbox-trouble", hidden: !item.problem }, item.problem ? problemBox(item.problem) : null);
+    this.argumentsBox = h("div", { class: "section" }, h("h3", {}, t("inbox.arguments")), this.drawArguments(item));
+    this.foot = h("div", { class: "inbox-foot" }, this.drawActions(item));
+    return [
+      h(
+        "div",
+        { class: "card-head" },
+        button(t("inbox.back"), () => this.inbox.back(), { kind: "quiet", class: "button quiet inbox-back" }),
+        h("h2", { tabindex: "-1" }, outside(call.tool, { class: "tool-name", longest: 200 })),
+        badge(item.state),
+        h("span", { class: "faint small" }, sayCaller(call), " · ", moment(call.proposed_at)),
+      ),
+      item.state === "pending" ? null : this.drawOutcome(item),
+      this.trouble,
+      item.state === "pending" ? this.drawReason(call) : null,
+      this.drawLock(call),
+      (this.questionBox = h("div", { class: "section", hidden: true })),
+      this.argumentsBox,
+      this.drawRepairs(call),
+      call.description ? h("div", { class: "section" }, h("h3", {}, t("inbox.tool_says")), h("p", { class: "tool-text" }, outside(call.description, { longest: 2000 }))) : null,
+      this.drawFacts(call),
+      this.foot,
+    ];
+  }
+
+  drawReason(call) {
+    const waits = this.waitedCalls(call);
+    const parts = [];
+    if (call.reason) parts.push(h("p", {}, outside(call.reason, { longest: 2000 })));
+    const rule = call.rule || {};
+    if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p", { class: "faint" }, t("inbox.rule_now"), " ", h("span", { class: `badge badge-${rule.decision}` }, t(`tryout.${rule.decision}`)), " ", outside(rule.because_now, { longest: 2000 })));
+    if (rule.matched?.length) parts.push(matchedRules(rule.matched));
+    if (call.tool_changed) parts.push(h("p", { class: "note" }, t("inbox.tool_changed")));
+    if (call.origin?.untrusted_session) parts.push(h("p", { class: "note" }, t("inbox.untrusted")));
+    if (waits.length) parts.push(h("p", {}, t("inbox.waits_for")), h("ul", {}, waits.map((id) => h("li", {}, h("a", { href: `/calls/${encodeURIComponent(id)}` }, outside(id))))));
+    if (!parts.length) parts.push(h("p", {}, t("inbox.no_reason")));
+    return h("div", { class: "section" }, h("h3", {}, t("inbox.why")), parts);
+  }
+
+  drawLock(call) {
+    const lock = call.lock;
+    if (!lock || !["changed", "new"].includes(lock.state)) return null;
+    return h("div", { class: "section" }, h("h3", {}, t("inbox.lock")), h("p", { class: "note" }, t(`inbox.lock_${lock.state}`)), lock.reason ? h("p", { class: "faint" }, outside(lock.reason, { longest: 2000 })) : null, lock.diff ? codeText(lock.diff, { label: t("inbox.lock") }) : null);
+  }
+
+  drawArguments(item) {
+    const { call } = item;
+    const cut = (call.cut || []).find((each) => each.part === "arguments");
+    if (cut) {
+      const whole = button(t("more.whole", { count: amount(cut.characters) }), async () => {
+        whole.disabled = true;
+        await this.inbox.calls.readDetail(item.id, true).catch((problem) => this.tell(problem));
+      }, { kind: "small" });
+      return [h("p", { class: "note" }, t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
+    }
+    return argumentTable(call.arguments);
+  }
+
+  drawRepairs(call) {
+    const repairs = Array.isArray(call.repairs) ? call.repairs : [];
+    if (!repairs.length) return null;
+    const row = (each) => h("li", {}, outside(each.path || "·", { class: "mono" }), ": ", h("del", {}, valueText(each.before)), " → ", h("ins", {}, valueText(each.after)), h("span", { class: "faint" }, " ", outside(String(each.kind || "").replaceAll("_", " "))));
+    return h("div", { class: "section" }, h("h3", {}, t("inbox.repairs")), h("ul", { class: "repairs" }, repairs.slice(0, 100).map(row)));
+  }
+
+  drawFacts(call) {
+    return h(
+      "div",
+      { class: "section" },
+      facts(
+        [t("fact.caller"), outside(call.caller)],
+        [t("fact.agent"), outside(call.agent)],
+        [t("fact.session"), outside(call.session)],
+        [t("fact.run"), call.run ? h("a", { href: `/runs/${encodeURIComponent(call.run)}` }, outside(call.run)) : null],
+        [t("fact.parent"), call.parent ? h("a", { href: `/calls/${encodeURIComponent(call.parent)}` }, outside(call.parent)) : null],
+        [t("fact.expires"), call.expires_at ? h("span", {}, moment(call.expires_at), " · ", fullTime(call.expires_at)) : null],
+        [t("fact.source"), call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span", { class: "faint" }, ` · ${t("inbox.not_trusted")}`) : null] : null],
+        [t("fact.call"), h("a", { href: `/calls/${encodeURIComponent(call.call_id)}` }, outside(call.call_id))],
+      ),
+    );
+  }
+
+  drawOutcome(item) {
+    const out = item.outcome || {};
+    const made = item.decision;
+    const value = out.value !== undefined && out.value !== null ? (typeof out.value === "string" ? codeText(out.value) : jsonView(out.value)) : null;
+    return h(
+      "div",
+      { class: "section", role: "status" },
+      h("p", { class: ["note", made?.approved && "good"] }, sayDecision(item, this.inbox.me), made?.reason ? [": ", outside(made.reason, { longest: 2000 })] : null),
+      out.ended_at || out.error ? h("p", { class: "outcome-line" }, badge(item.state), out.seconds ? ` ${duration(out.seconds)}` : null, out.error ? [" ", outside(out.error, { longest: 2000 })] : null) : null,
+      value,
+    );
+  }
+
+  drawActions(item) {
+    if (item.state !== "pending") return h("a", { class: "button", href: `/calls/${encodeURIComponent(item.id)}` }, t("inbox.story"));
+    if (item.busy) return h("p", { class: "faint", role: "status" }, t("inbox.sending"));
+    if (!this.inbox.decides) return h("p", { class: "faint" }, t("inbox.may_look"));
+    const asks = this.isAsking(item);
+    const own = item.call.decidable === false;
+    return h(
+      "div",
+      { class: "actions" },
+      own ? h("p", { class: "faint" }, t("problem.own_call")) : null,
+      asks || own ? null : button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
+      asks || own ? null : button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
+      button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
+      asks || own || !this.inbox.administers ? null : button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
+    );
+  }
+
+  tell(problem) {
+    this.trouble.hidden = false;
+    show(this.trouble, problemBox(problem));
+  }
+
+  showProblem(item) {
+    if (item.problem) this.tell(item.problem);
+    if (item.problem && this.form) this.form.setProblems(readProblems(item.problem));
+    for (const each of this.foot.querySelectorAll("button")) each.disabled = item.busy;
+  }
+
+  // Questions of a tool
+
+  waitedCalls(call) {
+    return Object.entries(call.requests || {}).filter(([, each]) => each?.method === CALL_METHOD).map(([id]) => id);
+  }
+
+  asksPerson(item) {
+    return this.isAsking(item) && typeof item.call.requests === "object" && this.waitedCalls(item.call).length === 0;
+  }
+
+  showQuestions(item) {
+    if (!item.call.questions) return;
+    const questions = item.call.questions.map((each) => makeQuestion(each));
+    const answer = (action) => {
+      questions.forEach(({ form }) => form?.setProblems([]));
+      const answers = {};
+      for (const { name, form } of questions) {
+        try {
+          answers[name] = action === "accept" && form ? { action, content: form.read() } : { action };
+        } catch (problem) {
+          return form.setProblems([problem]);
+        }
+      }
+      return this.inbox.calls.decide(item, "answer", { answers });
+    };
+    this.form = questions.find((each) => each.form)?.form || null;
+    this.questionBox.hidden = false;
+    show(
+      this.questionBox,
+      h("h3", {}, t("inbox.questions")),
+      questions.map((each) => each.element),
+      h("div", { class: "actions" }, button(t("inbox.answer"), () => answer("accept"), { kind: "primary" }), button(t("inbox.decline"), () => answer("decline"))),
+    );
+  }
+
+  // Editing
+
+  async edit(item) {
+    if (this.editing) return this.form.focus();
+    try {
+      if ((item.call.cut || []).length) await this.inbox.calls.readDetail(item.id, true);
+      if (!item.detailed) await this.inbox.calls.readDetail(item.id);
+      if (this.shown?.id !== item.id || item.state !== "pending") return;
+      this.startForm(item, item.call.input_schema);
+    } catch (problem) {
+      this.tell(problem);
+    }
+  }
+
+  startForm(item, schema) {
+    this.editing = item;
+    this.form = schemaForm(schema, item.call.arguments, { onChange: () => this.checkSoon(item) });
+    show(this.argumentsBox, h("h3", {}, t("inbox.arguments")), this.form.element);
+    show(
+      this.foot,
+      h("div", { class: "actions" }, button(t("inbox.approve_edited"), () => this.submitEdit(), { kind: "primary" }), button(t("cancel"), () => this.cancelEdit(item))),
+    );
+    this.form.focus();
+  }
+
+  cancelEdit(item) {
+    this.leaveForm();
+    this.shown = null;
+    this.show(item);
+    this.focus();
+  }
+
+  checkSoon(item) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.check(item), CHECK_DELAY);
+  }
+
+  // The engine's own check; nothing is run. An answer that comes late is not shown.
+  async check(item) {
+    const form = this.form;
+    const mine = (this.checks = (this.checks || 0) + 1);
+    try {
+      const told = await post("/check-arguments", { tool: item.call.tool, call_id: item.id, arguments: form.read() });
+      if (form === this.form && mine === this.checks) form.setProblems(told.problems);
+    } catch (problem) {
+      if (form === this.form && mine === this.checks) form.setProblems(problem.status === undefined ? [problem] : readProblems(problem));
+    }
+  }
+
+  async submitEdit() {
+    const item = this.editing;
+    try {
+      await this.inbox.calls.decide(item, "approve", { arguments: this.form.read() });
+    } catch (problem) {
+      this.form.setProblems([problem]);
+    }
+  }
+}
+
+function readProblems(problem) {
+  return problem.details?.problems || [{ path: "", message: problem.message }];
+}
+
+function makeQuestion({ name, kind, message, answer_schema: schema, url }) {
+  const form = kind === "form" ? schemaForm(schema, {}, {}) : null;
+  const address = url ? h("p", {}, t("inbox.address"), " ", outside(url, { class: "mono", longest: 2000 })) : null;
+  return { name, form, element: h("div", { class: "question" }, h("p", {}, outside(message || name, { longest: 5000 })), address, form?.element) };
+}
+
+function valueText(value) {
+  return outside(typeof value === "string" ? value : JSON.stringify(value), { class: "mono", longest: 300 });
+}
+
+/** Arguments, one to a row, so that every one is read. */
+export function argumentTable(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return jsonView(value);
+  const names = Object.keys(value);
+  if (!names.length) return h("p", { class: "faint" }, t("inbox.no_arguments"));
+  const shown = names.slice(0, 200);
+  const list = h("dl", { class: "arguments" }, shown.map((name) => h("div", {}, h("dt", {}, outside(name, { longest: 200 })), h("dd", {}, readable(value[name])))));
+  return names.length > shown.length ? [list, jsonView(value, { depth: 0 })] : list;
+}
+
+function readable(value) {
+  if (typeof value === "string" && value !== "") return value.length > 200 || value.includes("\n") ? codeText(value, { piece: 4000 }) : h("bdi", { class: "argument-text" }, outside(value, { longest: 200 }).textContent);
+  return jsonView(value, { depth: 1 });
+}

@@ -1,0 +1,238 @@
+"""The inbox in a real browser: look at calls that wait, and decide."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.server.console.conftest import OpenPage
+from tests.server.console.served_console import Gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+MAIL = {"to": "ann@example.com", "text": "Shall we?\nYes.", "copies": ["bob@example.com"]}
+
+
+def rows(page: Page) -> Any:
+    """The calls of the list."""
+    return page.locator(".inbox-row")
+
+
+def detail(page: Page) -> Any:
+    """The open call."""
+    return page.locator(".inbox-detail")
+
+
+async def value_of(gateway: Gateway, call_id: str) -> Any:
+    """What a call gave."""
+    return (await asyncio.to_thread(gateway.send, "adam", "GET", f"/calls/{call_id}"))["value"]
+
+
+async def test_a_call_is_shown_with_all_that_a_person_needs_to_decide(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    rule = {"verdict": "ask", "pattern": "send_*", "where": {"to": "*@example.com"}}
+    fresh.send("adam", "POST", "/rules", {**rule, "reason": "Mail goes out."})
+    fresh.call("send_mail", {**MAIL, "urgent": "true"})
+    page = await open_page(fresh, "/inbox")
+
+    shown = detail(page)
+    for text in (
+        "send_mail",
+        "Asked by cal",
+        "Mail goes out.",
+        "to = *@example.com",
+        "ann@example.com",
+        "Shall we?",
+        "bob@example.com",
+        "urgent: true → true",
+        "python",
+    ):
+        await expect(shown).to_contain_text(text)
+
+
+async def test_a_call_is_approved_by_a_key_and_its_result_is_shown(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    first = fresh.call("wipe", {"path": "a"})
+    second = fresh.call("wipe", {"path": "b"})
+    page = await open_page(fresh, "/inbox", who="ann")
+
+    await page.keyboard.press("j")
+    await page.keyboard.press("a")
+
+    await expect(detail(page)).to_contain_text("Approved by you")
+    await expect(detail(page)).to_contain_text("wiped b")
+    assert (fresh.state_of(first), fresh.state_of(second)) == ("pending", "ok")
+    # A second press does not decide on the next call, which nobody has looked at.
+    await page.keyboard.press("a")
+    await page.keyboard.press("k")
+    await expect(detail(page).get_by_role("button", name="Approve")).to_be_visible()
+    assert fresh.state_of(first) == "pending"
+
+
+async def test_a_denial_takes_a_reason_that_the_model_is_told(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    call_id = fresh.call("wipe", {"path": "/etc"})
+    page = await open_page(fresh, "/inbox")
+
+    await page.keyboard.press("d")
+    await page.get_by_label("Reason").fill("It is needed.")
+    await page.keyboard.press("Control+Enter")
+
+    await expect(detail(page)).to_contain_text("Denied by you: It is needed.")
+    told = fresh.send("adam", "GET", f"/calls/{call_id}")
+    assert (told["state"], told["decision"]["reason"]) == ("denied", "It is needed.")
+
+
+async def test_arguments_are_edited_in_a_form_that_is_checked_as_one_types(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    call_id = fresh.call("send_mail", {**MAIL, "priority": "low"})
+    page = await open_page(fresh, "/inbox")
+
+    await page.keyboard.press("e")
+    await page.get_by_label("to", exact=True).fill("eve@example.com")
+    await page.get_by_role("combobox", name="priority").select_option("high")
+    await page.get_by_role("button", name="Add an item").click()
+    await page.get_by_role("textbox", name="Item 2").fill("cid@example.com")
+    await page.get_by_role("button", name="Edit as JSON").click()
+    await page.get_by_label("JSON").fill('{"to": "eve@example.com", "text": 3.5}')
+    await expect(detail(page).locator(".form-problems")).to_contain_text("text")
+    await page.get_by_label("JSON").fill('{"to": "eve@example.com", "text": "x", "urgent": true}')
+    await expect(detail(page).locator(".form-problems")).to_be_empty()
+    await page.get_by_role("button", name="Approve with these arguments").click()
+
+    await expect(detail(page)).to_contain_text("sent to eve@example.com")
+    assert await value_of(fresh, call_id) == "sent to eve@example.com"
+
+
+async def test_a_part_that_nobody_touched_stays_exactly_as_it_was(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    # A browser would change line ends, long numbers and what it does not show.
+    value = {"text": "a\r\nb\u202ec", "number": 12345678901234567890, "list": [1.5, None]}
+    fresh.send("adam", "POST", "/rules", {"verdict": "ask", "pattern": "echo"})
+    call_id = fresh.call("echo", {"value": value})
+    page = await open_page(fresh, "/inbox")
+
+    await expect(detail(page)).to_contain_text("12345678901234567890")
+    await expect(detail(page)).to_contain_text("⟨U+202E⟩")
+    await page.keyboard.press("e")
+    await page.get_by_role("button", name="Approve with these arguments").click()
+    await expect(detail(page)).to_contain_text("Approved by you")
+
+    assert await value_of(fresh, call_id) == value
+
+
+async def test_always_allow_makes_a_rule_for_this_caller_and_these_arguments(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    fresh.call("wipe", {"path": "/srv/a*"})
+    page = await open_page(fresh, "/inbox")
+
+    await page.keyboard.press("r")
+    await page.get_by_label("For how long").select_option("1 hour")
+    await page.get_by_role("button", name="Make the rule").click()
+    await expect(detail(page)).to_contain_text("wiped /srv/a*")
+
+    [rule] = fresh.send("adam", "GET", "/rules")["rules"]
+    assert (rule["verdict"], rule["pattern"], rule["caller"]) == ("allow", "wipe", "cal")
+    assert rule["expires_at"] is not None
+    states = [
+        fresh.state_of(fresh.call("wipe", {"path": path}, who=who))
+        for path, who in (("/srv/a*", "cal"), ("/srv/ab", "cal"), ("/srv/a*", "bob"))
+    ]
+    assert states == ["ok", "pending", "pending"]
+
+
+async def test_several_calls_are_decided_at_once(fresh: Gateway, open_page: OpenPage) -> None:
+    ids = [fresh.call("wipe", {"path": str(number)}) for number in range(4)]
+    page = await open_page(fresh, "/inbox")
+
+    await page.keyboard.press("x")
+    await page.keyboard.press("j")
+    await page.keyboard.press("x")
+    await expect(page.locator(".inbox-bulk")).to_contain_text("2 selected")
+    await page.keyboard.press("a")
+    await page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    await expect(rows(page).filter(has_text="Approved by you")).to_have_count(2)
+    assert [fresh.state_of(each) for each in ids] == ["ok", "ok", "pending", "pending"]
+
+    await page.get_by_label("Select all").click()
+    await page.locator(".inbox-bulk").get_by_role("button", name="Deny").click()
+    await page.get_by_label("Reason").fill("Enough.")
+    await page.get_by_role("dialog").get_by_role("button", name="Deny").click()
+    await expect(rows(page).filter(has_text="Denied by you")).to_have_count(2)
+    assert [fresh.state_of(each) for each in ids] == ["ok", "ok", "denied", "denied"]
+
+
+async def test_a_question_of_a_tool_is_answered_in_a_form(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    call_id = fresh.call("order", {"item": "jacket"})
+    page = await open_page(fresh, "/inbox", who="cal")
+
+    await expect(detail(page)).to_contain_text("Which size?")
+    await page.get_by_label("size").select_option("M")
+    await page.get_by_role("button", name="Send the answer").click()
+
+    await expect(detail(page)).to_contain_text("ordered jacket")
+    assert "'size': 'M'" in await value_of(fresh, call_id)
+
+
+async def test_new_calls_and_decisions_of_others_appear_by_themselves(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(fresh, "/inbox", who="ann")
+    await expect(page.get_by_text("Nothing waits.")).to_be_visible()
+
+    call_id = await asyncio.to_thread(fresh.call, "wipe", {"path": "a"})
+    await expect(rows(page)).to_have_count(1)
+    await expect(page).to_have_title("(1) Inbox · Wieldy")
+    await rows(page).get_by_role("link").click()
+    await asyncio.to_thread(
+        fresh.send, "amy", "POST", f"/pending/{call_id}/deny", {"reason": "Not today."}
+    )
+
+    await expect(detail(page)).to_contain_text("Denied by amy: Not today.")
+    await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    await expect(page.locator("#announcer")).to_contain_text("wipe: Denied by amy")
+    await expect(page).to_have_title("Inbox · Wieldy")
+
+
+async def test_when_two_people_decide_at_once_the_first_decision_holds_and_both_see_it(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    call_id = fresh.call("wipe", {"path": "a"})
+    ann = await open_page(fresh, f"/inbox?call={call_id}", who="ann")
+    amy = await open_page(fresh, f"/inbox?call={call_id}", who="amy")
+    for page in (ann, amy):
+        await expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    await amy.keyboard.press("d")
+
+    await asyncio.gather(ann.keyboard.press("a"), amy.keyboard.press("Control+Enter"))
+
+    made = fresh.send("adam", "GET", f"/calls/{call_id}")["decision"]
+    word = "Approved" if made["approved"] else "Denied"
+    for page, name in ((ann, "ann"), (amy, "amy")):
+        by = "you" if made["by"] == name else made["by"]
+        await expect(detail(page)).to_contain_text(f"{word} by {by}")
+
+
+async def test_somebody_who_may_only_call_sees_their_own_calls_and_cannot_decide(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    fresh.call("wipe", {"path": "mine"}, who="cal")
+    fresh.call("wipe", {"path": "other"}, who="bob")
+    page = await open_page(fresh, "/inbox", who="cal")
+
+    await expect(rows(page)).to_have_count(1)
+    await expect(detail(page)).to_contain_text("People with the role approve decide.")
+    await page.keyboard.press("a")
+    await page.keyboard.press("d")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.get_by_role("link", name="Rules and modes")).to_have_count(0)
+    await page.goto(f"{fresh.url}/rules")
+    await expect(page.get_by_text("This page is for people with the role approve")).to_be_visible()
