@@ -35,8 +35,8 @@ help: ## list the recipes
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
-run: $(STAMP) ## serve the example tools, and say how to connect a client
-	@$(BIN)/wieldy serve examples/tools.py
+run: $(STAMP) ## serve the example tools, with the console, and print a link that signs you in
+	@$(BIN)/python examples/console.py
 
 demo: $(STAMP) ## a guided run in the terminal
 	@$(BIN)/wieldy demo

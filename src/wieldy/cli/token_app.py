@@ -8,7 +8,13 @@ import typer
 from wieldy.core.choices import Role
 
 from .command_options import AsJson, Store, StoreSource
-from .commands.tokens import run_list_tokens, run_make_token, run_revoke_token
+from .commands.tokens import (
+    DEFAULT_URL,
+    run_link_token,
+    run_list_tokens,
+    run_make_token,
+    run_revoke_token,
+)
 from .store_choice import StoreChoice
 
 
@@ -24,7 +30,7 @@ TokenName = Annotated[
     str, typer.Argument(metavar="NAME", help="Whose token it is.", show_default=False)
 ]
 token_app = typer.Typer(
-    help="Make, list and revoke the tokens with which callers come in.",
+    help="Make, list and revoke the tokens with which callers come in, and sign-in links.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -60,6 +66,27 @@ def make_token(
     choice = StoreChoice(store, tuple(source or ()))
     roles: list[Role] = [each.value for each in role or [RoleChoice.CALL]]
     raise typer.Exit(run_make_token(choice, name, roles, view, expires, as_json))
+
+
+@token_app.command("link")
+def link_token(
+    name: TokenName,
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="The address of the server, as a browser writes it.")
+    ] = DEFAULT_URL,
+    expires: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN", help="When the link stops working: a length of time, or a date."
+        ),
+    ] = "10m",
+    store: Store = None,
+    source: StoreSource = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a link that signs the owner of a token in to the console, once."""
+    choice = StoreChoice(store, tuple(source or ()))
+    raise typer.Exit(run_link_token(choice, name, url, expires, as_json))
 
 
 @token_app.command("list")

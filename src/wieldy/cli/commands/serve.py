@@ -238,6 +238,7 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
     names = found.offer.names
     lines = [
         f"{len(names)} tools at {url}: {', '.join(names[:12])}{', …' if len(names) > 12 else ''}",
+        f"The console, in a browser: {_explain_console(url, guarded)}",
         "",
         "Connect a client (Cursor, VS Code, Claude Code and others) with:",
         json.dumps({"mcpServers": {_NAME: server}}, indent=2),
@@ -252,6 +253,13 @@ def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[s
         "Press Ctrl-C to stop.",
     ]
     screen.say("\n".join(lines))
+
+
+def _explain_console(url: str, guarded: bool) -> str:
+    page = url.removesuffix("/mcp")
+    return (
+        f"{page}/ (sign in with `wieldy token link NAME --url {page}`)" if guarded else f"{page}/"
+    )
 
 
 def _explain_start(words: list[str] | None) -> list[str]:

@@ -1,7 +1,9 @@
-"""`wieldy token`: make, list and revoke the tokens with which callers come in."""
+"""`wieldy token`: the tokens with which callers come in, and links for their browsers."""
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from wieldy.cli import environment, exits, screen
 from wieldy.cli.moments import read_deadline
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     # It loads SQLAlchemy, which a command without a store does not need.
     from wieldy.store.access_tokens import StoredToken
 
+DEFAULT_URL = "http://127.0.0.1:8000"
 _COLUMNS = ("name", "state", "roles", "view", "made", "by", "expires")
 
 
@@ -40,6 +43,39 @@ def run_make_token(
         return exits.OK
 
     return exits.guarded(lambda runner: runner.run(make()))
+
+
+def run_link_token(
+    choice: StoreChoice, name: str, address: str, expires: str, as_json: bool
+) -> int:
+    """Make a link that signs the owner of a token in, and print it; returns the exit code."""
+
+    async def make() -> int:
+        expires_at = read_deadline(expires, "--expires") or 0.0
+        page = _read_address(address)
+        async with choice.open() as box:
+            seconds, by = expires_at - time.time(), environment.user()
+            key = await box.store.sign_ins.make_link(name, seconds=seconds, by=by)
+        # What is after the # is not sent to any server, and is in no log.
+        link = f"{page}/sign-in#{key}"
+        if as_json:
+            screen.put({"link": link, "name": name, "expires_at": expires_at})
+            return exits.OK
+        screen.show(link)
+        screen.say(
+            f"Open it in a browser: it signs {name} in once, until {screen.local(expires_at)}."
+        )
+        return exits.OK
+
+    return exits.guarded(lambda runner: runner.run(make()))
+
+
+def _read_address(address: str) -> str:
+    """The beginning of the console's addresses; `ValueError` if it is none."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"--url is the address of a server, such as {DEFAULT_URL}, not {address}.")
+    return address.removesuffix("/mcp").rstrip("/")
 
 
 def run_list_tokens(choice: StoreChoice, as_json: bool) -> int:
