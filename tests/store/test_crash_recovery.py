@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from wieldy import CallDenied, CallNotFound, Status, Toolbox
+from wieldy.store.left_runs import MOST_TRIES
 
 Execute = Callable[[str], str]
 LEFT_OPEN = "UPDATE wieldy_calls SET state = 'unknown', ended_at = NULL, value = NULL"
@@ -105,3 +106,30 @@ async def test_one_id_that_is_not_in_a_list_is_refused(url: str) -> None:
     async with make_box(url, []) as box:
         with pytest.raises(TypeError, match=r"recover\(\['call_x'\]\)"):
             await box.recover("call_x")
+
+
+async def test_a_call_that_ends_its_process_each_time_is_given_up_until_a_person_names_it(
+    url: str, execute: Execute
+) -> None:
+    ran: list[int] = []
+    box = Toolbox(store=url)
+
+    @box.tool(read_only=True)
+    async def look(n: int) -> int:
+        """Look something up."""
+        ran.append(n)
+        return n * 2
+
+    async with box:
+        call_id = (await box.call("look", {"n": 1})).call.id
+        for tries in range(1, MOST_TRIES + 1):
+            execute(LEFT_OPEN)
+            (outcome,) = await box.recover()
+            assert outcome.value == 2
+            entry = await box.ledger.get(call_id)
+            assert entry is not None and entry.tries == tries
+        execute(LEFT_OPEN)
+
+        assert await box.recover() == []
+        (named,) = await box.recover([call_id], by="ann")
+    assert (named.value, len(ran)) == (2, MOST_TRIES + 2)

@@ -181,3 +181,43 @@ def test_a_question_is_never_taken_for_a_call() -> None:
     forged: dict[str, Any] = {Call("pay").id: {"method": "wieldy/call"}}
     with pytest.raises(ValueError, match="raise CallsNeeded"):
         InputNeeded(forged)
+
+
+@STORES
+async def test_a_call_whose_tool_has_changed_while_it_waited_is_refused_and_does_not_wait_for_ever(
+    kept: bool, url: str
+) -> None:
+    office = Office(url if kept else None)
+    async with office.box as box:
+        receipt = await box.call("furnish", {"rooms": [["desk"], ["bed"]]})
+        desk, bed = await box.pending()
+        box.add(office.order, description="Order anything.", on_conflict="override")
+
+        await box.approve(desk.id)
+        assert (await box.outcome(receipt.call.id)).status is Status.PENDING
+        await box.approve(bed.id)
+
+        below = [await box.outcome(each) for each in receipt.metadata["waits_for"]]
+        assert [each.status for each in below] == [Status.DENIED] * 2
+        assert "not as it was" in below[0].text
+        assert (await box.outcome(receipt.call.id)).value == "True['denied', 'denied']"
+    assert office.ran == {"order": 2, "pay desk": 1, "pay bed": 1}
+
+
+@STORES
+async def test_a_call_whose_tool_is_switched_off_waits_until_it_is_there_again(
+    kept: bool, url: str
+) -> None:
+    office = Office(url if kept else None)
+    async with office.box as box:
+        box.groups.create("orders", "", active=True)
+        box.add(office.order, group="orders", on_conflict="override")
+        receipt = await box.call("order", {"things": ["desk"]})
+        (desk,) = await box.pending()
+        box.groups.deactivate("orders")
+        await box.approve(desk.id)
+        assert (await box.outcome(receipt.call.id)).status is Status.PENDING
+
+        box.groups.activate("orders")
+
+        assert (await box.go_on(receipt.call.id)).value == "ok"

@@ -22,6 +22,10 @@ from .recorder import LedgerRecorder
 from .store_access import StoreAccess
 from .stored_approvals import StoredApprovals
 
+_GIVEN_UP = (
+    f"it was run again {MOST_TRIES} times, and its process died each time; name its id to try again"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CrashRecovery:
@@ -108,9 +112,12 @@ def _find_obstacle(entry: Entry, desk: Desk, asked: bool) -> str | None:
         return None
     if entry.partial:
         return "not all of its arguments were kept"
-    if not (tool.retryable or tool.resumable or asked):
+    if asked:
+        return None
+    if not (tool.retryable or tool.resumable):
         return "its tool is neither read-only nor idempotent"
-    return None
+    # A call that ends its process would otherwise end every process that recovers it.
+    return _GIVEN_UP if entry.tries >= MOST_TRIES else None
 
 
 _FREE = and_(calls.c.state == "approved", calls.c.owner.is_(None))

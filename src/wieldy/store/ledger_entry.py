@@ -40,6 +40,7 @@ class Entry(Outcome):
         proposed_at: When the call was made, in seconds since the epoch.
         started_at: When the function was entered.
         ended_at: When the call ended.
+        tries: How often the call was run again because nobody knew how it had ended.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Entry(Outcome):
         "proposed_at",
         "started_at",
         "state",
+        "tries",
     )
 
     def __init__(self, row: Any) -> None:
@@ -81,6 +83,7 @@ class Entry(Outcome):
         self.proposed_at: float = row.proposed_at
         self.started_at: float | None = row.started_at
         self.ended_at: float | None = row.ended_at
+        self.tries: int = row.tries or 0
 
     @property
     def attempts(self) -> int:

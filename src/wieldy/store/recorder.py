@@ -260,9 +260,11 @@ class LedgerRecorder:
         run.note("recovered", True)
         if by is not None:
             run.note("recovered_by", by)
+        tries = {"tries": transitions.ONE_MORE_TRY}
         if decision is None:
-            return {}
-        return {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
+            return tries
+        agreed = {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
+        return {**tries, **agreed}
 
     async def _first_outcome(self, run: Run, first: str) -> Outcome:
         """The outcome of the first of equal calls, or its receipt; waits while that call runs."""

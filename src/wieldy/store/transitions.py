@@ -32,6 +32,8 @@ from .row_values import OUTCOME, from_column, to_column
 END = (*OUTCOME, "ended_at")
 _STARTED: ColumnElement[str] = literal_column("'started'")
 _UNKNOWN: ColumnElement[str] = literal_column("'unknown'")
+# The number of times that a call was run again because its end was unknown, with this one.
+ONE_MORE_TRY = func.coalesce(calls.c.tries, 0) + 1
 # A call that stops waiting keeps its arguments without their secrets, and no answers.
 _COVERED = {
     "answers": null(),

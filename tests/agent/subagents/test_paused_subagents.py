@@ -389,3 +389,23 @@ async def test_a_budget_binds_a_subagent_that_goes_on_before_its_caller_does(
 
     assert office.ran == {"desk": 1, "lamp": 1}
     assert "budget of" in requests(office.junior)[2].last
+
+
+@STORES
+async def test_a_subagent_that_was_called_without_a_run_and_has_changed_is_refused(
+    make: Make, tmp_path: Path, kept: bool
+) -> None:
+    store = f"sqlite:///{tmp_path}/runs.db" if kept else None
+    office = Office(make, store, ann=("Hello.",), junior=(pay("rent"), "Paid."))
+    box = office.boss.toolbox
+    receipt = await box.call(ask("junior"))
+    (rent,) = await box.pending()
+    junior = box.get("junior")
+    assert junior is not None
+    box.add(junior.replace(description="Ask somebody else."), on_conflict="override")
+
+    await box.approve(rent.id)
+
+    outcome = await box.outcome(receipt.call.id)
+    assert (outcome.status, office.ran) == (Status.DENIED, {"rent": 1})
+    assert "not as it was" in outcome.text

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from wieldy.agent.run_state import RunState
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.errors import AlreadyDecided, CallDenied, CallNotFound, CallUnknown
+from wieldy.core.permission.decisions import TOOL_CHANGED
 from wieldy.core.permission.parked import Parked
 from wieldy.core.run import Extras
 from wieldy.core.run_errors import NotPending
@@ -15,7 +16,6 @@ from .given_decisions import GivenDecision
 
 # Called with each decision before the call runs: the call, whether it may run, and the reason.
 Hearing = Callable[[Call, bool, str | None], Awaitable[None]]
-_CHANGED = "the tool is not as it was when the call was parked"
 _UNKEPT = "its secret arguments were not kept when the run stopped; make the call again"
 
 
@@ -108,8 +108,8 @@ class ResumedCalls:
     ) -> Outcome:
         """Settle the calls that a call waits for, and continue it if none of them is open."""
         if await self._is_stranded(parked):
-            await hear(parked.call, False, _CHANGED)
-            return await self._desk.deny(parked.id, self._by, _CHANGED)
+            await hear(parked.call, False, TOOL_CHANGED)
+            return await self._desk.deny(parked.id, self._by, TOOL_CHANGED)
         below = [await self._find(each) for each in parked.waits_for]
         settling = [
             self._settle_parked(each.call, each, Extras(extras.deps), hear)
@@ -132,7 +132,7 @@ class ResumedCalls:
         desk, by = self._desk, self._by
         reason = decision.reason
         if decision.approved and desk.find_unchanged(parked.tool, parked.fingerprint) is None:
-            decision, reason = GivenDecision(False), _CHANGED
+            decision, reason = GivenDecision(False), TOOL_CHANGED
         await hear(call, decision.approved, reason)
         if not decision.approved:
             return await desk.deny(call.id, by, reason)
@@ -145,8 +145,8 @@ class ResumedCalls:
     ) -> Outcome:
         """Run a call that was approved elsewhere and has not run yet."""
         if self._desk.find_unchanged(parked.tool, parked.fingerprint) is None:
-            await hear(call, False, _CHANGED)
-            return await self._desk.withdraw(parked, _CHANGED)
+            await hear(call, False, TOOL_CHANGED)
+            return await self._desk.withdraw(parked, TOOL_CHANGED)
         await hear(call, True, None)
         return await self._desk.run_approved(parked, extras)
 

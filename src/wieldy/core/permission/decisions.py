@@ -44,6 +44,7 @@ carried_run: ContextVar[str | None] = ContextVar("wieldy_carried_run", default=N
 # The call that whoever decides here lets go on, with a listener of its own.
 attended_call: ContextVar[str | None] = ContextVar("wieldy_attended_call", default=None)
 _ALL = ParkedFilter()
+TOOL_CHANGED = "the tool is not as it was when the call was parked"
 # Given the id of an agent's run: what its tools get as `Context.deps`.
 RunDeps = Callable[[str], Awaitable[Any]]
 
@@ -283,8 +284,10 @@ class Desk:
             statuses = await self._find_statuses(parked)
         except CallNotFound:
             return None
-        if not statuses or not self._has_tool(parked):
+        if not statuses:
             return None
+        if not self._has_tool(parked):
+            return await self._refuse_changed(parked)
         decision = decision_on(parked, True, parked.digest, None, answers=statuses)
         try:
             call = await self._approvals.approve(parked, decision, None, True)
@@ -292,6 +295,19 @@ class Desk:
             # It was denied, or somebody else was faster.
             return None
         return await self._resume(call, parked, parked.repairs, extras or Extras())
+
+    async def _refuse_changed(self, parked: Parked) -> Outcome | None:
+        """Refuse a call that waited for others if its tool has changed meanwhile.
+
+        A tool that is missing here, or switched off, may be in another process as it was.
+        """
+        tool = self._registry.find(parked.tool)
+        if tool is None or tool.fingerprint == parked.fingerprint:
+            return None
+        try:
+            return await self._refuse(parked, None, TOOL_CHANGED, {})
+        except AlreadyDecided:
+            return None
 
     async def can_go_on(self, parked: Parked) -> bool:
         """Whether all calls that this one waits for have ended."""

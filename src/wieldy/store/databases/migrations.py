@@ -119,6 +119,11 @@ def _outbox(connection: Connection) -> None:
     )
 
 
+def _count_tries(connection: Connection) -> None:
+    """Keep how often a call of unknown end was run again."""
+    _add_column(connection, tables.calls, "tries INTEGER")
+
+
 def _index_calls(connection: Connection) -> None:
     _create_indexes(connection, tables.calls)
 
@@ -161,6 +166,7 @@ STEPS: list[Callable[[Connection], None]] = [
     _index_lists,
     _outbox,
     _sign_ins,
+    _count_tries,
 ]
 # A file at this step can be read unchanged: later steps only changed indexes and added columns,
 # which are empty in earlier files.

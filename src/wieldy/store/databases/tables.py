@@ -142,6 +142,7 @@ calls = Table(
     Column("metadata", SqlText),
     Column("late", SqlText),
     Column("seconds", Double),
+    Column("tries", Integer),
     Index("wieldy_calls_time", "proposed_at"),
 )
 
