@@ -245,7 +245,25 @@ def test_a_document_that_is_a_link_is_no_skill(folder: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["../up", "a/b", "Pdf", "a--b", "-a", "a-", "a b", "x" * 65, "pdf\\n", "‮fdp", "''", "[1]", "1"],
+    [
+        "../up",
+        "/a",
+        "a/../b",
+        "a//b",
+        "a.b",
+        "a  b",
+        "a &b",
+        "a--b",
+        "-a",
+        "a-",
+        "x" * 65,
+        "pdf\\n",
+        "‮fdp",
+        "Ünï",
+        "''",
+        "[1]",
+        "1",
+    ],
 )
 def test_a_hostile_name_is_refused(tmp_path: Path, name: str) -> None:
     skill = tmp_path / "one"
@@ -256,6 +274,53 @@ def test_a_hostile_name_is_refused(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(SkillError, match="its name must be"):
         find_skills(skill)
+
+
+@pytest.mark.parametrize(
+    ("front", "name"),
+    [
+        ("name: PDF Forms", "pdf-forms"),
+        ("name: Forms & Tables", "forms-tables"),
+        ("name: pdf_forms", "pdf-forms"),
+        ("name: pdf-core/forms", "pdf-core-forms"),
+        ("name: Cross-Site Testing 101", "cross-site-testing-101"),
+        ("version: 1.2", "one"),
+    ],
+)
+def test_a_title_becomes_a_name_and_a_skill_without_one_is_known_by_its_folder(
+    tmp_path: Path, front: str, name: str
+) -> None:
+    skill = tmp_path / "one"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text(f"---\n{front}\ndescription: It works.\n---\nBody")
+    box = Toolbox()
+    add_skills(box, tmp_path)
+
+    assert read(box, skill=name).unwrap() == "Body\n"
+
+
+# The forms of front matter that published skills have.
+_FRONTS = {
+    "a license and metadata": "license: Apache-2.0\nmetadata:\n  author: x\n  version: '1.0'",
+    "tools as a list": "allowed-tools:\n  - Read\n  - Bash(git:*)",
+    "tools as a text": "allowed-tools: Read, Bash(npx foo:*)",
+    "a hint for arguments": "argument-hint: [file] [--all]\nuser-invocable: true",
+    "a comment": "# written by hand\nversion: 1",
+    "a text over lines": "compatibility: >-\n  Needs git,\n  and a network.",
+    "a colon in a text": "when_to_use: Use it: always",
+    "Windows": "model: opus\r",
+}
+
+
+@pytest.mark.parametrize("front", _FRONTS.values(), ids=_FRONTS)
+def test_front_matter_of_each_published_form_is_read(tmp_path: Path, front: str) -> None:
+    (tmp_path / "SKILL.md").write_text(
+        f"---\nname: one\ndescription: It works: always.\n{front}\n---\n\nBody", newline=""
+    )
+    (skill,) = find_skills(tmp_path)
+
+    assert (skill.name, skill.description) == ("one", "It works: always.")
+    assert len(skill.document.facts) > 2
 
 
 @pytest.mark.parametrize(

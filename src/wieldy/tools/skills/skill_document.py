@@ -10,6 +10,8 @@ from wieldy.core.errors import WieldyError
 from wieldy.core.visible_text import visible_line
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+# A title instead of a name, as in "PDF Forms & Tables", "pdf_forms" and "pdf/forms".
+_TITLE = re.compile(r"[A-Za-z0-9]+(?:(?: & |[ _/-])[A-Za-z0-9]+)*\Z")
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1024
 _LONGEST_FRONT = 64_000
@@ -17,6 +19,8 @@ _FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z][\w-]*\Z")
 # A line that begins with a key; indented lines belong to the key before.
 _ENTRY_START = re.compile(r"^(?=[A-Za-z][\w-]*:)", re.MULTILINE)
+
+_COMMENT = re.compile(r"^#.*\n", re.MULTILINE)
 
 
 class SkillError(WieldyError):
@@ -38,7 +42,7 @@ class SkillDocument:
     """The contents of `SKILL.md`.
 
     Attributes:
-        name: The skill's name: small letters, digits and hyphens.
+        name: The skill's name: small letters, digits and hyphens. A title becomes one.
         description: What it is for, on one line.
         body: The instructions.
         facts: The whole front matter, such as `license` and `allowed-tools`.
@@ -54,17 +58,27 @@ def read_document(path: str, text: str) -> SkillDocument:
     """Read the text of a `SKILL.md`; `SkillError` says what is wrong with it."""
     front, body = _split_front(path, text)
     facts = _read_front(path, front)
-    name, description = facts.get("name"), facts.get("description")
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.match(name):
-        reason = (
-            f"its name must be small letters, digits and single hyphens, at most {_LONGEST_NAME} "
-            f"of them, not {visible_line(str(name), 80)!r}"
-        )
-        raise SkillError(path, reason)
+    # Some skills are published without a name, and are known by their folder.
+    name = _read_name(path, facts.get("name", path.rpartition("/")[2]))
+    description = facts.get("description")
     if not isinstance(description, str) or not description.strip():
         raise SkillError(path, "it needs a description that says what it is for and when to use it")
     line = visible_line(" ".join(description.split()), _LONGEST_DESCRIPTION)
     return SkillDocument(name, line, body.strip() + "\n", facts)
+
+
+def _read_name(path: str, said: Any) -> str:
+    """The name of a skill, also where its front matter has a title instead."""
+    if isinstance(said, str) and len(said) <= _LONGEST_NAME:
+        if _NAME.match(said):
+            return said
+        if _TITLE.match(said):
+            return re.sub("[^a-z0-9]+", "-", said.lower())
+    reason = (
+        f"its name must be small letters, digits and single hyphens, at most {_LONGEST_NAME} "
+        f"of them, not {visible_line(str(said), 80)!r}"
+    )
+    raise SkillError(path, reason)
 
 
 def _split_front(path: str, text: str) -> tuple[str, str]:
@@ -103,7 +117,7 @@ def _read_tolerantly(front: str, read: Callable[[str], Any]) -> Any:
     try:
         return read(front)
     except ValueError:
-        entries = [entry for entry in _ENTRY_START.split(front) if entry.strip()]
+        entries = [entry for entry in _ENTRY_START.split(_COMMENT.sub("", front)) if entry.strip()]
         quoted = [_quote_entry(entry, read) for entry in entries]
         if quoted == entries:
             raise
