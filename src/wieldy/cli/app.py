@@ -64,6 +64,7 @@ from .commands.serve import ListenAddress, OfferChoice, run_serve
 from .sources import Own
 from .store_choice import StoreChoice
 from .token_app import token_app
+from .webhook_app import webhook_app
 
 Guard = Annotated[
     str | None,
@@ -82,6 +83,7 @@ app = typer.Typer(
 )
 
 app.add_typer(token_app, name="token")
+app.add_typer(webhook_app, name="webhooks")
 app.command()(backup)
 app.command()(restore)
 

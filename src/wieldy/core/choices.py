@@ -24,6 +24,8 @@ TextDialect = Literal["xml", "hermes", "qwen", "invoke", "auto"]
 Role = Literal["call", "approve", "administer"]
 # What webhooks can be told.
 EventKind = Literal["call.pending", "call.decided", "call.failed", "tool.changed"]
+# What became of a message to a webhook.
+DeliveryState = Literal["waiting", "delivered", "failed"]
 CallState = Literal[
     "pending",
     "approved",

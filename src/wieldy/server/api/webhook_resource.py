@@ -5,9 +5,9 @@ import re
 
 from pydantic import Field
 
-from wieldy.core.choices import EventKind
+from wieldy.core.choices import DeliveryState, EventKind
 from wieldy.core.errors import NotKept
-from wieldy.store.outbox.outbox import Delivery, DeliveryState
+from wieldy.store.outbox.outbox import Delivery
 
 from .answer_shapes import (
     AnswerShape,

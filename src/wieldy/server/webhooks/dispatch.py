@@ -23,7 +23,7 @@ _PAUSE_AFTER_FAILURE = 5.0
 # How often the store is told that these webhooks are still there.
 _SIGN_SECONDS = 600.0
 _STOP_SECONDS = 2.0
-_STORE_SECONDS = 10.0
+_STORE_SECONDS = 5.0
 _log = logging.getLogger("wieldy.server")
 
 
@@ -70,12 +70,7 @@ class Webhooks:
         wanted = _by_name(hooks)
         self._removed = (self._removed | self._hooks.keys()) - wanted.keys()
         self._hooks = wanted
-        self._signed_at = None
-        try:
-            async with asyncio.timeout(_STORE_SECONDS):
-                await self._sign_up()
-        except (WieldyError, OSError) as error:
-            _log.warning("The webhooks are told to the store later: %s", error)
+        await self._sign_up_now()
         self._bell.set()
 
     @asynccontextmanager
@@ -83,7 +78,7 @@ class Webhooks:
         """Send while the `async with` block runs."""
         # An application may be started again on another loop.
         self._bell = asyncio.Event()
-        self._signed_at = None
+        await self._sign_up_now()
         unwatch = self._changes.watch(self._bell.set)
         going = asyncio.create_task(self._run())
         try:
@@ -143,6 +138,17 @@ class Webhooks:
             return _PAUSE_AFTER_FAILURE
         self._has_failed = False
         return 0.0 if is_busy else _PAUSE
+
+    async def _sign_up_now(self) -> None:
+        """Tell the store which webhooks there are; if it does not answer, that is done later."""
+        self._signed_at = None
+        if not self._hooks and not self._removed:
+            return
+        try:
+            async with asyncio.timeout(_STORE_SECONDS):
+                await self._sign_up()
+        except (WieldyError, OSError) as error:
+            _log.warning("The webhooks are told to the store later: %s", error)
 
     async def _sign_up(self) -> None:
         """Tell the store which webhooks there are, and from time to time that they still are."""

@@ -15,6 +15,7 @@ from wieldy.store.outbox.outbox import OutboxEvent
 LARGEST_BODY = 20_000
 _LONGEST_TEXT = 1_000
 _LARGEST_ARGUMENTS = 8_000
+_IDS = ("tool", "call_id", "state", "path")
 TEST_KIND = "webhook.test"
 _log = logging.getLogger("wieldy.server")
 
@@ -27,12 +28,13 @@ def make_message(event: OutboxEvent) -> str:
     """
     data = json.loads(event.facts) if event.facts is not None else _describe_call_event(event)
     data = _shorten(clean_json({"tool": event.tool, **data}))
-    for left_out in ({}, {"arguments": None, "arguments_whole": False}, {"call": None}):
-        data |= {key: value for key, value in left_out.items() if key in data}
-        body = _write(event.kind, event.at, data)
+    brief = {key: data[key] for key in _IDS if key in data}
+    without = data | {"arguments": None, "arguments_whole": False} if "arguments" in data else data
+    for each in (data, without):
+        body = _write(event.kind, event.at, each)
         if len(body.encode()) <= LARGEST_BODY:
-            break
-    return body
+            return body
+    return _write(event.kind, event.at, {**brief, "call": None})
 
 
 def make_test_message(at: float) -> str:

@@ -4,10 +4,11 @@ import hashlib
 import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from sqlalchemy import Connection, Row, and_, delete, func, or_, select, update
 
+from wieldy.core.choices import DeliveryState
 from wieldy.core.errors import NotKept
 from wieldy.store.databases.prepared_statements import insert_new
 from wieldy.store.databases.tables import (
@@ -23,7 +24,6 @@ from wieldy.store.store_access import StoreAccess
 from . import subscriptions
 from .subscriptions import Subscription
 
-DeliveryState = Literal["waiting", "delivered", "failed"]
 DELIVERY_STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 # A message that was claimed is sent again after this time, if nobody has said how that ended.
 LEASE_SECONDS = 60.0
