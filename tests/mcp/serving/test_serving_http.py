@@ -1,10 +1,13 @@
 """The server over HTTP: whom it lets in, whose calls are whose, and what it refuses."""
 
 import asyncio
+import contextlib
 import http.client
 import json
+import os
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -361,28 +364,87 @@ async def test_requests_that_are_given_up_leave_nothing_behind(mode: Mode) -> No
                     await client.list_tools()
 
 
-async def test_a_connection_that_never_asks_is_closed() -> None:
-    class Hasty(Patient):
-        seconds = 0.2
+class Hasty(Patient):
+    """The server's connection, with less patience."""
 
+    seconds = 0.2
+
+
+@asynccontextmanager
+async def hastily_served(application: Any) -> AsyncIterator[tuple[str, int]]:
+    """The address of an application on such connections."""
+    settings = uvicorn.Config(
+        application, http=Hasty, lifespan="off", log_config=None, access_log=False
+    )
+    web = uvicorn.Server(settings)
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        serving = asyncio.create_task(web._serve(sockets=[bound]))
+        async with asyncio.timeout(120):
+            yield bound.getsockname()
+            web.should_exit = True
+            await serving
+
+
+async def test_a_connection_that_never_asks_is_closed() -> None:
     async def hello(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    settings = uvicorn.Config(hello, http=Hasty, lifespan="off", log_config=None, access_log=False)
-    web = uvicorn.Server(settings)
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        serving = asyncio.create_task(web._serve(sockets=[bound]))
-        reader, writer = await asyncio.open_connection(*bound.getsockname())
+    async with hastily_served(hello) as address:
+        reader, writer = await asyncio.open_connection(*address)
         half = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
-        async with asyncio.timeout(120):
-            writer.write(half + b"\r\n" + half)
-            assert (await reader.readline()).startswith(b"HTTP/1.1 204")
-            # The second request never ends its head.
-            await reader.read()
-            web.should_exit = True
-            await serving
+        writer.write(half + b"\r\n" + half)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 204")
+        # The second request never ends its head.
+        await reader.read()
         writer.close()
+
+
+@pytest.mark.parametrize("pieces", [1, 200])
+async def test_a_client_that_stops_reading_is_cut_off(pieces: int) -> None:
+    ended = asyncio.Event()
+
+    async def long(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            for _ in range(pieces):
+                body = b"x" * (100_000_000 // pieces)
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+            await receive()
+        finally:
+            ended.set()
+
+    async with hastily_served(long) as address:
+        with socket.create_connection(address) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await soon(ended)
+
+
+def test_an_answer_in_pieces_does_not_wait_for_the_clients_kernel() -> None:
+    with served(make_box()) as url:
+        address = urlsplit(url)
+        with socket.create_connection((str(address.hostname), int(address.port or 0))) as client:
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(100)
+            accepted = find_accepted(client)
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            accepted.close()
+
+
+def find_accepted(client: socket.socket) -> socket.socket:
+    """The other end of a connection, which is in this process too."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found = socket.socket(fileno=os.dup(int(name)))
+        except OSError:
+            # It is no socket.
+            continue
+        with contextlib.suppress(OSError):
+            if found.family == client.family and found.getpeername() == client.getsockname():
+                return found
+        found.close()
+    raise AssertionError("the server has not accepted the connection")
 
 
 async def test_one_session_too_many_is_told_when_to_come_back() -> None:

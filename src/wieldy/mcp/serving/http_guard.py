@@ -41,7 +41,11 @@ class Guard:
         """Pass a request on, or answer with the reason why it is refused."""
         refused = None if scope["type"] == "lifespan" else await self._admit(scope)
         if refused is None and scope["type"] == "http":
-            refused, receive = await self._read_body(scope, receive)
+            refused, whole = await self._read_body(scope, receive)
+            if whole is None:
+                # The client left before it had sent everything, and nobody waits for an answer.
+                return
+            receive = whole
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -62,8 +66,13 @@ class Guard:
             return found
         return refused
 
-    async def _read_body(self, scope: Scope, receive: Receive) -> tuple[Refusal | None, Receive]:
-        """Read the body, within its limits of time and size, for the next application."""
+    async def _read_body(
+        self, scope: Scope, receive: Receive
+    ) -> tuple[Refusal | None, Receive | None]:
+        """Read the body, within its limits of time and size, for the next application.
+
+        The second part is None if the client has left.
+        """
         too_large = Refusal(413, f"The body is larger than {self._max_body} bytes.")
         for name, value in scope["headers"]:
             if name == b"content-length" and (
@@ -82,8 +91,9 @@ class Guard:
                         break
         except TimeoutError:
             return Refusal(408, "The body took too long."), receive
-        if message["type"] == "http.request":
-            message = {"type": "http.request", "body": bytes(body), "more_body": False}
+        if message["type"] == "http.disconnect":
+            return None, None
+        message = {"type": "http.request", "body": bytes(body), "more_body": False}
         return None, _replay(message, receive)
 
 

@@ -256,4 +256,8 @@ def _bind_socket(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    return socket.create_server(cast("tuple[str, int]", address[:2]), family=family)
+    bound = socket.create_server(cast("tuple[str, int]", address[:2]), family=family)
+    # An answer in several pieces would wait for the client's kernel before each of them. Accepted
+    # sockets inherit this; asyncio sets it only on sockets that name their protocol.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+    return bound

@@ -1,4 +1,4 @@
-"""Close connections that stay open and send no request."""
+"""Close connections of clients that stay and send no request, or that stop reading an answer."""
 
 import asyncio
 
@@ -8,12 +8,14 @@ _SECONDS = 30.0
 
 
 class Patient(H11Protocol):
-    """Uvicorn's connection, closed when no request has begun on it for a while.
+    """Uvicorn's connection, closed when its client does nothing for a while.
 
-    Uvicorn itself waits forever for the rest of a request's headers.
+    Uvicorn itself waits forever for the rest of a request's headers, and forever for a client
+    that does not read, with the whole answer in memory.
     """
 
     _last: RequestResponseCycle | None = None
+    _unread = 0
     _look: asyncio.TimerHandle | None = None
     seconds = _SECONDS
 
@@ -31,5 +33,10 @@ class Patient(H11Protocol):
         if cycle is self._last and (cycle is None or cycle.response_complete):
             self.transport.close()
             return
-        self._last = cycle
+        unread = self.transport.get_write_buffer_size()
+        # More may have been written since, but nothing was read. Closing would wait for it.
+        if cycle is self._last and 0 < self._unread <= unread:
+            self.transport.abort()
+            return
+        self._last, self._unread = cycle, unread
         self._look = self.loop.call_later(self.seconds, self._check_idle)
