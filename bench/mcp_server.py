@@ -1,4 +1,6 @@
-"""The MCP server that calls are measured on; run as a script it speaks on stdio."""
+"""The MCP server that calls are measured on: `mcp_server.py` over stdio, with a port over HTTP."""
+
+import sys
 
 from mcp.server.mcpserver import MCPServer
 
@@ -15,5 +17,14 @@ def make_server() -> MCPServer:
     return server
 
 
+def _serve_http(port: int) -> None:
+    import uvicorn  # noqa: PLC0415 - over stdio nobody needs it
+
+    uvicorn.run(make_server().streamable_http_app(), port=port, log_level="error")
+
+
 if __name__ == "__main__":
-    make_server().run("stdio")
+    if len(sys.argv) > 1:
+        _serve_http(int(sys.argv[1]))
+    else:
+        make_server().run("stdio")

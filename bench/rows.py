@@ -6,7 +6,9 @@ from .calls import calls, crowd
 from .catalog import catalog
 from .concurrency import concurrency
 from .dialects import dialects
+from .gateway import gateway
 from .ledger import ledger
+from .listings import listings
 from .mcp_calls import mcp_calls
 from .openapi import openapi
 from .passage import passage
@@ -43,4 +45,6 @@ ROWS: dict[str, Subject] = {
     "runs": stored_runs,
     "serve": serving,
     "mcp": mcp_calls,
+    "gateway": gateway,
+    "listings": listings,
 }
