@@ -1,35 +1,29 @@
 """A gateway's file that changes while it is served."""
 
+import asyncio
 import os
+import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from mcp.server.mcpserver import MCPServer
 
+from tests.mcp.conftest import SERVERS
+from tests.mcp.waiting import children_of, until
+from tests.mcp.web import served
 from wieldy import Status
 from wieldy.cli.live_gateway import LiveGateway
 
-ROOT = Path(__file__).parents[2]
+# The processes leave a line in a file when they start, and have a tool of their name.
 SERVER = """
-import os, sys
-sys.path.insert(0, {root!r})
-from wieldy import Toolbox
-from wieldy.mcp import serve
-import asyncio
+import sys
 
 with open("starts.txt", "a") as starts:
     starts.write(sys.argv[1] + "\\n")
-box = Toolbox()
-
-
-@box.tool(name=f"ping_{{sys.argv[1]}}")
-def ping() -> str:
-    \"\"\"Answer.\"\"\"
-    return "pong"
-
-
-asyncio.run(serve(box))
+sys.argv[1:] = ["ping_" + sys.argv[1]]
 """
 FILE = """
 [[sources]]
@@ -71,7 +65,8 @@ box.rules.deny("add", where={"a": 13})
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    (tmp_path / "server.py").write_text(SERVER.format(root=str(ROOT)))
+    light = (SERVERS / "light.py").read_text()
+    (tmp_path / "server.py").write_text(SERVER + light)
     (tmp_path / "tools.py").write_text(TOOLS)
     file = tmp_path / "gateway.toml"
     file.write_text(FILE.format(python=sys.executable))
@@ -162,7 +157,7 @@ async def test_a_server_that_can_t_be_started_leaves_the_others_alone(
 
     assert await gateway.reload()
 
-    assert (await gateway.found.toolbox.call("ping_a")).value == "pong"
+    assert (await gateway.found.toolbox.call("ping_a")).ok
     assert "ping_b" not in gateway.found.toolbox.names
 
 
@@ -182,3 +177,57 @@ async def test_the_file_is_read_again_when_it_is_replaced(
     with pytest.raises(InterruptedError):
         await gateway.watch()
     assert read == [True]
+
+
+async def test_a_server_that_can_not_be_reached_is_tried_until_it_comes(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    file = tmp_path / "gateway.toml"
+    file.write_text(f'[servers.late]\nurl = "http://127.0.0.1:{port}/mcp"\n')
+    gateway = await LiveGateway.open(file)
+    box, told = gateway.found.toolbox, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def hear(name: str | None) -> None:
+        loop.call_soon_threadsafe(told.set)
+
+    box.watch(hear)
+    watching = asyncio.create_task(gateway.watch())
+    try:
+        assert (box.names, len(gateway.found.failed)) == ([], 1)
+        assert "can't be used" in str(box.server_errors["late"])
+        late = MCPServer("late")
+        late.add_tool(lambda: "here", name="here")
+        with served(late.streamable_http_app(), port):
+            await told.wait()
+            await until(lambda: not gateway.found.failed)
+            assert (box.names, box.server_errors) == (["here"], {})
+            assert (await box.call("here")).ok
+    finally:
+        watching.cancel()
+        await box.close()
+
+
+def runs_script(process: int) -> bool:
+    """Whether a process is one of the servers."""
+    return "server.py" in Path(f"/proc/{process}/cmdline").read_text()
+
+
+async def test_a_server_that_ends_comes_back_with_the_tools_that_it_then_has(
+    gateway: LiveGateway, path: Path
+) -> None:
+    box = gateway.found.toolbox
+    script = path.parent / "server.py"
+    script.write_text(script.read_text().replace("ping_", "pong_"))
+    before = children_of(os.getpid())
+    watching = asyncio.create_task(gateway.watch())
+    try:
+        assert sorted(box.names) == ["add", "ping_a", "ping_b", "wipe"]
+        for process in before:
+            if runs_script(process):
+                os.kill(process, signal.SIGKILL)
+        await until(lambda: sorted(box.names) == ["add", "pong_a", "pong_b", "wipe"])
+        assert (await box.call("pong_a")).ok
+    finally:
+        watching.cancel()
+        await asyncio.wait((watching,))

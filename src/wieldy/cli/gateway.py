@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wieldy.core.call import Scope
-from wieldy.core.errors import WieldyError
+from wieldy.core.errors import ServerUnavailable, WieldyError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.tool import Tool
@@ -104,8 +104,17 @@ async def add_server(
     server: ServerTable,
     folder: Path,
     people: "CallerSources | None" = None,
+    again: bool = False,
 ) -> bool:
     """Connect to a server and take in its tools; one that can't be reached is reported.
+
+    Args:
+        found: The tools, in their toolbox.
+        name: The name of the server.
+        server: What the file says about it.
+        folder: The folder of the file.
+        people: The servers that everybody reaches as themselves.
+        again: Whether this is another try, of which it was said before that it failed.
 
     Returns:
         Whether it is connected.
@@ -136,9 +145,13 @@ async def add_server(
         )
     except (ImportError, WieldyError) as error:
         failure = Failure(f"servers.{name}", str(error), name)
-        found.failed.append(failure)
-        screen.fail(failure)
+        if isinstance(error, ServerUnavailable):
+            box.mcp.note_failure(name, error)
+        if not again:
+            found.failed.append(failure)
+            screen.fail(failure)
         return False
+    found.failed = [each for each in found.failed if each.source != f"servers.{name}"]
     found.note(f"servers.{name}", before)
     return True
 

@@ -15,6 +15,7 @@ from wieldy.view import View
 from . import screen
 from .commands.serve import import_extra
 from .gateway import add_rules, add_server, load_gateway, make_views
+from .server_keeper import ServerKeeper
 from .sources import LoadedSources
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class LiveGateway:
         self._limits = read_limits(file)
         limits = found.toolbox.call_limits
         limits.replace([*limits, *self._limits])
+        self._keeper = ServerKeeper(found.toolbox.mcp, self._connect_again)
         self._seen = _read_marks(path)
 
     @classmethod
@@ -91,13 +93,30 @@ class LiveGateway:
         return gateway
 
     async def watch(self) -> None:
-        """Read the file again whenever it changes, until this is cancelled."""
-        while True:
-            await asyncio.sleep(_PAUSE)
-            marks = _read_marks(self.path)
-            if marks is not None and marks != self._seen:
-                self._seen = marks
-                await self.reload()
+        """Read the file again whenever it changes, until this is cancelled.
+
+        Servers that can't be reached are tried again meanwhile.
+        """
+        try:
+            while True:
+                servers = self.file.servers
+                self._keeper.look([name for name in servers if not servers[name].disabled])
+                await asyncio.sleep(_PAUSE)
+                marks = _read_marks(self.path)
+                if marks is not None and marks != self._seen:
+                    self._seen = marks
+                    await self.reload()
+        finally:
+            await self._keeper.close()
+
+    async def _connect_again(self, name: str) -> bool:
+        """Try to connect a server that could not be reached."""
+        server = self.file.servers[name]
+        folder = self.path.parent.absolute()
+        connected = await add_server(self.found, name, server, folder, self.people, again=True)
+        if connected:
+            screen.say(f"The server {name} was connected.")
+        return connected
 
     async def reload(self) -> bool:
         """Read the file again; one with mistakes changes nothing. Returns whether it was taken."""
@@ -169,6 +188,7 @@ class LiveGateway:
         for name, server in before.servers.items():
             if file.servers.get(name) == server:
                 continue
+            await self._keeper.leave_alone(name)
             self.people.drop(name)
             if name in box.mcp:
                 await box.remove_mcp(name)

@@ -122,6 +122,15 @@ class Connection:
             self._link.retire("it was connected again")
         await self._current_session()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the session has ended, and no other one is open yet."""
+        return not self._closed and (self._link is None or self._link.lost is not None)
+
+    async def revive(self) -> None:
+        """Open another session, if the last one has ended."""
+        await self._current_session()
+
     def told(self, message: Any) -> None:
         """Receive a notification from the server."""
         if isinstance(message, types.LoggingMessageNotification):

@@ -94,6 +94,16 @@ class Server:
         return self._error
 
     @property
+    def was_added(self) -> bool:
+        """Whether the server was ever connected; if not, `error` says why."""
+        return self._connection is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the session has ended. The next request opens another one."""
+        return self._connection is not None and self._connection.is_lost
+
+    @property
     def tools(self) -> list[Tool]:
         """The server's tools in the toolbox, in the order in which they were added."""
         return [] if self._shelf is None else self._shelf.tools
@@ -304,6 +314,15 @@ class Server:
                     await each._require_connection().renew()
 
         await run_on_loop(self._thread, renew)
+
+    async def revive(self) -> None:
+        """Open another session if the last one has ended, and read the tools again.
+
+        Raises:
+            ServerUnavailable: The server can't be reached now.
+        """
+        connection = self._require_connection()
+        await run_on_loop(self._thread, connection.revive)
 
     def rename(self, name: str) -> None:
         """Change the name, before the server is visible to others."""

@@ -141,6 +141,13 @@ class Servers(Mapping[str, Server]):
         self._announce(server, "resources", None)
         self._announce(server, "prompts", None)
 
+    def note_failure(self, name: str, error: WieldyError) -> None:
+        """Keep the reason why a server could not be added, until it is."""
+        with self._lock:
+            known = self._servers.get(name)
+            if known is None or not known.was_added:
+                self._servers[name] = Server.failed(name, self._thread, error)
+
     def watch(self, told: Announce) -> Callable[[], None]:
         """Have a function called with each change of what a server offers besides tools.
 
@@ -271,7 +278,9 @@ class Servers(Mapping[str, Server]):
         return server
 
     def _check_free(self, name: str) -> None:
-        if name in self._servers:
+        known = self._servers.get(name)
+        # One that could not be added makes way for another try.
+        if known is not None and known.was_added:
             raise InvalidSource(
                 name, "there is a server of this name; remove it first, or pass name="
             )

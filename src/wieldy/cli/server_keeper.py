@@ -1,0 +1,77 @@
+"""Try again to connect the servers of a gateway that could not be reached, or that have ended."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from wieldy.core.errors import WieldyError
+
+if TYPE_CHECKING:
+    from wieldy.mcp.client.servers import Server
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_log = logging.getLogger("wieldy")
+# Connects a server that was never added; whether that has worked.
+Connect = Callable[[str], Awaitable[bool]]
+
+
+class ServerKeeper:
+    """Tries each server by itself, so that one that hangs holds up no other.
+
+    A server that was never added is tried after a pause that doubles. A server that has ended is
+    given a new session, which it would otherwise get with its next call: meanwhile it may have
+    other tools.
+
+    Args:
+        servers: The servers of the toolbox by name.
+        connect: Connects a server that was never added.
+    """
+
+    def __init__(self, servers: "Mapping[str, Server]", connect: Connect) -> None:
+        self._servers = servers
+        self._connect = connect
+        self._trying: dict[str, asyncio.Task[None]] = {}
+
+    def look(self, names: list[str]) -> None:
+        """Begin to connect those of these servers that are not connected."""
+        for name in names:
+            if name not in self._trying and not self._is_there(name):
+                task = asyncio.create_task(self._try(name), name=name)
+                self._trying[name] = task
+                task.add_done_callback(self._forget)
+
+    async def leave_alone(self, name: str) -> None:
+        """Stop trying to connect a server."""
+        task = self._trying.get(name)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    async def close(self) -> None:
+        """Stop trying anything."""
+        for name in list(self._trying):
+            await self.leave_alone(name)
+
+    def _forget(self, task: "asyncio.Task[None]") -> None:
+        self._trying.pop(task.get_name(), None)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("%s can't be tried again", task.get_name(), exc_info=task.exception())
+
+    def _is_there(self, name: str) -> bool:
+        server = self._servers.get(name)
+        return server is not None and server.was_added and not server.is_lost
+
+    async def _try(self, name: str) -> None:
+        pause = _FIRST_PAUSE
+        while not self._is_there(name):
+            await asyncio.sleep(pause)
+            server = self._servers.get(name)
+            if server is not None and server.was_added:
+                # The server says by itself why it can't be reached, also at /metrics.
+                with suppress(WieldyError):
+                    await server.revive()
+            elif await self._connect(name):
+                return
+            pause = min(pause * 2, _LONGEST_PAUSE)
