@@ -43,9 +43,9 @@ _BLOCKED_SECONDS = 5.0
 class Server:
     """One MCP server of a toolbox: its tools, resources, prompts and state.
 
-    `protocol_version` is the negotiated version. `info` and `instructions` are the server's
-    description of itself. Where each caller has a connection of their own, `reach` gives the
-    server as one caller reaches it: `home` is the one that has the tools, and `owner` the caller.
+    `protocol_version` is the negotiated version. `info`, `instructions` and `extensions` are the
+    server's description of itself. Where each caller has a connection of their own, `reach` gives
+    the server as one caller reaches it: `home` is the one that has the tools, `owner` the caller.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Server:
         self.protocol_version: str | None = None
         self.instructions: str | None = None
         self.info: dict[str, Any] = {}
+        self.extensions: dict[str, dict[str, Any]] = {}
         self._thread = thread
         self._own_thread = own_thread
         self._error: WieldyError | None = None
@@ -339,6 +340,7 @@ class Server:
         """Receive the server's description and tools, at every connection and change."""
         self.protocol_version = client.protocol_version
         self.instructions = client.instructions
+        self.extensions = dict(client.server_capabilities.extensions or {})
         info = client.server_info
         self.info = {} if info is None else info.model_dump(by_alias=True, exclude_none=True)
         for name, problem in listing.problems.items():

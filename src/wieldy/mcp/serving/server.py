@@ -50,6 +50,7 @@ from .pages import page_after
 from .passing.calling_client import LOG_LEVEL, ServedClient
 from .passing.catalogue import Catalogues
 from .passing.joined_instructions import add_instructions, has_instructions
+from .passing.passed_extensions import add_extensions
 from .passing.passed_requests import PassedRequests
 from .progress import Teller
 from .questions import Question
@@ -218,19 +219,19 @@ class BoxServer(Server[Any]):
         self.add_request_handler("tasks/get", TaskParams, self.tasks.get)
         self.add_request_handler("tasks/update", UpdateTaskParams, self.tasks.update)
         self.add_request_handler("tasks/cancel", TaskParams, self.tasks.cancel)
-        self.middleware.append(self._join_instructions)
+        self.middleware.append(self._describe_servers)
 
     def _add_own(self, method: str, params: Any, handler: Any) -> None:
         self.add_request_handler(method, params, handler)
         self._own_handlers[method] = handler
 
-    async def _join_instructions(self, ctx: Request, call_next: CallNext) -> HandlerResult:
+    async def _describe_servers(self, ctx: Request, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if not has_instructions(ctx.method) or not self.catalogues.has_servers:
             return result
-        return cast(
-            HandlerResult, add_instructions(result, await self.catalogues.visible_servers())
-        )
+        servers = await self.catalogues.visible_servers()
+        joined = add_instructions(result, servers)
+        return cast(HandlerResult, add_extensions(joined, ctx, servers))
 
     def get_capabilities(
         self,
