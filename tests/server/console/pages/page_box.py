@@ -28,6 +28,7 @@ from wieldy.testing import ScriptedModel
 from wieldy.tools.artifacts import add_artifact_tools
 
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp.exe\x07"
+EVIL_NAME = "<i>x</i>/../a?b#c%2F&\u202ed"
 _SERVER = """
 import sys
 from mcp.server.mcpserver import MCPServer
@@ -134,6 +135,8 @@ def _add_results(box: Toolbox) -> None:
         for _ in range(depth):
             value = {"inner": value}
         return value
+
+    box.add(hostile, EVIL_NAME, description=EVIL * 1000)
 
     @box.tool(permission="deny")
     def never() -> str:

@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.server.console.conftest import OpenPage
-from tests.server.console.pages.page_box import EVIL, PageGateway
+from tests.server.console.pages.page_box import EVIL, EVIL_NAME, PageGateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -168,3 +168,23 @@ async def test_large_values_are_cut_and_read_whole_when_asked_for(
     # However much there is, the page holds little of it.
     assert await page.evaluate("document.querySelectorAll('*').length") < 3000
     assert await page.evaluate("document.body.innerText.length") < 60_000
+
+
+async def test_names_that_look_like_code_or_addresses_are_names(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    pages.call(EVIL_NAME, {"size": 3})
+    pages.call("artifact_create", {"id": "a/b?c#d", "title": EVIL, "content": EVIL})
+    shown = EVIL_NAME.replace("\u202e", "⟨U+202E⟩")
+
+    page = await open_page(pages, "/calls")
+    await page.get_by_role("link", name=shown).first.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(shown)
+    await page.locator(".facts").get_by_role("link", name=shown).click()
+    await expect(page.get_by_role("button", name="Call", exact=True)).to_be_visible()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(shown)
+
+    await page.get_by_role("link", name="Artifacts").click()
+    await page.get_by_role("link", name="<script>alert(2)</script>").click()
+    await expect(page.locator("main .code")).to_contain_text("<script>alert(2)</script>⟨U+202E⟩")
+    assert page.url.endswith("/artifacts/a%2Fb%3Fc%23d?session=cal")

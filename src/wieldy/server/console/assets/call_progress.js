@@ -46,7 +46,7 @@ export function progressBar({ progress, total, message } = {}) {
 /** The last lines that a call has written. */
 export function outputTail(text, lines = 2) {
   const last = text.trimEnd().split("\n").slice(-lines).join("\n");
-  return last ? h("pre", { class: "tail" }, outside(last)) : null;
+  return last ? h("pre", { class: "tail" }, outside(last, { longest: MOST_TEXT })) : null;
 }
 
 /** Show how far a call is in an element. */

@@ -88,9 +88,8 @@ function diffRow(row) {
 
 function diffCells(number, line, mark, side) {
   if (line === undefined) return [h("td", { class: "diff-number" }), h("td", { class: "diff-none" })];
-  const cut = line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line;
   return [
     h("td", { class: "diff-number" }, String(number)),
-    h("td", { class: side }, h("span", { class: "diff-mark" }, mark), outside(cut)),
+    h("td", { class: side }, h("span", { class: "diff-mark" }, mark), outside(line, { longest: LONGEST_LINE })),
   ];
 }

@@ -6,7 +6,7 @@ import { h, outside, show } from "./dom.js";
 import { jsonView } from "./json_view.js";
 import { onEvent } from "./live.js";
 import { callName, whose } from "./page_calls.js";
-import { calmly, dataTable, folded, leaving, linkTo, pathWith, section } from "./page_parts.js";
+import { calmly, dataTable, folded, leaving, linkTo, onReturn, pathWith, section } from "./page_parts.js";
 import { amount, announce, badge, button, codeText, duration, facts, moment, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
@@ -24,6 +24,7 @@ export default {
     await page.load();
     const reload = calmly(150, () => page.load());
     here.keep(reload.stop);
+    here.keep(onReturn(reload));
     here.keep(
       onEvent(["call", "pending", "reset"], (call, name) => {
         if (name === "reset" || call.call_id === page.id || call.parent === page.id) reload();

@@ -2,6 +2,7 @@
 import { part } from "./api.js";
 import { h, outside, escapeText, show } from "./dom.js";
 import { setKeys } from "./keyboard.js";
+import { onEvent } from "./live.js";
 import { choice, emptyState, pager, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
@@ -82,6 +83,15 @@ export function repeat(seconds, work) {
   return () => clearInterval(timer);
 }
 
+/** Do something when the server answers again after it did not; gives what ends it. */
+export function onReturn(work) {
+  let down = false;
+  return onEvent(["connection"], ({ up }) => {
+    if (up && down) work();
+    down = !up;
+  });
+}
+
 /** The same function, called at most once in this time with what came last. */
 export function calmly(milliseconds, work) {
   let timer = null;
@@ -136,11 +146,16 @@ export function pagedList(root, { path, query, fields, read, render, empty, go }
   };
   const form = filterForm(fields, filters, change);
   root.append(form, list);
-  state.stop = setKeys([
-    { key: "/", text: t("list.search"), run: () => form.querySelector("input, select").focus() },
-    { key: "j", text: t("list.down"), run: () => moveFocus(list, 1) },
-    { key: "k", text: t("list.up"), run: () => moveFocus(list, -1) },
-  ]);
+  const here = leaving();
+  here.keep(onReturn(reload));
+  here.keep(
+    setKeys([
+      { key: "/", text: t("list.search"), run: () => form.querySelector("input, select").focus() },
+      { key: "j", text: t("list.down"), run: () => moveFocus(list, 1) },
+      { key: "k", text: t("list.up"), run: () => moveFocus(list, -1) },
+    ]),
+  );
+  state.stop = here.stop;
   return state;
 }
 

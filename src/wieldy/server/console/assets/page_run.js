@@ -5,7 +5,7 @@ import { h, outside, show } from "./dom.js";
 import { jsonView } from "./json_view.js";
 import { onEvent } from "./live.js";
 import { callName } from "./page_calls.js";
-import { calmly, folded, leaving, linkTo, section } from "./page_parts.js";
+import { calmly, folded, leaving, linkTo, onReturn, section } from "./page_parts.js";
 import { runBadge } from "./page_runs.js";
 import { amount, announce, badge, button, codeText, duration, facts, moment, problemBox } from "./parts.js";
 import { hasWord, t } from "./words.js";
@@ -26,6 +26,7 @@ export default {
     await page.load();
     const reload = calmly(500, () => page.load());
     here.keep(reload.stop);
+    here.keep(onReturn(reload));
     here.keep(
       onEvent(["call", "pending", "reset"], (call, name) => {
         if (name === "reset" || page.ids.has(call.run)) reload();

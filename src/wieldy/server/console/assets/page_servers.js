@@ -1,7 +1,7 @@
 // The MCP servers behind the gateway: how they are, connect one again, and what it wrote to stderr.
 import { get, hasRole, part, post } from "./api.js";
 import { h, outside, show } from "./dom.js";
-import { folded, leaving, pathWith, repeat } from "./page_parts.js";
+import { folded, leaving, onReturn, pathWith, repeat } from "./page_parts.js";
 import { announce, badge, button, codeText, emptyState, facts, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
@@ -27,6 +27,7 @@ const page = {
     };
     root.append(h("h1", {}, t("servers.title")), list);
     here.keep(repeat(REFRESH, load));
+    here.keep(onReturn(load));
     await load();
     cards.get(params.name)?.element.scrollIntoView();
     return here.stop;

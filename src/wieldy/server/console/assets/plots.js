@@ -1,7 +1,7 @@
 // Plots of calls over time: rate and failures, latency, cost; and the figures by tool and by caller.
 import { get } from "./api.js";
 import { h, outside, show } from "./dom.js";
-import { dataTable, filterForm, folded, leaving, pathWith, repeat } from "./page_parts.js";
+import { dataTable, filterForm, folded, leaving, onReturn, pathWith, repeat } from "./page_parts.js";
 import { amount, duration, emptyState, fullTime, problemBox } from "./parts.js";
 import { languageTag, t } from "./words.js";
 
@@ -39,6 +39,7 @@ export default {
     root.append(h("h1", {}, t("plots.title")), filterForm(fields(may), filters, change), body);
     here.keep(watchWidth(body, draw));
     here.keep(repeat(60, load));
+    here.keep(onReturn(load));
     await load();
     return here.stop;
   },
