@@ -6,6 +6,7 @@ import pytest
 
 from tests.store.conftest import Execute
 from wieldy import Toolbox
+from wieldy.store.ledger_pages import CallFilter, read_brief_page
 
 LARGE = 200_000
 
@@ -71,3 +72,22 @@ async def test_a_state_that_there_is_not_is_refused(url: str) -> None:
     async with Toolbox(store=url) as box:
         with pytest.raises(ValueError, match="status must be one of"):
             await anext(box.ledger.walk(status="done"))  # type: ignore[arg-type]
+
+
+async def test_words_are_found_whatever_their_case_and_special_characters(url: str) -> None:
+    async with Toolbox(store=url) as box:
+        box.add(lambda path: path, name="wipe")
+        await box.call("wipe", {"path": "/Grüße/100%_Sure!"})
+        found = {
+            text: len((await read_brief_page(box.store, CallFilter(text=text), None, 5)).rows)
+            for text in ("WIPE", "100%_sure!", "100__sure!", "Grüße wipe", "%x", "", "wipe none")
+        }
+    assert found == {
+        "WIPE": 1,
+        "100%_sure!": 1,
+        "100__sure!": 0,
+        "Grüße wipe": 1,
+        "%x": 0,
+        "": 1,
+        "wipe none": 0,
+    }

@@ -1,12 +1,13 @@
 """Filter recorded calls, and read them page by page, the newest first."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row
+from sqlalchemy import ColumnElement, Connection, Row, String, bindparam, func, or_
 
 from wieldy.core.call import Status
 
@@ -23,13 +24,19 @@ _LONG = ("arguments", "covered", "value", "content", "error", "metadata", "reque
 _UNLISTED = {*_LONG, "repairs", "paused", "answers"} - {"error"}
 # The columns of a call in a list.
 BRIEF = [column for column in calls.c if column.name not in _UNLISTED]
+# Where words are looked for, and how much of the arguments is looked at.
+_NAMED_COLUMNS = (calls.c.tool, calls.c.id, calls.c.caller, calls.c.agent, calls.c.session)
+_SEARCHED = 2000
 # The one that few calls are likely to share comes first.
 _OWN_COLUMNS = (calls.c.parent, calls.c.session, calls.c.caller)
 
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """A filter for recorded calls; `status` is a state of the row."""
+    """A filter for recorded calls; `status` is a state of the row.
+
+    `text` are words that a call has, in its names, its error or the beginning of its arguments.
+    """
 
     status: Status | str | None = None
     tool: str | None = None
@@ -38,6 +45,7 @@ class CallFilter:
     until: datetime | float | None = None
     caller: str | None = None
     parent: str | None = None
+    text: str | None = None
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATES:
@@ -55,7 +63,8 @@ class CallFilter:
             bounds.append(calls.c.proposed_at >= _as_seconds(self.since))
         if self.until is not None:
             bounds.append(calls.c.proposed_at < _as_seconds(self.until))
-        found = RowSearch(calls.c.proposed_at, calls.c.id, self._criteria, bounds)
+        words = [_has_word(word) for word in (self.text or "").split()]
+        found = RowSearch(calls.c.proposed_at, calls.c.id, self._criteria, bounds, words)
         return found.after(after)
 
     @property
@@ -115,6 +124,25 @@ def _read_page(asked: CallFilter, after: Place | None, connection: Connection) -
                 if held > _MOST_CHARACTERS or len(rows) == _MOST_ROWS:
                     return rows
     return rows
+
+
+def _has_word(word: str) -> ColumnElement[bool]:
+    """Whether a call has a word somewhere, whatever the case of its letters."""
+    # Arguments that wait may hold secrets, and a search must not tell whether they do.
+    arguments = func.substr(func.coalesce(calls.c.covered, calls.c.arguments), 1, _SEARCHED)
+    written = json.dumps(word)[1:-1]
+    named = [func.lower(each).like(_make_pattern(word), escape="!") for each in _NAMED_COLUMNS]
+    in_json = [
+        func.lower(each).like(_make_pattern(written), escape="!")
+        for each in (calls.c.error, arguments)
+    ]
+    return or_(*named, *in_json)
+
+
+def _make_pattern(word: str) -> ColumnElement[str]:
+    for special in "!%_":
+        word = word.replace(special, f"!{special}")
+    return func.lower(bindparam(None, f"%{word}%", String, unique=True))
 
 
 def _as_seconds(moment: datetime | float) -> float:

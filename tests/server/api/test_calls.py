@@ -107,6 +107,61 @@ async def test_filters_choose_among_calls(tmp_path: Path) -> None:
             assert [call["tool"] for call in page["calls"]] == tools, params
 
 
+async def test_words_find_calls_and_no_secrets(tmp_path: Path) -> None:
+    box = make_box(tmp_path)
+
+    @box.tool(permission="confirm")
+    def login(password: Secret, note: str) -> str:
+        return "in"
+
+    async with api_of(box) as client:
+        ids = {
+            "add": (await make(client, "cal", "add", a=4711, b=2))["call_id"],
+            "wipe": (await make(client, "bob", "wipe", path="/Grüße/100%_sure"))["call_id"],
+            "login": (await make(client, "bob", "login", password="hunter2-hunter2", note="Night"))[
+                "call_id"
+            ],
+        }
+
+        async def find(words: str, who: str = "ann") -> set[str]:
+            found = (await client.get("/api/calls", who, search=words))["calls"]
+            return {each["tool"] for each in found}
+
+        found = {
+            words: await find(words)
+            for words in (
+                "4711",
+                "ADD",
+                "grüße",
+                "100%_sure",
+                "100x_sure",
+                "bob night",
+                "bob 4711",
+                "hunter2",
+                "%",
+                ids["wipe"],
+                "' OR 1=1 --",
+                "!",
+            )
+        }
+        hidden = await find("4711", "bob"), await find("4711", "cal")
+    assert found == {
+        "4711": {"add"},
+        "ADD": {"add"},
+        "grüße": {"wipe"},
+        "100%_sure": {"wipe"},
+        "100x_sure": set(),
+        "bob night": {"login"},
+        "bob 4711": set(),
+        "hunter2": set(),
+        "%": {"wipe"},
+        ids["wipe"]: {"wipe"},
+        "' OR 1=1 --": set(),
+        "!": set(),
+    }
+    assert hidden == (set(), {"add"})
+
+
 async def test_nobody_sees_what_belongs_to_others_without_a_role(tmp_path: Path) -> None:
     box = make_box(tmp_path)
     await box.sessions.append("cal", {"role": "user", "content": "hello"})

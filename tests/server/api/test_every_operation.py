@@ -57,6 +57,15 @@ def test_the_document_has_every_route_and_nothing_else() -> None:
     assert len({each.name for each in OPERATIONS}) == len(OPERATIONS)
 
 
+async def test_an_answer_is_data_to_every_browser(tmp_path: Path) -> None:
+    async with api_of(make_box(tmp_path), tokens=False) as client:
+        for operation in OPERATIONS:
+            answer = await ask(client, operation, None, params={"nonsense": "1"})
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "sandbox" in answer.headers["content-security-policy"]
+            assert answer.headers["cache-control"] == "no-store"
+
+
 async def test_nobody_comes_in_without_a_token(tmp_path: Path) -> None:
     async with api_of(make_box(tmp_path)) as client:
         for operation in OPERATIONS:

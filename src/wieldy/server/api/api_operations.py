@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _log = logging.getLogger("wieldy.server")
 _MOST_FAULTS = 20
+# What belongs to one caller must not stay in a cache. A browser that opens an answer itself takes
+# it for nothing but data, and no other site may embed it.
+ANSWER_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
 _FLUSH_SECONDS = 2.0
 
 
@@ -270,8 +279,7 @@ def write_answer(
 ) -> Response:
     """The JSON answer with this body."""
     plain = body.model_dump(mode="json") if isinstance(body, BaseModel) else body
-    # An answer for one caller must not stay in a cache.
-    more = {"cache-control": "no-store", **(headers or {})}
+    more = {**ANSWER_HEADERS, **(headers or {})}
     return Response(json.dumps(plain), status, more, "application/json")
 
 

@@ -9,21 +9,13 @@ from wieldy.core.block import Audio, Block, Image, Resource
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import clean_text
-from .api_operations import Asked, operation
+from .api_operations import ANSWER_HEADERS, Asked, operation
 from .api_problems import not_found
 from .call_resource import find_call
 from .picture_kinds import find_picture_kind, read_base64
 
 _LISTING = "GET /api/calls/{call_id}"
 _OCTETS = "application/octet-stream"
-# Nothing in here may run, whatever it is, and no other site may show it.
-_HEADERS = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
 
 
 @operation("GET", "/calls/{call_id}/blocks/{number}", None, media_type=_OCTETS)
@@ -56,9 +48,9 @@ def _serve_bytes(content: bytes, name: str, suffix: str = "bin") -> Response:
     kind = find_picture_kind(content)
     if kind is not None:
         shown = f'inline; filename="{name}.{kind.partition("/")[2]}"'
-        return Response(content, 200, {**_HEADERS, "content-disposition": shown}, kind)
+        return Response(content, 200, {**ANSWER_HEADERS, "content-disposition": shown}, kind)
     saved = f'attachment; filename="{name}.{suffix}"'
-    return Response(content, 200, {**_HEADERS, "content-disposition": saved}, _OCTETS)
+    return Response(content, 200, {**ANSWER_HEADERS, "content-disposition": saved}, _OCTETS)
 
 
 def _read_bytes(block: Block) -> bytes:

@@ -20,6 +20,7 @@ from .answer_shapes import (
     Input,
     Limit,
     NextCursor,
+    clean_text,
     make_cursor,
 )
 from .api_operations import Asked, NoInput, operation
@@ -27,6 +28,7 @@ from .api_problems import Problem, forbidden, not_found, too_many_calls, wrong_v
 from .call_shapes import CallBrief, CallDetail, describe_call, describe_whole_call
 
 _MOST_CHILDREN = 100
+_MOST_WORDS = 10
 # A name in the store may be this long.
 _LONGEST = 500
 
@@ -41,6 +43,11 @@ class CallQuery(Input):
     parent: str | None = Field(None, max_length=1000, description="Only calls made by this call.")
     since: AwareDatetime | None = Field(None, description="Only calls proposed then or later.")
     until: AwareDatetime | None = Field(None, description="Only calls proposed before then.")
+    search: str | None = Field(
+        None,
+        max_length=200,
+        description="Words in the names, the error or the beginning of the arguments of a call.",
+    )
     limit: Limit = 50
     cursor: Cursor = None
 
@@ -106,6 +113,7 @@ async def list_calls(asked: Asked) -> CallPage:
         query.until,
         caller=caller,
         parent=query.parent,
+        text=None if query.search is None else clean_search(query.search),
     )
     after = None if place is None else (place[0], place[1])
     rows, stopped = await read_brief_page(
@@ -163,6 +171,12 @@ async def interrupt_call(asked: Asked) -> Interruption:
         hint = "GET /api/calls/{call_id} says how it stands."
         raise Problem(409, "not_running", "The call does not run in this process.", hint)
     return Interruption(call_id=entry.call.id, interrupted=True)
+
+
+def clean_search(text: str) -> str:
+    """Words to search for; what no database takes is left out, and there are ten at most."""
+    kept = clean_text(text.replace("\0", " "))
+    return " ".join(str(kept).split()[:_MOST_WORDS])
 
 
 async def find_call(asked: Asked, call_id: str) -> Entry:

@@ -22,6 +22,7 @@ _PATIENCE = 20.0
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
     # A proxy must pass each event on at once.
     (b"x-accel-buffering", b"no"),
 ]

@@ -15,7 +15,15 @@ from .api_problems import ProblemAnswer
 
 PREFIX = "/api"
 _REFS = "#/components/schemas/{model}"
-_TOKEN = {"token": {"type": "http", "scheme": "bearer", "description": "From `wieldy token`."}}
+_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "From `wieldy token`."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "wieldy_session",
+        "description": "Of somebody who signed in with a browser.",
+    },
+}
 _DESCRIPTION = (
     "Read and make calls, decide on those that wait, and look after the gateway. "
     "Every answer that is not a success has an `error` with a stable `code`."
@@ -37,9 +45,9 @@ def make_document(operations: Iterable[ApiOperation]) -> dict[str, Any]:
             "description": _DESCRIPTION,
         },
         "servers": [{"url": "/"}],
-        "security": [{"token": []}],
+        "security": [{"token": []}, {"session": []}],
         "paths": paths,
-        "components": {"schemas": schemas, "securitySchemes": _TOKEN},
+        "components": {"schemas": schemas, "securitySchemes": _SCHEMES},
     }
 
 

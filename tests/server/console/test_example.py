@@ -1,0 +1,35 @@
+"""What `make run` starts: tools, a running call, a waiting one, and a link that signs in."""
+
+import asyncio
+import re
+import signal
+import sys
+from pathlib import Path
+
+import httpx2
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "console.py"
+
+
+async def test_the_example_prints_a_link_and_has_something_to_look_at(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, EXAMPLE, "0", cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        printed = (await process.stdout.readuntil(b"Ctrl-C")).decode()
+        found = re.search(r"(http://\S+)/sign-in#(\S+)", printed)
+        assert found is not None
+        page, key = found.groups()
+        async with httpx2.AsyncClient(base_url=page, timeout=60) as client:
+            shown = await client.get("/sign-in")
+            answer = await client.post("/sign-in", json={"key": key}, headers={"Origin": page})
+            states: set[str] = set()
+            while not states >= {"pending", "started", "ok", "error"}:
+                listed = (await client.get("/api/calls")).json()["calls"]
+                states = {each["state"] for each in listed}
+    finally:
+        process.send_signal(signal.SIGINT)
+        await process.wait()
+    assert shown.status_code == 200 and "text/html" in shown.headers["content-type"]
+    assert answer.json() == {"name": "you", "roles": ["administer", "approve", "call"]}
