@@ -116,3 +116,10 @@ def test_an_exact_id_wins_and_a_beginning_is_enough(
     assert json.loads(done.stdout)["call_id"] == meant
     command("deny", given)
     assert [name for name, state in store.states().items() if state == "denied"] == [meant]
+
+
+def test_the_id_of_a_task_can_be_cut_anywhere(command: Command, store: Store) -> None:
+    task_id = "task_" + "0123456789abcdef012345678"
+    store.park(task_id)
+    assert command("deny", task_id[:14]).exit_code == 0
+    assert store.states() == {task_id: "denied"}

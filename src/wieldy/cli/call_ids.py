@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Current ids all have the same length. Earlier ids had a counter without leading zeros, so one
 # id could be the beginning of another.
-_OWN = re.compile("call_[0-9a-f]{12}_[0-9]{12}")
+_OWN = re.compile("call_[0-9a-f]{12}_[0-9]{12}|task_[0-9a-f]{25}")
 _BEFORE = re.compile("call_[0-9a-f]{12}_[1-9][0-9]*")
 _NEAR_AMONG = 1000
 

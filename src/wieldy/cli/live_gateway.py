@@ -32,6 +32,7 @@ _NEED_RESTART = (
     "approval_ttl",
     "listen",
     "metrics",
+    "tasks",
     "retention",
     "sources",
     "access",

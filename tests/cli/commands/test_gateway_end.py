@@ -26,6 +26,8 @@ port = 0
 tokens = true
 [metrics]
 token_file = "metrics.token"
+[tasks]
+required = ["stuck"]
 [[sources]]
 path = {json.dumps(PROGRAM)}
 """
@@ -79,6 +81,8 @@ async def test_a_gateway_shows_its_figures_and_lets_running_calls_end(
             for who in ("only-for-figures", token)
         }
         ready = await http.get("/ready")
+        with pytest.raises(MCPError, match="only for clients with tasks"):
+            await client.call_tool("stuck", {})
         gateway.send_signal(signal.SIGTERM)
         await drains(url, token)
         refused = await http.get("/ready")

@@ -79,6 +79,8 @@ def test_a_good_file_is_read() -> None:
         ('verdict = "ask"', 'verdict = "no"', 17, "rules[0].verdict", "'allow', 'ask' or 'deny'"),
         ('tools = "send_*"', "", 16, "rules[0]", "a rule needs a tool's name"),
         ('tools = "send_*"', "tags = []", 16, "rules[0]", "tags are one or more names"),
+        ("tokens = true", "[tasks]\nafter = 'soon'", 21, "tasks.after", '"90s", "30m"'),
+        ("tokens = true", "[tasks]\nrequired = 'x'", 21, "tasks.required", "valid list"),
         ("tokens = true", "token = true", 20, "access.token", "Did you mean tokens?"),
         ('roles = ["call"]', 'roles = ["root"]', 22, "callers.ann.roles[0]", "'administer'"),
         ('view = "readers"', 'view = "reader"', 23, "callers.ann.view", "Did you mean readers?"),

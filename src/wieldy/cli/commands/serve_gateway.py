@@ -11,7 +11,7 @@ from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.cli.sources import LoadedSources
 from wieldy.lock.lock_review import LockState, find_lock_state
-from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable
+from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable, TasksTable
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 
 from .serve import ServeError, explain_serving, import_extra, is_local_host, keep_runs
@@ -119,6 +119,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
         self_approval=file.access.self_approval,
         identifiers=identifiers,
         metrics=_read_metrics(file.metrics, gateway.path.parent),
+        tasks=_read_tasks(file.tasks),
         webhooks=gateway.webhooks,
         # Without tokens nobody has a name, and everybody sees what is offered.
         views=gateway.views if identifiers else None,
@@ -142,6 +143,14 @@ def _make_issuer(table: OAuthTable) -> Any:
         grant(each.claim, each.has, frozenset(each.roles), each.view) for each in table.grants
     ]
     return issuer(table.issuer, table.audience, grants, table.name_claim, table.jwks_uri)
+
+
+def _read_tasks(table: TasksTable) -> Any:
+    """When calls become tasks; None if they never do."""
+    if not table.enabled:
+        return None
+    tasks = import_extra("wieldy.mcp", "Tasks", "server")
+    return tasks(float(table.after), table.required, table.ask_first)
 
 
 def _read_metrics(table: MetricsTable, folder: Path) -> Any:

@@ -187,6 +187,15 @@ class Elicitation:
         self, question: Question, answers: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
         """Apply the answers; returns a message if that is not possible."""
+        try:
+            return await self.decide(question, answers, by)
+        except WieldyError as error:
+            return failure_answer(str(error))
+
+    async def decide(
+        self, question: Question, answers: Mapping[str, Any], by: str | None
+    ) -> Outcome | Answer:
+        """Apply the answers; returns a message if nothing was decided."""
         # The client's own call continues afterwards, with the client as its listener.
         token = attended_call.set(question.around)
         try:
@@ -196,8 +205,6 @@ class Elicitation:
                     question.call_id, sent, by=by, check_output=self._check
                 )
             return await self._apply_verdict(question, plain_answer(answers[APPROVE]), by)
-        except WieldyError as error:
-            return failure_answer(str(error))
         finally:
             attended_call.reset(token)
 

@@ -242,6 +242,26 @@ class MetricsTable(FileTable):
     )
 
 
+class TasksTable(FileTable):
+    """The tasks of clients that know MCP's tasks."""
+
+    enabled: bool = Field(default=True, description="Give out tasks at all.")
+    after: Duration = Field(
+        default=5.0, description="How long a call runs before its client gets a task."
+    )
+    required: list[Text] = Field(
+        default=[], description="Names or patterns of tools for clients with tasks alone."
+    )
+    ask_first: list[Text] = Field(
+        default=[], description="Names or patterns of tools whose questions come before the task."
+    )
+
+    @field_validator("after")
+    @classmethod
+    def _read_after(cls, given: float | str) -> float:
+        return read_seconds(given)
+
+
 class WebhookTable(FileTable):
     """An address that is told what happens, with signed messages."""
 
@@ -297,6 +317,7 @@ class GatewayFile(FileTable):
     limits: LimitsTable = LimitsTable()
     access: AccessTable = AccessTable()
     metrics: MetricsTable = MetricsTable()
+    tasks: TasksTable = TasksTable()
     webhooks: list[WebhookTable] = Field(default=[], description="Who is told what happens.")
     callers: dict[str, CallerTable] = Field(
         default={}, description="What named callers may do and see."

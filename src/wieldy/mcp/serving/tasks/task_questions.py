@@ -11,6 +11,7 @@ from mcp_types import INVALID_PARAMS, ClientCapabilities
 from pydantic import ValidationError
 
 from wieldy.core.call import Outcome
+from wieldy.core.errors import AlreadyDecided
 from wieldy.core.permission.parked import Parked, make_receipt
 from wieldy.mcp.client.raw_requests import first_error
 from wieldy.mcp.serving.callers import caller_name
@@ -106,12 +107,18 @@ class TaskQuestions:
         finally:
             decided.cancel()
             await asyncio.wait((decided,))
+        if applying.done():
+            with report_errors():
+                applying.result()
 
     async def _apply(
         self, task_id: str, question: Question, given: Mapping[str, Any], by: str | None
     ) -> None:
-        # If somebody else was faster, there is nothing to follow, and their decision holds.
-        ended = await self._asking.apply_answers(question, given, by)
+        try:
+            ended = await self._asking.decide(question, given, by)
+        except AlreadyDecided:
+            # Somebody else was faster, and their decision holds.
+            return
         if isinstance(ended, Outcome):
             teller = TaskTeller(self._background, task_id, None)
             await self._asking.follow_decision(question, ended, teller.tell)
