@@ -302,5 +302,5 @@ export function argumentTable(value) {
 
 function readable(value) {
   if (typeof value === "string" && value !== "") return value.length > 200 || value.includes("\n") ? codeText(value, { piece: 4000 }) : h("bdi", { class: "argument-text" }, outside(value, { longest: 200 }).textContent);
-  return jsonView(value, { depth: 1 });
+  return jsonView(value, { depth: 3 });
 }

@@ -81,7 +81,7 @@ function makeBranch(key, value, depth, budget) {
   const size = list ? value.length : keys.length;
   const brackets = list ? ["[", "]"] : ["{", "}"];
   if (size === 0) return h("div", { class: "json-leaf" }, makeKey(key), h("span", { class: "json-null" }, brackets.join("")));
-  const count = h("span", { class: "faint" }, `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size })} ${brackets[1]}`);
+  const count = h("span", { class: "faint" }, `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size, amount: amount(size) })} ${brackets[1]}`);
   const inner = h("div", { class: "json-inner" });
   const branch = h("details", { class: "json-branch" }, h("summary", {}, makeKey(key), count), inner);
   let made = 0;

@@ -17,6 +17,7 @@ export function makeTryOut({ tool, onTool }) {
   const answer = h("div", { class: "tryout-answer", "aria-live": "polite" });
   let form = null;
   let turn = 0;
+  let typed = false;
   let timer;
 
   const ask = async () => {
@@ -38,10 +39,12 @@ export function makeTryOut({ tool, onTool }) {
   const tellMisfit = async (mine) => {
     const { problems } = await post("/check-arguments", { tool: input.value, arguments: form.read() }).catch(() => ({ problems: [] }));
     if (mine !== turn) return;
-    form.setProblems(problems);
+    // What nobody has filled in yet is no mistake.
+    form.setProblems(typed ? problems : []);
     show(answer, h("p", { class: "faint" }, t("tryout.misfit")));
   };
   const askSoon = () => {
+    typed = true;
     clearTimeout(timer);
     timer = setTimeout(ask, DELAY);
   };
@@ -50,6 +53,7 @@ export function makeTryOut({ tool, onTool }) {
     const mine = ++turn;
     onTool(name);
     form = null;
+    typed = false;
     show(formBox);
     show(answer);
     if (!name) return;
