@@ -140,3 +140,7 @@ def test_a_secret_that_is_not_set_is_said_before_anything_starts(folder: Path) -
     assert done.returncode != 0
     assert "HOOK_SECRET is not set" in done.stderr.replace("\n", " ")
     assert not (folder / "wieldy.db").exists()
+    checked = wieldy("check", "gateway.toml", "--json", cwd=folder)
+    (failed,) = json.loads(checked.stdout)["failed"]
+    assert (checked.returncode, "HOOK_SECRET is not set" in failed["error"]) == (4, True)
+    assert wieldy("check", "gateway.toml", "--offline", cwd=folder).returncode == 0

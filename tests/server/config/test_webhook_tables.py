@@ -89,6 +89,13 @@ def test_every_wrong_line_is_told(right: str, wrong: str, line: int, key: str, s
         assert told == [(line, key)], found
 
 
+def test_a_secret_of_the_wrong_type_is_not_repeated() -> None:
+    found = check_text(GOOD.replace('"${CHAT_SECRET}"', f'["{SECRET}"]'))
+    assert isinstance(found, list)
+    (mistake,) = found
+    assert (mistake.key, SECRET in mistake.message) == ("webhooks[0].secret", False)
+
+
 def test_an_address_of_the_environment_needs_a_name() -> None:
     text = GOOD.replace('name = "chat"\n', "").replace("https://chat.example.com/hook", "${URL}")
     found = check_text(text)

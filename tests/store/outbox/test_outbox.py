@@ -100,6 +100,8 @@ async def test_a_webhook_that_no_gateway_has_any_more_is_forgotten(
         execute("UPDATE wieldy_webhooks SET seen_at = seen_at - 700000")
         await box.call("fail")
         assert (await box.store.prune())["webhooks"] == 1
+        with pytest.raises(NotKept, match="webhook"):
+            await outbox.retry((await outbox.list())[0].id)
         assert await outbox.list_subscriptions() == []
         assert [each.state for each in await outbox.list()] == ["failed"]
         await box.call("fail")

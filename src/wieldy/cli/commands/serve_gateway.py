@@ -9,10 +9,11 @@ from typing import Any
 from wieldy.cli import exits, screen
 from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
-from wieldy.cli.sources import LoadedSources
+from wieldy.cli.sources import Failure, LoadedSources
 from wieldy.lock.lock_review import LockState, find_lock_state
 from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTable, TasksTable
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
+from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 
 from .serve import ServeError, explain_serving, import_extra, is_local_host, keep_runs
 
@@ -47,12 +48,23 @@ def run_check_gateway(path: Path, offline: bool, as_json: bool) -> int:
         if offline:
             return _report_check(path, None, as_json)
         found = runner.run(load_gateway(file, path.parent.absolute()))
+        _check_webhooks(file, found)
         try:
             return _report_check(path, found, as_json)
         finally:
             runner.run(found.toolbox.close())
 
     return exits.guarded(work)
+
+
+def _check_webhooks(file: GatewayFile, found: LoadedSources) -> None:
+    """Report a webhook that can't be used with this environment."""
+    try:
+        make_webhooks(file.webhooks)
+    except WebhookUnusable as error:
+        failure = Failure("webhooks", str(error))
+        found.failed.append(failure)
+        screen.fail(failure)
 
 
 def _report_check(path: Path, found: LoadedSources | None, as_json: bool) -> int:

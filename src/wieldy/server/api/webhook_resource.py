@@ -153,11 +153,12 @@ async def get_delivery(asked: Asked) -> DeliveryDetail:
 async def retry_delivery(asked: Asked) -> DeliveryFacts:
     """Send a message again, now and then as often as a new one; also one that was delivered."""
     found = await _find(asked)
-    known = {each.name for each in await asked.store.outbox.list_subscriptions()}
-    if found.webhook not in known:
+    try:
+        return _describe(await asked.store.outbox.retry(found.id))
+    except NotKept:
         hint = f"Put it back into a gateway's file; {_WEBHOOKS} lists those there are."
-        raise Problem(409, "webhook_removed", "Its webhook is not there any more.", hint)
-    return _describe(await asked.store.outbox.retry(found.id))
+        said = "Its webhook is not there any more."
+        raise Problem(409, "webhook_removed", said, hint) from None
 
 
 async def _find(asked: Asked) -> Delivery:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from wieldy.core.errors import WieldyError
 from wieldy.core.names import find_near_names
 from wieldy.core.permission.rules import Verdict, make_rule
+from wieldy.core.secrets.credential import is_credential
 from wieldy.core.visible_text import visible_line
 
 from .caller_misfits import find_caller_misfits
@@ -136,8 +137,14 @@ def _describe(error: Any, lines: Mapping[KeyPath, int]) -> Mistake:
         case "missing":
             message = "is missing."
         case _:
-            message = f"{message[:1].lower()}{message[1:]}, not {_shorten(error['input'])}."
+            # A credential is not repeated, whatever is wrong with it.
+            given = "" if _holds_credential(path) else f", not {_shorten(error['input'])}"
+            message = f"{message[:1].lower()}{message[1:]}{given}."
     return Mistake(_find_line(path, lines), _write_path(path), message)
+
+
+def _holds_credential(path: KeyPath) -> bool:
+    return any(isinstance(step, str) and is_credential(step) for step in path)
 
 
 def _known_keys(path: KeyPath) -> list[str]:

@@ -64,7 +64,7 @@ _SQLITE = (
     f"BEGIN {_insert(_SQLITE_ID, _move_kind('IS NOT'), _SQLITE_NOW)} END",
 )
 
-_POSTGRES_ID = "replace(gen_random_uuid()::text, '-', '')"
+_POSTGRES_ID = "md5(random()::text || clock_timestamp()::text || new.id)"
 _POSTGRES_NOW = "extract(epoch FROM clock_timestamp())::float8"
 _DISTINCT = "IS DISTINCT FROM"
 

@@ -259,10 +259,15 @@ class Outbox:
             The message as it is now.
 
         Raises:
-            NotKept: The store has none with this id.
+            NotKept: The store has none with this id, or its webhook was removed.
         """
+        webhook = (await self.find(delivery_id)).webhook
 
         def write(connection: Connection) -> None:
+            known = subscriptions.read_subscriptions(connection)
+            if webhook not in {each.name for each in known}:
+                # Nobody would ever send it.
+                raise NotKept("webhook", webhook)
             now = shared_clock(connection)
             again = {"state": "waiting", "attempts": 0, "due_at": now, "ended_at": None}
             # One that is on its way is left alone.
