@@ -60,6 +60,7 @@ async def test_a_name_has_one_token_also_for_two_who_make_it_at_once(url: str) -
     [
         ("", {}),
         ("x" * 10_000, {}),
+        ("oauth:ann", {}),
         ("ann", {"roles": []}),
         ("ann", {"roles": ["root"]}),
         ("ann", {"roles": "administer!"}),

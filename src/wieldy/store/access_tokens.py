@@ -19,6 +19,8 @@ from .store_access import StoreAccess
 # Scanners of code and logs recognise a leaked token by its beginning.
 _PREFIX = "wieldy_"
 _RANDOM_BYTES = 32
+# The names of people of an issuer begin with this, and no token of ours may pass for theirs.
+ISSUED = "oauth:"
 _OF_A_TOKEN = access_tokens.c
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -125,6 +127,8 @@ class StoredTokens:
             `token = await box.store.tokens.make("ann", ["call", "approve"])`
         """
         check_id("the name of a token", name)
+        if name.startswith(ISSUED):
+            raise ValueError(f"the name of a token can't begin with {ISSUED}, like an issuer's")
         if view is not None:
             check_id("the name of a view", view)
         token = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)

@@ -93,12 +93,9 @@ class Proxy:
         # Not the current run: of a call that is tried again, this is the attempt. A proxy needs
         # its connection, so it runs nowhere but where the engine is.
         run = cast(Run, context._run)
-        # The caller is the call's own, also where somebody else has approved it.
-        server = await self._server.reach(context)
-        if server.secrets:
-            run.keep_secret(server.secrets)
 
         async def ask(send: Callable[[ClientSession], Awaitable[Any]]) -> Any:
+            server = await self._reach_server(context, run)
             extras = await self._make_extras(server, context, run)
             return await server.ask(lambda client: send(client.session), extras, True)
 
@@ -107,7 +104,7 @@ class Proxy:
             return self._result_value(run, await self._follow(task, context, run, answers))
         pause = _FIRST_PAUSE
         while True:
-            result = await self._ask_server(server, context, run, arguments, answers, state)
+            result = await self._ask_server(context, run, arguments, answers, state)
             if isinstance(result, CreatedTask):
                 task = RemoteTask(ask, result.task_id)
                 return self._result_value(run, await self._follow(task, context, run))
@@ -120,9 +117,18 @@ class Proxy:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    async def _reach_server(self, context: Context, run: Run) -> Asks:
+        """The server for one request; a caller's own connection may be closed in between.
+
+        The caller is the call's own, also where somebody else has approved it.
+        """
+        server = await self._server.reach(context)
+        if server.secrets:
+            run.keep_secret(server.secrets)
+        return server
+
     async def _ask_server(
         self,
-        server: Asks,
         context: Context,
         run: Run,
         arguments: dict[str, Any],
@@ -159,6 +165,7 @@ class Proxy:
                     request, _RESULT, progress_callback=progressed
                 )
 
+        server = await self._reach_server(context, run)
         try:
             extras = await self._make_extras(server, context, run)
             result: Result = await server.ask(send, extras, self._safe)

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Callable, Iterable, Sequence
+from math import ceil
 from urllib.parse import urlsplit
 
 from wieldy.core.errors import WieldyError
@@ -9,6 +10,7 @@ from wieldy.core.errors import WieldyError
 from .callers import Identifier, Identity, OAuthIdentifier, SessionIdentifier, read_bearer
 from .cookie_sessions import identify_session
 from .refusals import Refusal
+from .wrong_tokens import WrongTokens
 
 # Where a browser's session counts; programs that call tools have tokens.
 _FOR_SESSIONS = "/api/"
@@ -28,6 +30,7 @@ class Access:
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
         anonymous: bool = False,
+        wrong_tokens: WrongTokens | None = None,
     ) -> None:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise TypeError("hosts and origins are lists of names, not one text")
@@ -46,6 +49,7 @@ class Access:
         self._hosts = _LOCAL | {host.lower() for host in hosts}
         self._origins = frozenset(origin.lower() for origin in origins)
         self._anonymous = anonymous
+        self._wrong_tokens = wrong_tokens or WrongTokens()
 
     @property
     def keeps_sessions(self) -> bool:
@@ -73,7 +77,11 @@ class Access:
         return None
 
     async def identify(
-        self, headers: Iterable[tuple[bytes, bytes]], path: str = "", method: str = "GET"
+        self,
+        headers: Iterable[tuple[bytes, bytes]],
+        path: str = "",
+        method: str = "GET",
+        peer: str | None = None,
     ) -> Identity | Refusal | None:
         """The owner of the request's token or session; None if the server uses no tokens."""
         if not self._identifiers:
@@ -86,14 +94,23 @@ class Access:
         token = read_bearer(sent[0]) if len(sent) == 1 else None
         if token is None:
             return Refusal(401, "A bearer token is needed.")
+        wait = self._wrong_tokens.find_wait(peer, token)
+        if wait:
+            seconds = ceil(wait)
+            return Refusal(429, f"Too many wrong tokens came from here. Try again in {seconds} s.")
+        return await self._identify_token(token, peer)
+
+    async def _identify_token(self, token: str, peer: str | None) -> Identity | Refusal:
         try:
             for each in self._identifiers:
                 identity = await each.identify(token)
                 if identity is not None:
+                    self._wrong_tokens.note_right(token)
                     return identity
         except WieldyError:
             # The store or an issuer does not answer. Nobody comes in whose token can't be checked.
             return Refusal(503, "The token can't be checked now. Try again.")
+        self._wrong_tokens.note_wrong(peer, token)
         return Refusal(401, "A bearer token is needed, and this one is not valid.")
 
     @property

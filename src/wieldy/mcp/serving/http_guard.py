@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from math import ceil
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from starlette.authentication import AuthCredentials
@@ -11,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .access import Access
 from .callers import IdentifiedUser
 from .refusals import Refusal
+from .wrong_tokens import WINDOW_SECONDS
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
@@ -21,6 +23,7 @@ _CODES = {
     408: ("too_slow", "Send the body faster."),
     413: ("too_large", "Send less."),
     421: ("wrong_host", "Call the server by a name that it expects."),
+    429: ("too_many_tries", "Look for the right token, and try again later."),
     503: ("try_again", "Try again in a moment."),
 }
 
@@ -56,12 +59,13 @@ class Guard:
 
     async def _admit(self, scope: Scope) -> Refusal | None:
         headers, path = scope["headers"], scope["path"]
-        found = await self._access.identify(headers, path, scope.get("method", ""))
+        peer = peer_address(scope)
+        found = await self._access.identify(headers, path, scope.get("method", ""), peer)
         if found is not None and not isinstance(found, Refusal):
             scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
         if path in self._access.open_paths:
             return None
-        refused = self._access.refusal(headers, peer_address(scope))
+        refused = self._access.refusal(headers, peer)
         if refused is None and isinstance(found, Refusal) and not self._access.is_public(path):
             return found
         return refused
@@ -109,6 +113,8 @@ def _replay(first: Message, receive: Receive) -> Receive:
 def answer_refusal(refusal: Refusal, challenge: str, path: str = "") -> Response:
     """The response that tells why a request is refused."""
     headers = {"www-authenticate": challenge} if refusal.status == 401 else {}
+    if refusal.status == 429:
+        headers["retry-after"] = str(ceil(WINDOW_SECONDS))
     if refusal.status in (408, 413):
         # The rest of the body is not read.
         headers["connection"] = "close"

@@ -8,6 +8,7 @@ import jwt
 
 from wieldy.core.choices import Role
 from wieldy.mcp.serving.callers import Identity, ResourceMetadata
+from wieldy.store.access_tokens import ISSUED
 
 from .signing_keys import SigningKeys
 
@@ -27,8 +28,6 @@ _ALGORITHMS = (
 _LEEWAY_SECONDS = 30
 _LONGEST_TOKEN = 16 * 1024
 _LONGEST_NAME = 200
-# Somebody with a token of ours must never be taken for somebody of the issuer.
-_PREFIX = "oauth:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +94,11 @@ class OAuthIssuer:
         if claims is None or not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME:
             return None
         if not self._grants:
-            return Identity(_PREFIX + name, frozenset(("call",)), claims=claims)
+            return Identity(ISSUED + name, frozenset(("call",)), claims=claims)
         for grant in self._grants:
             if grant.fits(claims):
-                return Identity(_PREFIX + name, grant.roles, grant.view, claims)
-        return Identity(_PREFIX + name, frozenset(), claims=claims)
+                return Identity(ISSUED + name, grant.roles, grant.view, claims)
+        return Identity(ISSUED + name, frozenset(), claims=claims)
 
     async def close(self) -> None:
         """Close the connections to the issuer."""
