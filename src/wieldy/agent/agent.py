@@ -122,7 +122,7 @@ class BaseAgent(Resuming):
     @property
     def tools(self) -> View:
         """The tools that this agent may see and call."""
-        return self.toolbox.view(tags=self.tag, agent=self.name)
+        return self._home.find_view(self.name, self.tag)
 
     # Slots
 

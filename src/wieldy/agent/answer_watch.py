@@ -154,28 +154,25 @@ class _Heard:
 
     def __init__(self) -> None:
         self.size = 0
-        self._texts: list[str] = []
-        self._thoughts: list[str] = []
-        self._calls: list[Any] = []
+        self._events: list[ModelEvent] = []
 
     def take(self, event: ModelEvent) -> None:
         # An event without text counts too, because such events could arrive forever.
         self.size += 1
-        if isinstance(event, TextDelta):
-            self._texts.append(event.text)
+        if isinstance(event, TextDelta | ThinkingDelta):
             self.size += _byte_count(event.text)
-        elif isinstance(event, ThinkingDelta):
-            self._thoughts.append(event.text)
-            self.size += _byte_count(event.text)
+            self._events.append(event)
         elif isinstance(event, ArgumentsDelta):
             self.size += _byte_count(event.delta)
         elif isinstance(event, CallCompleted):
-            self._calls.append(event.call)
+            self._events.append(event)
 
     def reply(self, reason: str = "") -> Reply:
         """The reply that the events add up to, with the reason why no more arrived."""
-        text, thinking = "".join(self._texts), "".join(self._thoughts)
-        return Reply("", None, text, self._calls, thinking=thinking, finish_reason=reason)
+        text = "".join(each.text for each in self._events if isinstance(each, TextDelta))
+        thinking = "".join(each.text for each in self._events if isinstance(each, ThinkingDelta))
+        calls = [each.call for each in self._events if isinstance(each, CallCompleted)]
+        return Reply("", None, text, calls, thinking=thinking, finish_reason=reason)
 
 
 def _byte_count(text: str) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
@@ -17,7 +17,7 @@ class EventLog:
     __slots__ = ("_closed", "_items", "_lock", "_waiting")
 
     def __init__(self, lock: "threading.Lock | None" = None) -> None:
-        self._items: list[tuple[str, Any]] = []
+        self._items: Sequence[tuple[str, Any]] = ()
         self._closed = False
         self._waiting: tuple[Waiting, ...] = ()
         self._lock = lock or threading.Lock()
@@ -30,7 +30,11 @@ class EventLog:
     def add(self, event: str, data: Any) -> None:
         """Add one event."""
         with self._lock:
-            self._items.append((event, data))
+            if isinstance(self._items, list):
+                self._items.append((event, data))
+            else:
+                # Most logs of a request stay empty.
+                self._items = [(event, data)]
             woken, self._waiting = self._waiting, ()
         if woken:
             _wake_readers(woken)
@@ -52,21 +56,23 @@ class EventLog:
                 at += 1
             if self._closed and at == len(self._items):
                 return
-            await self._more_than(at)
+            await self._next_change(at)
 
     async def wait_closed(self) -> None:
         """Wait until the log is complete."""
         while not self._closed:
-            await self._more_than(len(self._items))
+            await self._next_change(len(self._items))
 
-    async def _more_than(self, count: int) -> None:
+    def _next_change(self, count: int) -> "asyncio.Future[None]":
+        """A future for the end of the log, or for its next event after so many."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._lock:
             if self._closed or len(self._items) > count:
-                return
-            self._waiting = (*self._waiting, (loop, future))
-        await future
+                future.set_result(None)
+            else:
+                self._waiting = (*self._waiting, (loop, future))
+        return future
 
 
 def _wake_readers(waiting: Iterable[Waiting]) -> None:

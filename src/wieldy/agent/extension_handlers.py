@@ -1,13 +1,14 @@
 """Functions of users and extensions that are called at four points of a request."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal, get_args
 
 Point = Literal["request_prefixes", "broadcast_prefixes", "broadcast_suffixes", "finally"]
 Handler = Callable[..., Any]
 
 _POINTS = get_args(Point)
+_NO_HANDLERS: Mapping[str, Any] = {point: () for point in _POINTS}
 
 
 class ExtensionHandlers:
@@ -23,9 +24,8 @@ class ExtensionHandlers:
     """
 
     def __init__(self) -> None:
-        self._handlers: dict[str, list[tuple[str | None, Handler]]] = {
-            point: [] for point in _POINTS
-        }
+        # It is replaced and never changed, because snapshots share it.
+        self._handlers: Mapping[str, tuple[tuple[str | None, Handler], ...]] = _NO_HANDLERS
 
     def append(self, point: Point, handler: Handler, *, event: str | None = None) -> None:
         """Add a handler.
@@ -45,7 +45,8 @@ class ExtensionHandlers:
             raise TypeError(f"A handler is a function, not {handler!r:.200}")
         if event is not None and point != "broadcast_suffixes":
             raise ValueError(f"event= is for broadcast_suffixes; {point} are called once.")
-        self._handlers[point].append((event, handler))
+        added = (*self._handlers[point], (event, handler))
+        self._handlers = {**self._handlers, point: added}
 
     def get(self, point: str, event: str | None = None) -> list[Handler]:
         """The handlers of a point; of suffixes, those for this event."""
@@ -58,8 +59,7 @@ class ExtensionHandlers:
     def snapshot(self) -> "ExtensionHandlers":
         """A copy of the handlers, which later changes don't affect."""
         copied = ExtensionHandlers()
-        for point, handlers in self._handlers.items():
-            copied._handlers[point] = list(handlers)
+        copied._handlers = self._handlers
         return copied
 
 

@@ -63,24 +63,18 @@ class RunLoop:
         self.ensured: tuple[list[str], PathStyle, int] | None = None
         self.options: dict[str, Any] = dict(request.prompt.get("options") or {})
         self._resumption = resumption
-        self._logs: list[ToolLog] = []
+        self._logs: Sequence[ToolLog] = ()
         self._quiet = not request.handlers.has("broadcast_suffixes")
 
     async def run(self) -> None:
         """Go from step to step until there is an answer, or a call waits."""
-        steps = {
-            Step.PLAN: self._plan_run,
-            Step.ASK: self._ask_model,
-            Step.CALL: self._run_answer_calls,
-            Step.CHECK: self._check_answer,
-        }
         self.spending = self._open_spending()
         self.clock = RunClock(self.spending)
         token, outer = current_spending.set(self.spending), current_outer.set(self)
         carried = carried_run.set(self.run_id)
         try:
             while not self.state.ended:
-                self.state.step = await steps[self.state.step]()
+                self.state.step = await _STEPS[self.state.step](self)
                 if self.state.step is not Step.DONE:
                     # A run is done only after all its `finally` handlers have run.
                     await self.settle()
@@ -125,7 +119,7 @@ class RunLoop:
         self.options = dict(request.prompt.get("options") or {})
         system = request.strategy.system_text()
         self.state.turns = make_turns(request.prompt.values(), request.form, system)
-        logs, self._logs = self._logs, []
+        logs, self._logs = self._logs, ()
         for log in logs:
             await self.tell_log(log)
         for handler in request.handlers.get("broadcast_prefixes"):
@@ -186,7 +180,7 @@ class RunLoop:
             state.answered = [each for each in settled if each.status is not Status.PENDING]
             return Step.INTERRUPTED
         state.turns.append(strategy.answer_turn(settled, state.calls))
-        state.calls, state.answered = (), []
+        state.calls, state.answered = (), ()
         self.count_round(settled)
         self._catch_up(settled)
         self._tell_limit([each.call.tool for each in settled if each.status is Status.DENIED])
@@ -250,7 +244,7 @@ class RunLoop:
 
     def add_log(self, log: ToolLog) -> None:
         """Keep a log entry until the stream begins."""
-        self._logs.append(log)
+        self._logs = (*self._logs, log)
 
     def ask_again(self, missing: Sequence[str]) -> None:
         """Tell the model which keys its answer lacks."""
@@ -373,6 +367,14 @@ class RunLoop:
             if not isinstance(item, tuple | list) or len(item) != 2:
                 raise TypeError(f"A handler yields (event, data) pairs, not {item!r:.200}")
             self.log.add(str(item[0]), item[1])
+
+
+_STEPS = {
+    Step.PLAN: RunLoop._plan_run,
+    Step.ASK: RunLoop._ask_model,
+    Step.CALL: RunLoop._run_answer_calls,
+    Step.CHECK: RunLoop._check_answer,
+}
 
 
 def _choose_id(request: Request, resumption: Resumption | None) -> str:

@@ -72,7 +72,7 @@ class RunState:
         self.calls: Sequence[Call] = ()
         self.partial: frozenset[str] = frozenset()
         self.pending: list[str] = []
-        self.answered: list[Outcome] = []
+        self.answered: Sequence[Outcome] = ()
         self.judged = False
         self.purpose = ""
         self.requests = 0

@@ -25,6 +25,7 @@ from wieldy.core.run import Handler, LateRefusal, Objection, Run
 from . import transitions
 from .databases.database import Operation
 from .databases.prepared_statements import Write
+from .ledger_entry import Entry, read_shown
 from .ledger_writes import Ending, Record, digest_without_secrets, start_operation
 from .process_owner import ProcessOwner
 from .row_values import decision_columns, from_column, mode_row, outcome_columns, to_column
@@ -71,7 +72,7 @@ class LedgerRecorder:
             return await proceed(run)
         except Repeated as repeated:
             run.record.repeated = True
-            return await self._first_outcome(run, repeated.first)
+            return await self._first_outcome(run, repeated.first, repeated.row)
 
     def start(self, proceed: Handler, objects: Objection) -> Handler:
         """Record durably that the function is about to be entered."""
@@ -206,11 +207,11 @@ class LedgerRecorder:
 
     async def _look_for_first(self, run: Run, key: str) -> None:
         try:
-            first = await self._store.read(lambda c: transitions.find_key(c, key))
+            row = await self._store.read(lambda c: transitions.find_key(c, key))
         except StoreError as error:
             raise NotRecorded(run.tool.name, str(error)) from error
-        if first is not None:
-            raise Repeated(first)
+        if row is not None:
+            raise Repeated(row.id, row)
 
     def _begin(self, run: Run, record: Record, owner: ProcessOwner) -> Operation[str | None]:
         """The operation that writes the start; returns the id of the call that this one repeats."""
@@ -266,19 +267,21 @@ class LedgerRecorder:
         agreed = {"approved": 1, "digest": decision.arguments_digest, **decision_columns(decision)}
         return {**tries, **agreed}
 
-    async def _first_outcome(self, run: Run, first: str) -> Outcome:
-        """The outcome of the first of equal calls, or its receipt; waits while that call runs."""
+    async def _first_outcome(self, run: Run, first: str, row: Any = None) -> Outcome:
+        """The outcome of the first of equal calls, or its receipt; waits while that call runs.
+
+        With the row of the first call, nothing is read if that call has ended.
+        """
         try:
             _refuse_itself(run, first)
-            entry = await self._store.entry(first)
+            entry = await self._store.entry(first, True) if row is None else read_shown(row)
             if entry.call.tool != run.tool.name or entry.asked not in (
                 None,
                 digest_without_secrets(run),
             ):
                 raise KeyTaken(run.tool.name, first)
-            entry = await self._store.until(
-                first, lambda entry: entry.ended or entry.free or entry.state == "pending"
-            )
+            if not _is_settled(entry):
+                entry = await self._store.until(first, _is_settled)
         except (StoreError, CallNotFound) as error:
             raise NotRecorded(run.tool.name, str(error)) from error
         outcome = entry.outcome()
@@ -287,6 +290,11 @@ class LedgerRecorder:
             # The first call may have been made in another session.
             run.come_from_outside()
         return outcome
+
+
+def _is_settled(entry: Entry) -> bool:
+    """Whether a call has ended, or waits for somebody."""
+    return entry.ended or entry.free or entry.state == "pending"
 
 
 def _is_own_key(call: Call, key: str) -> bool:

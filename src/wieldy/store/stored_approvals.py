@@ -214,7 +214,8 @@ class StoredApprovals:
         key = call.idempotency_key
         if key is None:
             return False
-        return await self._store.read(lambda c: transitions.find_key(c, key)) == call.id
+        row = await self._store.read(lambda c: transitions.find_key(c, key))
+        return row is not None and row.id == call.id
 
     def _remember_deps(self, parked: Parked) -> None:
         if parked.deps is not None:

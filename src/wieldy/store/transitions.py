@@ -238,9 +238,9 @@ def find_row(connection: Connection, call_id: str) -> Row[Any] | None:
     return connection.execute(select(calls).where(calls.c.id == call_id)).first()
 
 
-def find_key(connection: Connection, key: str) -> str | None:
-    """The id of the call that has this idempotency key."""
-    return connection.scalar(select(calls.c.id).where(calls.c.idempotency_key == key))
+def find_key(connection: Connection, key: str) -> Row[Any] | None:
+    """The row of the call that has this idempotency key."""
+    return connection.execute(select(calls).where(calls.c.idempotency_key == key)).first()
 
 
 def _same_start(begun: float | None) -> ColumnElement[bool]:

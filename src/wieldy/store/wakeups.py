@@ -12,11 +12,15 @@ _LONGEST_PAUSE = 1.0
 
 
 class Repeated(Exception):
-    """Raised if the call was made before, as the call `first`, to wait for that one instead."""
+    """Raised if the call was made before, as the call `first`, to wait for that one instead.
 
-    def __init__(self, first: str) -> None:
+    `row` is the row of that call, where it was read just now.
+    """
+
+    def __init__(self, first: str, row: Any = None) -> None:
         super().__init__(first)
         self.first = first
+        self.row = row
 
 
 def shared_future() -> "Future[Any]":

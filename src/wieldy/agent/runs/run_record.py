@@ -58,13 +58,13 @@ class StepWriter:
     def __init__(self, turns: int = 0, logs: int = 0) -> None:
         self._turns = turns
         self._logs = logs
-        self._secrets: list[str] = []
+        self._secrets: tuple[str, ...] = ()
 
     def write(self, request: Request, state: RunState, whole_request: bool) -> WrittenStep:
         """The next step as JSON, without the secrets in the arguments of its calls."""
         partial = call_secrets(state.calls, request.view)
         for secrets in partial.values():
-            self._secrets += secrets
+            self._secrets += tuple(secrets)
         try:
             body = write_json(self._collect_changes(state, partial, lambda value: value))
         except Exception:

@@ -8,6 +8,7 @@ from wieldy.core.permission.rules import Rule
 from wieldy.core.schema.signature import is_same_function
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
+from wieldy.view import View
 
 
 class Housed(Protocol):
@@ -31,13 +32,21 @@ class AgentHome:
         members: The agents.
     """
 
-    __slots__ = ("__weakref__", "box", "members", "owner")
+    __slots__ = ("__weakref__", "_views", "box", "members", "owner")
 
     def __init__(self, box: Toolbox, agent: Any, owned: bool) -> None:
         self.box = box
         self.owner: str | None = agent.id if owned else None
         # The agents hold their home, and a home that held them would keep the toolbox alive.
         self.members: WeakSet[Any] = WeakSet([agent])
+        self._views: dict[str, View] = {}
+
+    def find_view(self, name: str, tag: str) -> View:
+        """The tools of the agent of this name; a view is live, so that one serves all requests."""
+        view = self._views.get(name)
+        if view is None:
+            view = self._views[name] = self.box.view(tags=tag, agent=name)
+        return view
 
 
 def share_toolbox(outer: Housed, inner: Housed) -> None:
