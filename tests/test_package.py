@@ -73,6 +73,11 @@ def metadata(installed: Path) -> Message:
     return Parser().parsestr(path.read_text(encoding="utf-8"))
 
 
+def test_the_wheel_has_the_files_of_the_console(installed: Path) -> None:
+    there = {each.name for each in (installed / "wieldy/server/console/assets").iterdir()}
+    assert {"index.html", "main.js", "style.css"} <= there
+
+
 def test_the_wheel_shows_its_pages(installed: Path) -> None:
     listed = json.loads(_wieldy(installed, "docs", "--json").stdout)
     pages = {page["page"]: page["title"] for page in listed}

@@ -1,5 +1,6 @@
 """Calls that wait for a person: list them, and approve, deny or answer them."""
 
+import asyncio
 from typing import Any
 
 from pydantic import Field
@@ -74,7 +75,9 @@ async def list_pending(asked: Asked) -> PendingPage:
     shown = found[: query.limit]
     last = shown[-1] if len(found) > len(shown) else None
     more = None if last is None else make_cursor(float(last.at), last.id)
-    return PendingPage(pending=[describe_parked(each, False) for each in shown], next_cursor=more)
+    # Arguments may be large, and others must not wait for them.
+    told = await asyncio.to_thread(lambda: [describe_parked(each, False) for each in shown])
+    return PendingPage(pending=told, next_cursor=more)
 
 
 @operation("GET", "/pending/{call_id}", PendingDetail, query=WholeQuery)

@@ -1,0 +1,127 @@
+"""Signing in with a real browser, and what a page of another origin gets from it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser
+
+from tests.server.console.conftest import OpenPage
+from tests.server.console.served_console import Gateway, make_tools, serve_console
+from wieldy import Toolbox
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# Everything that a page can make a browser send, with its cookies.
+ATTACK = """<!doctype html><title>attack</title><iframe name="inside"></iframe>
+<form method="post" enctype="text/plain" target="inside" action="TARGET/api/calls">
+<input name='{"tool": "wipe", "arguments": {"path": "form"}, "x": "' value='"}'></form>
+<script>
+const send = (path, options) => fetch("TARGET" + path, {credentials: "include", ...options})
+  .then((answer) => answer.status, () => "blocked");
+const body = JSON.stringify({tool: "forecast", arguments: {city: "there"}});
+const json = {"Content-Type": "application/json"};
+(async () => {
+  document.forms[0].submit();
+  const got = [
+    await send("/api/calls", {method: "POST", headers: json, body}),
+    await send("/api/calls", {method: "POST", mode: "no-cors", body}),
+    await send("/api/rules/x", {method: "DELETE"}),
+    await send("/sign-out", {method: "POST", mode: "no-cors", body: "{}"}),
+    await send("/api/me", {}),
+    await send("/api/calls", {mode: "no-cors"}),
+  ];
+  document.title = "done " + got.join(" ");
+})();
+</script>"""
+
+
+@contextmanager
+def serve_page(text: str) -> Iterator[int]:
+    """The port of a server with one page, of somebody else."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
+def guarded_console(folder: Path) -> Iterator[tuple[Gateway, str]]:
+    """A console whose people have tokens in its store, and the store."""
+    with serve_console(make_tools(folder), stored_tokens=True, identifiers=[]) as gateway:
+        yield gateway, f"sqlite:///{folder}/calls.db"
+
+
+async def test_a_link_signs_in_once_and_the_page_lets_go_of_its_key(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    with guarded_console(tmp_path) as (gateway, store):
+        async with Toolbox(store=store) as box:
+            await box.store.tokens.make("ann", ["approve"])
+            key = await box.store.sign_ins.make_link("ann")
+            page = await open_page(gateway, f"/sign-in#{key}", who=None)
+            await page.wait_for_url("**/inbox")
+            assert key not in page.url
+            await page.reload()
+            await page.wait_for_selector("main:not([aria-busy]) h1")
+            assert "ann" in await page.inner_text("body")
+            assert await page.evaluate("document.cookie") == ""
+            cookies = await page.context.cookies()
+
+            second = await open_page(gateway, f"/sign-in#{key}", who=None)
+            await second.wait_for_selector("text=wieldy token link")
+            assert await second.context.cookies() == []
+
+            await box.store.tokens.revoke("ann")
+            await page.goto(f"{gateway.url}/calls")
+            await page.wait_for_selector("text=wieldy token link")
+    assert [(each["name"], each["httpOnly"], each["sameSite"]) for each in cookies] == [
+        ("wieldy_session", True, "Strict")
+    ]
+
+
+async def test_a_page_of_another_origin_does_nothing_with_a_persons_browser(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    titles = []
+    with guarded_console(tmp_path) as (gateway, store):
+        async with Toolbox(store=store) as box:
+            await box.store.tokens.make("adam", ["call", "approve", "administer"])
+            key = await box.store.sign_ins.make_link("adam")
+            page = await open_page(gateway, f"/sign-in#{key}", who=None)
+            await page.wait_for_url("**/inbox")
+            with serve_page(ATTACK.replace("TARGET", gateway.url)) as port:
+                # A browser sends its cookies to the first along with what the page asks for.
+                for site in ("127.0.0.1", "localhost"):
+                    attack = await page.context.new_page()
+                    await attack.goto(f"http://{site}:{port}/")
+                    await attack.wait_for_function("document.title.startsWith('done')")
+                    titles.append(await attack.title())
+                    await attack.close()
+            # Whoever is signed in still is, and nothing was called.
+            await page.goto(f"{gateway.url}/calls")
+            await page.wait_for_selector("main:not([aria-busy]) h1")
+            assert "adam" in await page.inner_text("body")
+            assert await box.ledger.list() == []
+    # No answer can be read: each is kept from the page, or has no status for it.
+    assert titles == ["done blocked 0 blocked blocked blocked 0"] * 2
+    open_page.wrong.clear()
