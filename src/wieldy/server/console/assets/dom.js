@@ -4,15 +4,17 @@ const PROPERTIES = new Set(["value", "checked", "selected", "indeterminate", "op
 const SAFE_ADDRESS = /^(?:\/(?!\/)|#|\?|blob:|data:image\/(?:png|jpeg|gif|webp);base64,)/;
 
 /**
- * Make an element.
+ * Make an element: h("p.faint", { title: "…" }, "text"). The attributes may be left out.
  *
- * `options` holds attributes by name; `class` is a text or a list of texts, and `on` has listeners
- * by the name of their event. What is null, undefined or false is left out. Children are elements,
- * texts, numbers or lists of them.
+ * `class` is a text or a list of texts, and `on` has listeners by the name of their event. What is null,
+ * undefined or false is left out. Children are elements, texts, numbers or lists of them.
  */
-export function h(tag, options = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(options || {})) {
+export function h(tag, options, ...children) {
+  const [kind, ...classes] = tag.split(".");
+  const element = document.createElement(kind);
+  const given = options?.constructor === Object;
+  if (!given) children.unshift(options);
+  for (const [name, value] of Object.entries(given ? options : {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") {
       for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
@@ -24,6 +26,7 @@ export function h(tag, options = {}, ...children) {
       setAttribute(element, name, value);
     }
   }
+  element.classList.add(...classes);
   return append(element, children);
 }
 

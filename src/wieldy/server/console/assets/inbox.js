@@ -31,13 +31,13 @@ class Inbox {
     this.rows = new Map();
     this.calls = new InboxCalls(me, (id) => this.update(id));
     this.detail = new InboxDetail(this);
-    this.bulk = h("div", { class: "inbox-bulk" });
+    this.bulk = h("div.inbox-bulk");
     this.drawBulk = this.makeBulk();
-    this.listBox = h("ul", { class: "inbox-rows", "aria-label": t("inbox.list") });
+    this.listBox = h("ul.inbox-rows", { "aria-label": t("inbox.list") });
     this.below = h("div");
-    this.box = h("div", { class: "inbox" }, h("section", { class: "inbox-list card", "aria-label": t("inbox.list") }, this.bulk, this.listBox, this.below), this.detail.element);
-    this.summary = h("span", { class: "faint" });
-    show(root, h("div", { class: "page-head" }, h("h1", {}, t("inbox.title")), this.summary), this.box);
+    this.box = h("div.inbox", h("section.inbox-list.card", { "aria-label": t("inbox.list") }, this.bulk, this.listBox, this.below), this.detail.element);
+    this.summary = h("span.faint");
+    show(root, h("div.page-head", h("h1", t("inbox.title")), this.summary), this.box);
     this.stopKeys = setKeys(this.makeKeys());
   }
 
@@ -108,14 +108,14 @@ class Inbox {
     this.drawBulk(waiting.length, decided);
     const empty = this.calls.list().length === 0;
     this.box.classList.toggle("is-empty", empty);
-    show(this.below, empty ? emptyState(t("inbox.empty"), h("p", { class: "faint small" }, t("inbox.empty_more"))) : pager({ next: this.calls.nextCursor, onNext: () => this.calls.loadMore() }));
+    show(this.below, empty ? emptyState(t("inbox.empty"), h("p.faint.small", t("inbox.empty_more"))) : pager({ next: this.calls.nextCursor, onNext: () => this.calls.loadMore() }));
   }
 
   // These are made once, so that the focus stays on them.
   makeBulk() {
     const all = h("input", { type: "checkbox", on: { change: () => this.selectAll(all.checked) } });
     const text = h("span");
-    const label = h("label", { class: "check" }, all, text);
+    const label = h("label.check", all, text);
     const approve = button(t("inbox.approve"), () => this.approve(), { kind: "primary small", keys: "a" });
     const deny = button(t("inbox.deny"), () => this.deny(), { kind: "danger small", keys: "d" });
     const drop = button("", () => this.calls.dropDecided(), { kind: "quiet small" });
@@ -162,13 +162,13 @@ class Inbox {
   makeRow(item) {
     const { call } = item;
     const waits = item.state === "pending";
-    const mark = this.decides && waits ? h("input", { type: "checkbox", checked: this.selected.has(item.id), "aria-label": t("inbox.select_one", { tool: escapeText(call.tool).slice(0, 100) }), on: { change: () => this.toggle(item.id) } }) : h("span", { class: "inbox-mark" });
+    const mark = this.decides && waits ? h("input", { type: "checkbox", checked: this.selected.has(item.id), "aria-label": t("inbox.select_one", { tool: escapeText(call.tool).slice(0, 100) }), on: { change: () => this.toggle(item.id) } }) : h("span.inbox-mark");
     const link = h(
       "a",
       { href: `/inbox?call=${encodeURIComponent(item.id)}`, class: "inbox-open", "aria-current": item.id === this.current ? "true" : null, on: { click: (event) => this.clickRow(event, item) } },
-      h("span", { class: "inbox-line" }, outside(call.tool, { class: "tool-name", longest: 80 }), waits ? null : badge(item.state), item.busy ? h("span", { class: "faint small" }, t("inbox.sending")) : null, h("span", { class: "faint small inbox-when" }, moment(call.proposed_at))),
-      h("span", { class: "inbox-preview faint" }, jsonLine(call.arguments, 90)),
-      h("span", { class: "small faint" }, waits ? sayCaller(call) : sayDecision(item, this.me)),
+      h("span.inbox-line", outside(call.tool, { class: "tool-name", longest: 80 }), waits ? null : badge(item.state), item.busy ? h("span.faint.small", t("inbox.sending")) : null, h("span.faint.small.inbox-when", moment(call.proposed_at))),
+      h("span.inbox-preview.faint", jsonLine(call.arguments, 90)),
+      h("span.small.faint", waits ? sayCaller(call) : sayDecision(item, this.me)),
     );
     return h("li", { class: ["inbox-row", item.id === this.current && "current", !waits && "decided"], "data-call": item.id }, mark, link);
   }

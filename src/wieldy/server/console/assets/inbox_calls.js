@@ -7,6 +7,8 @@ import { onEvent } from "./live.js";
 import { t } from "./words.js";
 
 const PAGE = 100;
+const GATHERING = 50;
+const FEW = 5;
 
 export class InboxCalls {
   /** `onChange` gets the id of the call that changed, or null if the list did. */
@@ -15,6 +17,8 @@ export class InboxCalls {
     this.onChange = onChange;
     this.items = new Map();
     this.nextCursor = null;
+    this.fresh = new Set();
+    this.timer = null;
     this.stop = onEvent(["pending", "call", "reset"], (call, name) => this.follow(call, name));
   }
 
@@ -83,17 +87,23 @@ export class InboxCalls {
       if (item) this.settle(item, call);
       return item && this.onChange(item.id);
     }
-    const isNew = !item;
     if (item && item.state === "pending" && !item.busy) return null;
     if (item) item.gone = false;
-    try {
-      const found = await get(`/pending/${part(call.call_id)}`);
-      this.put(found);
-      this.onChange(isNew ? null : call.call_id);
-    } catch {
-      // It was decided before it could be read.
-    }
+    this.fresh.add(call.call_id);
+    this.timer ??= setTimeout(() => this.readFresh(), GATHERING);
     return null;
+  }
+
+  // Read calls that began to wait: a few of them one by one, and many as a list.
+  async readFresh() {
+    const ids = [...this.fresh];
+    this.fresh.clear();
+    this.timer = null;
+    if (ids.length > FEW) return this.load().catch(() => null);
+    // A call that is not found was decided before it could be read.
+    const read = (id) => get(`/pending/${part(id)}`).then((call) => this.put(call)).catch(() => null);
+    await Promise.all(ids.map(read));
+    return this.onChange(null);
   }
 
   // Note what became of a call. What this person did is told by the answer to the request.
@@ -141,6 +151,6 @@ export function sayCaller(call) {
 export function sayDecision(item, me) {
   const made = item.decision;
   if (!made) return t(`state.${item.state}`);
-  const by = made.by === null ? t("who.somebody") : made.by === me.name ? t("who.you") : escapeText(made.by).slice(0, 80);
+  const by = made.by === null ? t("app.local") : made.by === me.name ? t("who.you") : escapeText(made.by).slice(0, 80);
   return t(made.approved ? "inbox.approved_by" : "inbox.denied_by", { by });
 }

@@ -9,6 +9,8 @@ import { t } from "./words.js";
 
 const AT_ONCE = 4;
 const DAY = 24 * 3600;
+// What the server shows in place of a secret.
+const COVER = "**********";
 
 function reasonField() {
   const reason = h("textarea", { rows: "3", maxlength: "10000" });
@@ -20,7 +22,7 @@ const toolName = (item) => outside(item.call.tool, { class: "tool-name", longest
 /** Deny a call with a reason. */
 export function denyOne(inbox, item) {
   const { reason, element } = reasonField();
-  const parts = [h("p", {}, toolName(item), " ", jsonLine(item.call.arguments, 160)), element];
+  const parts = [h("p", toolName(item), " ", jsonLine(item.call.arguments, 160)), element];
   dialog(t("inbox.deny_title"), parts, [
     {
       text: t("inbox.deny"),
@@ -36,9 +38,9 @@ export function decideSeveral(inbox, items, verb) {
   if (!items.length) return;
   const able = items.filter((each) => verb === "deny" || !each.call.requests);
   const { reason, element } = reasonField();
-  const list = h("ul", { class: "bulk-list" }, able.map((each) => h("li", {}, toolName(each), " ", jsonLine(each.call.arguments, 200))));
+  const list = h("ul.bulk-list", able.map((each) => h("li", toolName(each), " ", jsonLine(each.call.arguments, 200))));
   const left = items.length - able.length;
-  const parts = [list, left ? h("p", { class: "note" }, t("inbox.several_left", { count: left })) : null, verb === "deny" ? element : null];
+  const parts = [list, left ? h("p.note", t("inbox.several_left", { count: left })) : null, verb === "deny" ? element : null];
   const body = () => (verb === "deny" ? { reason: reason.value.trim() || null } : {});
   dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, [
     {
@@ -65,9 +67,6 @@ async function decideAll(inbox, items, verb, body) {
   announce(t("inbox.several_done", { count: items.length - failed, failed }));
 }
 
-// A text as a pattern that means itself.
-export const literal = (text) => text.replace(/[[*?]/g, (each) => `[${each}]`);
-
 /** Make a standing rule that allows calls like this one. */
 export function allowAlways(inbox, item) {
   const { call } = item;
@@ -77,18 +76,18 @@ export function allowAlways(inbox, item) {
   const conditions = makeConditions(call.arguments);
   const approve = h("input", { type: "checkbox", checked: true });
   const parts = [
-    h("p", {}, t("rule.allow_tool"), " ", toolName(item)),
+    h("p", t("rule.allow_tool"), " ", toolName(item)),
     field(t("rule.who"), who),
     conditions.element,
     field(t("rule.life"), life),
-    h("label", { class: "check" }, approve, t("rule.approve_too")),
+    h("label.check", approve, t("rule.approve_too")),
   ];
   dialog(t("inbox.always_title"), parts, [
     {
       text: t("rule.make"),
       kind: "primary",
       run: async () => {
-        const rule = { verdict: "allow", pattern: literal(call.tool), where: conditions.read() };
+        const rule = { verdict: "allow", tool: call.tool, ...conditions.read() };
         if (who.value) rule[who.value] = call[who.value];
         if (life.value) rule.expires_in = Number(life.value);
         await post("/rules", rule);
@@ -105,30 +104,34 @@ function makeConditions(values) {
   const rows = known.slice(0, 50).map(([name, value]) => makeCondition(name, value));
   const free = rows.filter((each) => !each.read);
   const element = h(
-    "fieldset",
-    { class: "conditions" },
-    h("legend", {}, t("rule.only_if")),
-    rows.length ? rows.map((each) => each.element) : h("p", { class: "faint" }, t("inbox.no_arguments")),
-    free.length || known.length > 50 ? h("p", { class: "note" }, t("rule.not_bound")) : null,
+    "fieldset.conditions",
+    h("legend", t("rule.only_if")),
+    rows.length ? rows.map((each) => each.element) : h("p.faint", t("inbox.no_arguments")),
+    rows.length > free.length ? h("p.faint.small", t("rule.or_pattern")) : null,
+    free.length || known.length > 50 ? h("p.note", t("rule.not_bound")) : null,
   );
-  return {
-    element,
-    read: () => {
-      const bound = rows.map((each) => each.read?.()).filter(Boolean);
-      return bound.length ? Object.fromEntries(bound) : null;
-    },
+  const read = (kind) => {
+    const bound = rows.map((each) => each.read?.()).filter((each) => each && each.kind === kind);
+    return bound.length ? Object.fromEntries(bound.map(({ value }) => [value.name, value.value])) : null;
   };
+  return { element, read: () => ({ equals: read("equals"), where: read("where") }) };
 }
 
+// The value itself, unless somebody writes a pattern in its place.
 function makeCondition(name, value) {
   const label = outside(name, { class: "mono", longest: 100 });
-  const short = (typeof value === "string" && value.length <= 500 && !name.includes(".")) || typeof value === "boolean" || (typeof value === "number" && !name.includes("."));
-  if (!short) return { element: h("p", { class: "faint" }, label, " ", t("rule.any_value")) };
-  const on = h("input", { type: "checkbox", checked: true });
   const isText = typeof value === "string";
+  const bound = (isText && value.length <= 2000 && !value.includes(COVER)) || typeof value === "boolean" || typeof value === "number";
+  if (!bound || name.includes(".")) return { element: h("p.faint", label, " ", t("rule.any_value")) };
+  const on = h("input", { type: "checkbox", checked: true });
   // A text area keeps the line breaks of a text.
-  const text = h("textarea", { rows: "1", value: isText ? literal(value) : String(value), readonly: !isText, class: "mono", "aria-label": t("rule.pattern_of", { name: name.slice(0, 100) }) });
+  const text = h("textarea", { rows: "1", value: String(value), readonly: !isText, class: "mono", "aria-label": t("rule.pattern_of", { name: name.slice(0, 100) }) });
+  const first = text.value;
   on.addEventListener("change", () => (text.disabled = !on.checked));
-  const read = () => (on.checked ? [name, isText ? text.value : value] : null);
-  return { element: h("div", { class: "condition" }, h("label", { class: "check" }, on, label), text), read };
+  const read = () => {
+    if (!on.checked) return null;
+    if (text.value === first) return { kind: "equals", value: { name, value } };
+    return { kind: "where", value: { name, value: text.value } };
+  };
+  return { element: h("div.condition", h("label.check", on, label), text), read };
 }

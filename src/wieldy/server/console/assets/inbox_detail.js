@@ -16,7 +16,7 @@ const CHECK_DELAY = 250;
 export class InboxDetail {
   constructor(inbox) {
     this.inbox = inbox;
-    this.element = h("section", { class: "inbox-detail card", "aria-label": t("inbox.detail") });
+    this.element = h("section.inbox-detail.card", { "aria-label": t("inbox.detail") });
     this.editing = null;
     this.shown = null;
   }
@@ -34,7 +34,7 @@ export class InboxDetail {
     if (!item) {
       this.leaveForm();
       this.shown = null;
-      return void show(this.element, h("p", { class: "empty" }, t("inbox.choose")));
+      return void show(this.element, h("p.empty", t("inbox.choose")));
     }
     const key = [item.id, item.state, item.busy, item.detailed, item.problem && item.problem.message, item.call.cut?.length].join();
     const other = !this.shown || this.shown.id !== item.id;
@@ -59,26 +59,25 @@ export class InboxDetail {
 
   draw(item) {
     const { call } = item;
-    this.trouble = h("div", { class: "section inbox-trouble", hidden: !item.problem }, item.problem ? problemBox(item.problem) : null);
-    this.argumentsBox = h("div", { class: "section" }, h("h3", {}, t("inbox.arguments")), this.drawArguments(item));
-    this.foot = h("div", { class: "inbox-foot" }, this.drawActions(item));
+    this.trouble = h("div.section.inbox-trouble", { hidden: !item.problem }, item.problem ? problemBox(item.problem) : null);
+    this.argumentsBox = h("div.section", h("h3", t("inbox.arguments")), this.drawArguments(item));
+    this.foot = h("div.inbox-foot", this.drawActions(item));
     return [
       h(
-        "div",
-        { class: "card-head" },
+        "div.card-head",
         button(t("inbox.back"), () => this.inbox.back(), { kind: "quiet", class: "button quiet inbox-back" }),
         h("h2", { tabindex: "-1" }, outside(call.tool, { class: "tool-name", longest: 200 })),
         badge(item.state),
-        h("span", { class: "faint small" }, sayCaller(call), " · ", moment(call.proposed_at)),
+        h("span.faint.small", sayCaller(call), " · ", moment(call.proposed_at)),
       ),
       item.state === "pending" ? null : this.drawOutcome(item),
       this.trouble,
       item.state === "pending" ? this.drawReason(call) : null,
       this.drawLock(call),
-      (this.questionBox = h("div", { class: "section", hidden: true })),
+      (this.questionBox = h("div.section", { hidden: true })),
       this.argumentsBox,
       this.drawRepairs(call),
-      call.description ? h("div", { class: "section" }, h("h3", {}, t("inbox.tool_says")), h("p", { class: "tool-text" }, outside(call.description, { longest: 2000 }))) : null,
+      call.description ? h("div.section", h("h3", t("inbox.tool_says")), h("p.tool-text", outside(call.description, { longest: 2000 }))) : null,
       this.drawFacts(call),
       this.foot,
     ];
@@ -87,21 +86,21 @@ export class InboxDetail {
   drawReason(call) {
     const waits = this.waitedCalls(call);
     const parts = [];
-    if (call.reason) parts.push(h("p", {}, outside(call.reason, { longest: 2000 })));
+    if (call.reason) parts.push(h("p", outside(call.reason, { longest: 2000 })));
     const rule = call.rule || {};
-    if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p", { class: "faint" }, t("inbox.rule_now"), " ", h("span", { class: `badge badge-${rule.decision}` }, t(`tryout.${rule.decision}`)), " ", outside(rule.because_now, { longest: 2000 })));
+    if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p.faint", t("inbox.rule_now"), " ", h("span", { class: `badge badge-${rule.decision}` }, t(`tryout.${rule.decision}`)), " ", outside(rule.because_now, { longest: 2000 })));
     if (rule.matched?.length) parts.push(matchedRules(rule.matched));
-    if (call.tool_changed) parts.push(h("p", { class: "note" }, t("inbox.tool_changed")));
-    if (call.origin?.untrusted_session) parts.push(h("p", { class: "note" }, t("inbox.untrusted")));
-    if (waits.length) parts.push(h("p", {}, t("inbox.waits_for")), h("ul", {}, waits.map((id) => h("li", {}, h("a", { href: `/calls/${encodeURIComponent(id)}` }, outside(id))))));
-    if (!parts.length) parts.push(h("p", {}, t("inbox.no_reason")));
-    return h("div", { class: "section" }, h("h3", {}, t("inbox.why")), parts);
+    if (call.tool_changed) parts.push(h("p.note", t("inbox.tool_changed")));
+    if (call.origin?.untrusted_session) parts.push(h("p.note", t("inbox.untrusted")));
+    if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", h("a", { href: `/calls/${encodeURIComponent(id)}` }, outside(id))))));
+    if (!parts.length) parts.push(h("p", t("inbox.no_reason")));
+    return h("div.section", h("h3", t("inbox.why")), parts);
   }
 
   drawLock(call) {
     const lock = call.lock;
     if (!lock || !["changed", "new"].includes(lock.state)) return null;
-    return h("div", { class: "section" }, h("h3", {}, t("inbox.lock")), h("p", { class: "note" }, t(`inbox.lock_${lock.state}`)), lock.reason ? h("p", { class: "faint" }, outside(lock.reason, { longest: 2000 })) : null, lock.diff ? codeText(lock.diff, { label: t("inbox.lock") }) : null);
+    return h("div.section", h("h3", t("inbox.lock")), h("p.note", t(`inbox.lock_${lock.state}`)), lock.reason ? h("p.faint", outside(lock.reason, { longest: 2000 })) : null, lock.diff ? codeText(lock.diff, { label: t("inbox.lock") }) : null);
   }
 
   drawArguments(item) {
@@ -112,7 +111,7 @@ export class InboxDetail {
         whole.disabled = true;
         await this.inbox.calls.readDetail(item.id, true).catch((problem) => this.tell(problem));
       }, { kind: "small" });
-      return [h("p", { class: "note" }, t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
+      return [h("p.note", t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
     }
     return argumentTable(call.arguments);
   }
@@ -120,22 +119,21 @@ export class InboxDetail {
   drawRepairs(call) {
     const repairs = Array.isArray(call.repairs) ? call.repairs : [];
     if (!repairs.length) return null;
-    const row = (each) => h("li", {}, outside(each.path || "·", { class: "mono" }), ": ", h("del", {}, valueText(each.before)), " → ", h("ins", {}, valueText(each.after)), h("span", { class: "faint" }, " ", outside(String(each.kind || "").replaceAll("_", " "))));
-    return h("div", { class: "section" }, h("h3", {}, t("inbox.repairs")), h("ul", { class: "repairs" }, repairs.slice(0, 100).map(row)));
+    const row = (each) => h("li", outside(each.path || "·", { class: "mono" }), ": ", h("del", valueText(each.before)), " → ", h("ins", valueText(each.after)), h("span.faint", " ", outside(String(each.kind || "").replaceAll("_", " "))));
+    return h("div.section", h("h3", t("inbox.repairs")), h("ul.repairs", repairs.slice(0, 100).map(row)));
   }
 
   drawFacts(call) {
     return h(
-      "div",
-      { class: "section" },
+      "div.section",
       facts(
         [t("fact.caller"), outside(call.caller)],
         [t("fact.agent"), outside(call.agent)],
         [t("fact.session"), outside(call.session)],
         [t("fact.run"), call.run ? h("a", { href: `/runs/${encodeURIComponent(call.run)}` }, outside(call.run)) : null],
         [t("fact.parent"), call.parent ? h("a", { href: `/calls/${encodeURIComponent(call.parent)}` }, outside(call.parent)) : null],
-        [t("fact.expires"), call.expires_at ? h("span", {}, moment(call.expires_at), " · ", fullTime(call.expires_at)) : null],
-        [t("fact.source"), call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span", { class: "faint" }, ` · ${t("inbox.not_trusted")}`) : null] : null],
+        [t("fact.expires"), call.expires_at ? h("span", moment(call.expires_at), " · ", fullTime(call.expires_at)) : null],
+        [t("fact.source"), call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span.faint", ` · ${t("inbox.not_trusted")}`) : null] : null],
         [t("fact.call"), h("a", { href: `/calls/${encodeURIComponent(call.call_id)}` }, outside(call.call_id))],
       ),
     );
@@ -149,21 +147,20 @@ export class InboxDetail {
       "div",
       { class: "section", role: "status" },
       h("p", { class: ["note", made?.approved && "good"] }, sayDecision(item, this.inbox.me), made?.reason ? [": ", outside(made.reason, { longest: 2000 })] : null),
-      out.ended_at || out.error ? h("p", { class: "outcome-line" }, badge(item.state), out.seconds ? ` ${duration(out.seconds)}` : null, out.error ? [" ", outside(out.error, { longest: 2000 })] : null) : null,
+      out.ended_at || out.error ? h("p.outcome-line", badge(item.state), out.seconds ? ` ${duration(out.seconds)}` : null, out.error ? [" ", outside(out.error, { longest: 2000 })] : null) : null,
       value,
     );
   }
 
   drawActions(item) {
-    if (item.state !== "pending") return h("a", { class: "button", href: `/calls/${encodeURIComponent(item.id)}` }, t("inbox.story"));
-    if (item.busy) return h("p", { class: "faint", role: "status" }, t("inbox.sending"));
-    if (!this.inbox.decides) return h("p", { class: "faint" }, t("inbox.may_look"));
+    if (item.state !== "pending") return h("a.button", { href: `/calls/${encodeURIComponent(item.id)}` }, t("inbox.story"));
+    if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
+    if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
     const asks = this.isAsking(item);
     const own = item.call.decidable === false;
     return h(
-      "div",
-      { class: "actions" },
-      own ? h("p", { class: "faint" }, t("problem.own_call")) : null,
+      "div.actions",
+      own ? h("p.faint", t("problem.own_call")) : null,
       asks || own ? null : button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
       asks || own ? null : button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
@@ -211,9 +208,9 @@ export class InboxDetail {
     this.questionBox.hidden = false;
     show(
       this.questionBox,
-      h("h3", {}, t("inbox.questions")),
+      h("h3", t("inbox.questions")),
       questions.map((each) => each.element),
-      h("div", { class: "actions" }, button(t("inbox.answer"), () => answer("accept"), { kind: "primary" }), button(t("inbox.decline"), () => answer("decline"))),
+      h("div.actions", button(t("inbox.answer"), () => answer("accept"), { kind: "primary" }), button(t("inbox.decline"), () => answer("decline"))),
     );
   }
 
@@ -234,10 +231,13 @@ export class InboxDetail {
   startForm(item, schema) {
     this.editing = item;
     this.form = schemaForm(schema, item.call.arguments, { onChange: () => this.checkSoon(item) });
-    show(this.argumentsBox, h("h3", {}, t("inbox.arguments")), this.form.element);
+    const leave = (event) => {
+      if (event.key === "Escape") this.cancelEdit(item);
+    };
+    show(this.argumentsBox, h("h3", t("inbox.arguments")), h("div", { on: { keydown: leave } }, this.form.element));
     show(
       this.foot,
-      h("div", { class: "actions" }, button(t("inbox.approve_edited"), () => this.submitEdit(), { kind: "primary" }), button(t("cancel"), () => this.cancelEdit(item))),
+      h("div.actions", button(t("inbox.approve_edited"), () => this.submitEdit(), { kind: "primary" }), button(t("cancel"), () => this.cancelEdit(item))),
     );
     this.form.focus();
   }
@@ -282,8 +282,8 @@ function readProblems(problem) {
 
 function makeQuestion({ name, kind, message, answer_schema: schema, url }) {
   const form = kind === "form" ? schemaForm(schema, {}, {}) : null;
-  const address = url ? h("p", {}, t("inbox.address"), " ", outside(url, { class: "mono", longest: 2000 })) : null;
-  return { name, form, element: h("div", { class: "question" }, h("p", {}, outside(message || name, { longest: 5000 })), address, form?.element) };
+  const address = url ? h("p", t("inbox.address"), " ", outside(url, { class: "mono", longest: 2000 })) : null;
+  return { name, form, element: h("div.question", h("p", outside(message || name, { longest: 5000 })), address, form?.element) };
 }
 
 function valueText(value) {
@@ -294,13 +294,13 @@ function valueText(value) {
 export function argumentTable(value) {
   if (value === null || typeof value !== "object" || Array.isArray(value)) return jsonView(value);
   const names = Object.keys(value);
-  if (!names.length) return h("p", { class: "faint" }, t("inbox.no_arguments"));
+  if (!names.length) return h("p.faint", t("inbox.no_arguments"));
   const shown = names.slice(0, 200);
-  const list = h("dl", { class: "arguments" }, shown.map((name) => h("div", {}, h("dt", {}, outside(name, { longest: 200 })), h("dd", {}, readable(value[name])))));
+  const list = h("dl.arguments", shown.map((name) => h("div", h("dt", outside(name, { longest: 200 })), h("dd", readable(value[name])))));
   return names.length > shown.length ? [list, jsonView(value, { depth: 0 })] : list;
 }
 
 function readable(value) {
-  if (typeof value === "string" && value !== "") return value.length > 200 || value.includes("\n") ? codeText(value, { piece: 4000 }) : h("bdi", { class: "argument-text" }, outside(value, { longest: 200 }).textContent);
+  if (typeof value === "string" && value !== "") return value.length > 200 || value.includes("\n") ? codeText(value, { piece: 4000 }) : h("bdi.argument-text", outside(value, { longest: 200 }).textContent);
   return jsonView(value, { depth: 3 });
 }

@@ -13,7 +13,7 @@ const MOST_OPEN = 300;
 /** A value as a tree whose first levels are open. */
 export function jsonView(value, { depth = 2, label } = {}) {
   const budget = { left: MOST_OPEN };
-  return h("div", { class: "json", role: "group", "aria-label": label || "JSON" }, makeNode(null, value, depth, budget));
+  return h("div.json", { role: "group", "aria-label": label || "JSON" }, makeNode(null, value, depth, budget));
 }
 
 /** A value in one short line. */
@@ -41,7 +41,7 @@ function beginning(value, most) {
 
 function makeNode(key, value, depth, budget) {
   if (value !== null && typeof value === "object" && !isDigits(value)) return makeBranch(key, value, depth, budget);
-  return h("div", { class: "json-leaf" }, makeKey(key), makeScalar(value));
+  return h("div.json-leaf", makeKey(key), makeScalar(value));
 }
 
 function makeKey(key) {
@@ -56,7 +56,7 @@ function makeScalar(value) {
 }
 
 function makeText(text) {
-  const shown = h("bdi", { class: "json-string" });
+  const shown = h("bdi.json-string");
   let end = 0;
   const grow = (size) => {
     const piece = cutText(text.slice(end), size);
@@ -64,7 +64,7 @@ function makeText(text) {
     end += piece.length || size;
   };
   grow(TEXT);
-  if (end >= text.length) return h("span", { class: "json-quoted" }, shown);
+  if (end >= text.length) return h("span.json-quoted", shown);
   const more = h("button", { type: "button", class: "link more", on: { click: () => {
     grow(20_000);
     if (end >= text.length) more.remove();
@@ -72,7 +72,7 @@ function makeText(text) {
   } } });
   const sayRest = () => (more.textContent = t("more.characters", { count: amount(text.length - end) }));
   sayRest();
-  return h("span", { class: "json-quoted" }, shown, more);
+  return h("span.json-quoted", shown, more);
 }
 
 function makeBranch(key, value, depth, budget) {
@@ -80,10 +80,10 @@ function makeBranch(key, value, depth, budget) {
   const keys = list ? null : Object.keys(value);
   const size = list ? value.length : keys.length;
   const brackets = list ? ["[", "]"] : ["{", "}"];
-  if (size === 0) return h("div", { class: "json-leaf" }, makeKey(key), h("span", { class: "json-null" }, brackets.join("")));
-  const count = h("span", { class: "faint" }, `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size, amount: amount(size) })} ${brackets[1]}`);
-  const inner = h("div", { class: "json-inner" });
-  const branch = h("details", { class: "json-branch" }, h("summary", {}, makeKey(key), count), inner);
+  if (size === 0) return h("div.json-leaf", makeKey(key), h("span.json-null", brackets.join("")));
+  const count = h("span.faint", `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size, amount: amount(size) })} ${brackets[1]}`);
+  const inner = h("div.json-inner");
+  const branch = h("details.json-branch", h("summary", makeKey(key), count), inner);
   let made = 0;
   const grow = () => {
     const end = Math.min(size, made + ITEMS);

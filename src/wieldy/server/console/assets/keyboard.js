@@ -54,10 +54,10 @@ export function startKeys({ go }) {
 
 /** Show which keys there are. */
 export function showHelp() {
-  const line = ([keys, text]) => h("div", { class: "key-line" }, h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, text));
+  const line = ([keys, text]) => h("div.key-line", h("dt", keys.map((key) => h("kbd", key))), h("dd", text));
   const pageKeys = own.map(({ key, text }) => [[key], text]);
   const everywhere = [...PLACES.map(([key, , name]) => [["g", key], t(name)]), [["?"], t("keys.help")], [["Esc"], t("keys.close")]];
-  const parts = [h("h3", {}, t("keys.everywhere")), h("dl", { class: "keys" }, everywhere.map(line))];
-  if (pageKeys.length) parts.unshift(h("h3", {}, t("keys.page")), h("dl", { class: "keys" }, pageKeys.map(line)));
+  const parts = [h("h3", t("keys.everywhere")), h("dl.keys", everywhere.map(line))];
+  if (pageKeys.length) parts.unshift(h("h3", t("keys.page")), h("dl.keys", pageKeys.map(line)));
   dialog(t("app.help"), parts);
 }

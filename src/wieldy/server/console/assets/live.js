@@ -130,7 +130,10 @@ async function readStream(reached) {
   let timer = setTimeout(() => stop.abort(), SILENCE);
   try {
     const response = await fetch(address("/events"), { headers, signal: stop.signal, cache: "no-store" });
-    if (response.status === 400 && place) place = null;
+    if (response.status === 400 && place) {
+      place = null;
+      behind = true;
+    }
     if (response.status === 401) return endLive();
     if (response.status === 409) return waitForStore();
     if (!response.ok) throw new Error(`events: ${response.status}`);

@@ -15,7 +15,7 @@ let me = null;
 let stopPage = null;
 let turn = 0;
 const main = h("main", { id: "page", class: "page", tabindex: "-1" });
-const banner = h("div", { class: "banner", role: "status", hidden: true });
+const banner = h("div.banner", { role: "status", hidden: true });
 const announcer = h("div", { id: "announcer", class: "unseen", "aria-live": "polite", role: "status" });
 
 function findPage(path) {
@@ -82,7 +82,7 @@ async function showPage({ quiet = false } = {}) {
   const title = found ? t(found.page.title) : t("app.not_found");
   nameWindow(title);
   // A page draws into an element of its own, so that what comes late does not disturb the next one.
-  const root = h("div", { class: "page-root" });
+  const root = h("div.page-root");
   show(main, root);
   main.setAttribute("aria-busy", "true");
   if (!found) {
@@ -132,22 +132,21 @@ function nameWindow(title = pageTitle) {
 let nav, side;
 
 function makeFrame() {
-  nav = h("nav", { class: "nav", "aria-label": t("app.nav") }, h("ul", {}, PAGES.filter((page) => page.nav && may(me, page.role)).map((page) => h("li", {}, h("a", { href: page.path, "data-nav": page.nav }, t(page.title))))));
+  nav = h("nav.nav", { "aria-label": t("app.nav") }, h("ul", PAGES.filter((page) => page.nav && may(me, page.role)).map((page) => h("li", h("a", { href: page.path, "data-nav": page.nav }, t(page.title))))));
   const menu = button(t("app.menu"), () => {
     const open = side.classList.toggle("open");
     menu.setAttribute("aria-expanded", String(open));
   }, { "aria-expanded": "false", "aria-controls": "side-parts", class: "button menu" });
   const name = me.name === null ? t("app.local") : outside(me.name, { longest: 60 });
   const end = h(
-    "div",
-    { class: "side-end" },
+    "div.side-end",
     connectionMark(),
-    h("div", { class: "row" }, button(t("app.settings"), showSettings, { kind: "quiet small" }), button(t("app.help"), showHelp, { kind: "quiet small", keys: "?" })),
-    h("div", { class: "row" }, h("span", { class: "who" }, name), me.name === null ? null : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
+    h("div.row", button(t("app.settings"), showSettings, { kind: "quiet small" }), button(t("app.help"), showHelp, { kind: "quiet small", keys: "?" })),
+    h("div.row", h("span.who", name), me.name === null ? null : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
   );
   const brand = h("a", { href: "/inbox", class: "brand" }, h("img", { src: "/console/icon.svg", alt: "", width: "22", height: "22" }), t("app.name"));
-  side = h("header", { class: "side" }, h("div", { class: "side-top" }, brand, menu), h("div", { id: "side-parts", class: "side-parts" }, nav, end));
-  show(document.body, h("a", { class: "skip", href: "#page" }, t("app.skip")), h("div", { class: "frame" }, side, h("div", {}, banner, main)), announcer);
+  side = h("header.side", h("div.side-top", brand, menu), h("div", { id: "side-parts", class: "side-parts" }, nav, end));
+  show(document.body, h("a.skip", { href: "#page" }, t("app.skip")), h("div.frame", side, h("div", banner, main)), announcer);
 }
 
 function markNav(page) {
@@ -160,7 +159,7 @@ function markNav(page) {
 }
 
 function connectionMark() {
-  const dot = h("span", { class: "dot" });
+  const dot = h("span.dot");
   const text = h("span");
   const mark = () => {
     const up = isUp();
@@ -169,7 +168,7 @@ function connectionMark() {
   };
   mark();
   markConnection = mark;
-  return h("span", { class: "connection" }, dot, text);
+  return h("span.connection", dot, text);
 }
 
 let markConnection = () => {};
@@ -228,7 +227,7 @@ async function start() {
     me = await get("/me");
   } catch (problem) {
     if (problem.status !== 401) {
-      show(document.body, h("main", { class: "bare card" }, h("h1", {}, t("app.name")), problemBox(problem)));
+      show(document.body, h("main.bare.card", h("h1", t("app.name")), problemBox(problem)));
       setTimeout(start, 2000);
     }
     return;

@@ -26,7 +26,7 @@ function sayMoment(date) {
 
 /** A moment as "3 min. ago", with the full time as its title. It is kept up to date. */
 export function moment(iso) {
-  if (!iso) return h("span", { class: "faint" }, "–");
+  if (!iso) return h("span.faint", "–");
   const date = new Date(iso);
   if (Number.isNaN(date.getTime())) return outside(iso);
   return h("time", { datetime: date.toISOString(), title: fullTime(iso), class: "moment" }, sayMoment(date));
@@ -60,8 +60,8 @@ const PIECE = 20_000;
 export function codeText(text, { piece = PIECE, label } = {}) {
   const whole = String(text);
   const shown = h("code", { dir: "ltr" });
-  const box = h("pre", { class: "code", tabindex: "0", role: "group", "aria-label": label || t("code.text") }, h("bdi", {}, shown));
-  const outer = h("div", { class: "code-box" }, box);
+  const box = h("pre.code", { tabindex: "0", role: "group", "aria-label": label || t("code.text") }, h("bdi", shown));
+  const outer = h("div.code-box", box);
   let end = 0;
   const grow = () => {
     let next = Math.min(whole.length, end + piece);
@@ -83,8 +83,8 @@ export function problemBox(problem) {
   return h(
     "div",
     { class: "problem", role: "alert" },
-    h("p", {}, known ? t(`problem.${problem.code}`, spellDetails(problem.details)) : outside(problem.message || String(problem), { longest: 2000 })),
-    !known && problem.hint ? h("p", { class: "faint" }, outside(problem.hint, { longest: 2000 })) : null,
+    h("p", known ? t(`problem.${problem.code}`, spellDetails(problem.details)) : outside(problem.message || String(problem), { longest: 2000 })),
+    !known && problem.hint ? h("p.faint", outside(problem.hint, { longest: 2000 })) : null,
   );
 }
 
@@ -99,7 +99,7 @@ function spellDetails(details = {}) {
 export function pager({ next, onNext }) {
   if (!next) return null;
   const button = h("button", { type: "button", class: "button", on: { click: () => { button.disabled = true; onNext(next); } } }, t("more.page"));
-  return h("div", { class: "pager" }, button);
+  return h("div.pager", button);
 }
 
 /** A field to search with. `onSearch` gets the text when the person stops typing. */
@@ -114,18 +114,18 @@ export function searchBox({ value = "", label, onSearch, delay = 250 }) {
     clearTimeout(timer);
     timer = setTimeout(fire, delay);
   });
-  return h("form", { class: "search", role: "search", on: { submit: (event) => { event.preventDefault(); fire(); } } }, input);
+  return h("form.search", { role: "search", on: { submit: (event) => { event.preventDefault(); fire(); } } }, input);
 }
 
 /** What is said where a list is empty. */
 export function emptyState(text, ...more) {
-  return h("div", { class: "empty" }, h("p", {}, text), ...more);
+  return h("div.empty", h("p", text), ...more);
 }
 
 /** A field with its label. */
 export function field(label, control, { hint, wide } = {}) {
   control.id ||= newId("field");
-  return h("div", { class: ["field", wide && "wide"] }, h("label", { for: control.id }, label), control, hint ? h("p", { class: "faint hint" }, hint) : null);
+  return h("div", { class: ["field", wide && "wide"] }, h("label", { for: control.id }, label), control, hint ? h("p.faint.hint", hint) : null);
 }
 
 let ids = 0;
@@ -172,7 +172,7 @@ export function dialog(title, content, actions = []) {
     return made;
   });
   const form = h("form", { on: { submit: (event) => { event.preventDefault(); if (actions.length) perform(actions[0], buttons[0]); } } });
-  form.append(heading, h("div", { class: "dialog-body" }, content), trouble, h("div", { class: "actions" }, buttons, button(actions.length ? t("cancel") : t("close"), close, { kind: "quiet" })));
+  form.append(heading, h("div.dialog-body", content), trouble, h("div.actions", buttons, button(actions.length ? t("cancel") : t("close"), close, { kind: "quiet" })));
   box.append(form);
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
@@ -198,10 +198,10 @@ export function announce(text) {
 
 /** Names and their values, as a list in two columns. What is null is left out. */
 export function facts(...pairs) {
-  const list = h("dl", { class: "facts" });
+  const list = h("dl.facts");
   for (const pair of pairs) {
     if (!pair || pair[1] === null || pair[1] === undefined || pair[1] === "") continue;
-    list.append(h("dt", {}, pair[0]), h("dd", {}, pair[1]));
+    list.append(h("dt", pair[0]), h("dd", pair[1]));
   }
   return list;
 }

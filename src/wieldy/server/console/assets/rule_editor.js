@@ -12,7 +12,7 @@ const TRAITS = ["read_only", "destructive", "open_world", "untrusted"];
 export function showNewRule({ onMade, tool = "" }) {
   const verdict = choice(["allow", "ask", "deny"].map((each) => [each, t(`state.${each}`)]), "ask", () => (reason.parentElement.hidden = verdict.value === "allow"));
   const pattern = h("input", { type: "text", value: tool, maxlength: "500", required: true, placeholder: "delete_*" });
-  const conditions = h("div", { class: "rule-conditions" });
+  const conditions = h("div.rule-conditions");
   const addCondition = button(t("rule.add_condition"), () => {
     conditions.append(makeCondition());
     conditions.lastElementChild.querySelector("input").focus();
@@ -21,7 +21,7 @@ export function showNewRule({ onMade, tool = "" }) {
   const life = choice(lifeChoices(), "");
   const reason = h("textarea", { rows: "2", maxlength: "10000" });
   const traits = TRAITS.map((name) => [name, choice([["", t("rule.any")], ["true", t("rule.yes")], ["false", t("rule.no")]], "")]);
-  const more = h("details", {}, h("summary", {}, t("rule.more")), h("div", { class: "field-grid" }, holders.map(([name, input]) => field(t(`fact.${name}`), input)), traits.map(([name, select]) => field(t(`rule.${name}`), select))));
+  const more = h("details", h("summary", t("rule.more")), h("div.field-grid", holders.map(([name, input]) => field(t(`fact.${name}`), input)), traits.map(([name, select]) => field(t(`rule.${name}`), select))));
   const reasonBox = field(t("inbox.reason"), reason, { hint: t("inbox.reason_hint") });
   const read = () => ({
     verdict: verdict.value,
@@ -34,7 +34,7 @@ export function showNewRule({ onMade, tool = "" }) {
   });
   dialog(
     t("rules.add"),
-    [field(t("rules.verdict"), verdict), field(t("rule.pattern"), pattern, { hint: t("rule.pattern_hint") }), h("div", { class: "field" }, h("span", { class: "faint small" }, t("rule.conditions")), conditions, h("div", {}, addCondition)), field(t("rule.life"), life), reasonBox, more],
+    [field(t("rules.verdict"), verdict), field(t("rule.pattern"), pattern, { hint: t("rule.pattern_hint") }), h("div.field", h("span.faint.small", t("rule.conditions")), conditions, h("div", addCondition)), field(t("rule.life"), life), reasonBox, more],
     [
       {
         text: t("rule.make"),
@@ -52,7 +52,7 @@ export function showNewRule({ onMade, tool = "" }) {
 function makeCondition() {
   const name = h("input", { type: "text", placeholder: "path", "aria-label": t("rule.argument") });
   const value = h("input", { type: "text", placeholder: "/srv/**", "aria-label": t("rule.argument_pattern") });
-  const row = h("div", { class: "rule-condition" }, name, "=", value, button("×", () => row.remove(), { kind: "quiet", "aria-label": t("remove") }));
+  const row = h("div.rule-condition", name, "=", value, button("×", () => row.remove(), { kind: "quiet", "aria-label": t("remove") }));
   return row;
 }
 

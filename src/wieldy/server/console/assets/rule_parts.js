@@ -20,7 +20,7 @@ export const lifeChoices = () => [...LIVES.map((seconds) => [String(seconds), sa
 
 /** For whom a rule or mode holds. */
 export function sayHolder(rule) {
-  const parts = ["caller", "agent", "session"].filter((name) => rule[name]).map((name) => h("div", {}, h("span", { class: "faint" }, `${t(`fact.${name}`)}: `), outside(rule[name], { longest: 100 })));
+  const parts = ["caller", "agent", "session"].filter((name) => rule[name]).map((name) => h("div", h("span.faint", `${t(`fact.${name}`)}: `), outside(rule[name], { longest: 100 })));
   return parts.length ? parts : t("rule.anybody");
 }
 
@@ -28,12 +28,12 @@ export function sayHolder(rule) {
 export function sayConditions(facts) {
   const names = Object.keys(facts).filter((name) => facts[name] !== null && facts[name] !== undefined);
   if (!names.length) return null;
-  const line = (name) => h("div", {}, outside(name, { class: "mono faint" }), " = ", outside(typeof facts[name] === "string" ? facts[name] : JSON.stringify(facts[name]), { class: "mono" }));
-  return h("div", { class: "small" }, names.slice(0, 50).map(line));
+  const line = (name) => h("div", outside(name, { class: "mono faint" }), " = ", outside(typeof facts[name] === "string" ? facts[name] : JSON.stringify(facts[name]), { class: "mono" }));
+  return h("div.small", names.slice(0, 50).map(line));
 }
 
 /** Rules that match a call, one to a line. */
 export function matchedRules(rules) {
-  const line = (each) => h("li", {}, badge(each.verdict), " ", outside(each.pattern, { class: "mono" }), sayConditions(each.where || {}), each.reason ? h("div", { class: "faint small" }, outside(each.reason, { longest: 500 })) : null);
-  return h("ul", { class: "matched" }, rules.slice(0, 100).map(line));
+  const line = (each) => h("li", badge(each.verdict), " ", outside(each.pattern, { class: "mono" }), sayConditions(each.where || {}), each.reason ? h("div.faint.small", outside(each.reason, { longest: 500 })) : null);
+  return h("ul.matched", rules.slice(0, 100).map(line));
 }

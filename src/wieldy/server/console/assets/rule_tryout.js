@@ -14,7 +14,7 @@ export function makeTryOut({ tool, onTool }) {
   const names = h("datalist", { id: newId("tools") });
   const input = h("input", { type: "text", value: tool, list: names.id, autocomplete: "off", spellcheck: "false", maxlength: "1000" });
   const formBox = h("div");
-  const answer = h("div", { class: "tryout-answer", "aria-live": "polite" });
+  const answer = h("div.tryout-answer", { "aria-live": "polite" });
   let form = null;
   let turn = 0;
   let typed = false;
@@ -41,7 +41,7 @@ export function makeTryOut({ tool, onTool }) {
     if (mine !== turn) return;
     // What nobody has filled in yet is no mistake.
     form.setProblems(typed ? problems : []);
-    show(answer, h("p", { class: "faint" }, t("tryout.misfit")));
+    show(answer, h("p.faint", t("tryout.misfit")));
   };
   const askSoon = () => {
     typed = true;
@@ -61,10 +61,10 @@ export function makeTryOut({ tool, onTool }) {
       const found = await get(`/tools/${part(name)}`);
       if (mine !== turn) return;
       form = schemaForm(found.input_schema, {}, { onChange: askSoon });
-      show(formBox, h("h3", {}, t("inbox.arguments")), form.element);
+      show(formBox, h("h3", t("inbox.arguments")), form.element);
       await ask();
     } catch (problem) {
-      if (mine === turn) show(answer, problem.status === 404 ? h("p", { class: "faint" }, t("tryout.no_tool")) : problemBox(problem));
+      if (mine === turn) show(answer, problem.status === 404 ? h("p.faint", t("tryout.no_tool")) : problemBox(problem));
     }
   };
   input.addEventListener("change", choose);
@@ -75,8 +75,8 @@ export function makeTryOut({ tool, onTool }) {
   const element = h(
     "section",
     { class: "card tryout", "aria-labelledby": "tryout-title" },
-    h("div", { class: "card-head" }, h("h2", { id: "tryout-title" }, t("tryout.title"))),
-    h("form", { class: "card-body tryout-form", on: { submit: (event) => { event.preventDefault(); if (form) ask(); else choose(); } } }, h("p", { class: "faint" }, t("tryout.about")), field(t("tryout.tool"), input), names, formBox, answer),
+    h("div.card-head", h("h2", { id: "tryout-title" }, t("tryout.title"))),
+    h("form.card-body.tryout-form", { on: { submit: (event) => { event.preventDefault(); if (form) ask(); else choose(); } } }, h("p.faint", t("tryout.about")), field(t("tryout.tool"), input), names, formBox, answer),
   );
   const load = async () => {
     const { tools } = await get("/tools", { limit: 500 }).catch(() => ({ tools: [] }));
@@ -88,9 +88,9 @@ export function makeTryOut({ tool, onTool }) {
 
 function drawAnswer(told) {
   return [
-    h("p", { class: "tryout-verdict" }, h("span", { class: `badge badge-${told.decision}` }, t(`tryout.${told.decision}`)), " ", outside(told.because, { longest: 2000 })),
-    told.question ? h("p", { class: "faint" }, t("tryout.question"), " ", outside(told.question, { longest: 2000 })) : null,
-    h("h3", {}, t("tryout.matched")),
-    told.matched.length ? matchedRules(told.matched) : h("p", { class: "faint" }, t("tryout.no_rule")),
+    h("p.tryout-verdict", h("span", { class: `badge badge-${told.decision}` }, t(`tryout.${told.decision}`)), " ", outside(told.because, { longest: 2000 })),
+    told.question ? h("p.faint", t("tryout.question"), " ", outside(told.question, { longest: 2000 })) : null,
+    h("h3", t("tryout.matched")),
+    told.matched.length ? matchedRules(told.matched) : h("p.faint", t("tryout.no_rule")),
   ];
 }

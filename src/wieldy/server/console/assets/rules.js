@@ -33,10 +33,9 @@ class RulesPage {
     const newMode = button(t("modes.set"), () => this.showNewMode(), { kind: "small" });
     show(
       root,
-      h("div", { class: "page-head" }, h("h1", {}, t("rules.title"))),
+      h("div.page-head", h("h1", t("rules.title"))),
       h(
-        "div",
-        { class: "rules-page" },
+        "div.rules-page",
         h(
           "div",
           {},
@@ -62,7 +61,7 @@ class RulesPage {
   async loadRules() {
     try {
       const { rules } = await get("/rules");
-      show(this.rulesBox, rules.length ? this.drawRules(rules) : emptyState(t("rules.none"), h("p", { class: "faint small" }, t("rules.none_more"))));
+      show(this.rulesBox, rules.length ? this.drawRules(rules) : emptyState(t("rules.none"), h("p.faint.small", t("rules.none_more"))));
     } catch (problem) {
       show(this.rulesBox, problemBox(problem));
     }
@@ -73,19 +72,19 @@ class RulesPage {
       h(
         "tr",
         { class: rule.dead ? "dead" : null },
-        h("td", {}, badge(rule.verdict)),
-        h("td", {}, outside(rule.pattern, { class: "mono" }), sayConditions({ ...rule.where, ...rule.criteria }), rule.reason ? h("div", { class: "faint small" }, outside(rule.reason, { longest: 1000 })) : null, rule.dead ? h("div", { class: "small bad" }, t("rules.dead"), " ", outside(rule.dead)) : null),
-        h("td", {}, sayHolder(rule)),
-        h("td", {}, rule.id === null ? h("span", { class: "faint" }, t("rules.of_program")) : [rule.by ? outside(rule.by, { longest: 60 }) : t("who.somebody"), h("div", { class: "faint small" }, moment(rule.made_at))]),
-        h("td", {}, rule.expires_at ? moment(rule.expires_at) : h("span", { class: "faint" }, t("rules.no_end"))),
-        h("td", { class: "right" }, rule.id !== null && this.changes ? button(t("remove"), () => this.askRemoval(rule), { kind: "quiet small", "aria-label": t("rules.remove_one", { rule: escapeText(rule.pattern).slice(0, 100) }) }) : null),
+        h("td", badge(rule.verdict)),
+        h("td", outside(rule.pattern, { class: "mono" }), sayConditions({ ...rule.where, ...rule.criteria }), rule.reason ? h("div.faint.small", outside(rule.reason, { longest: 1000 })) : null, rule.dead ? h("div.small.bad", t("rules.dead"), " ", outside(rule.dead)) : null),
+        h("td", sayHolder(rule)),
+        h("td", rule.id === null ? h("span.faint", t("rules.of_program")) : [rule.by ? outside(rule.by, { longest: 60 }) : t("who.somebody"), h("div.faint.small", moment(rule.made_at))]),
+        h("td", rule.expires_at ? moment(rule.expires_at) : h("span.faint", t("rules.no_end"))),
+        h("td.right", rule.id !== null && this.changes ? button(t("remove"), () => this.askRemoval(rule), { kind: "quiet small", "aria-label": t("rules.remove_one", { rule: escapeText(rule.pattern).slice(0, 100) }) }) : null),
       );
     const heads = ["rules.verdict", "rules.calls", "rule.who", "rules.made", "fact.expires"].map((name) => h("th", { scope: "col" }, t(name)));
-    return h("div", { class: "table-box", tabindex: "0", role: "region", "aria-label": t("rules.rules") }, h("table", { class: "stacked" }, h("thead", {}, h("tr", {}, heads, h("td"))), h("tbody", {}, rules.map(row))));
+    return h("div.table-box", { tabindex: "0", role: "region", "aria-label": t("rules.rules") }, h("table.stacked", h("thead", h("tr", heads, h("td"))), h("tbody", rules.map(row))));
   }
 
   askRemoval(rule) {
-    dialog(t("rules.remove_title"), h("p", {}, badge(rule.verdict), " ", outside(rule.pattern, { class: "mono" }), sayConditions({ ...rule.where, ...rule.criteria })), [
+    dialog(t("rules.remove_title"), h("p", badge(rule.verdict), " ", outside(rule.pattern, { class: "mono" }), sayConditions({ ...rule.where, ...rule.criteria })), [
       {
         text: t("remove"),
         kind: "danger",
@@ -108,13 +107,12 @@ class RulesPage {
   drawModes(modes) {
     const row = (each) =>
       h(
-        "li",
-        { class: "mode-row" },
-        h("span", { class: "mono" }, each.mode),
-        h("span", {}, sayHolder(each), h("span", { class: "faint small" }, ` · ${t(`mode.${each.mode}`)}`)),
+        "li.mode-row",
+        h("span.mono", each.mode),
+        h("span", sayHolder(each), h("span.faint.small", ` · ${t(`mode.${each.mode}`)}`)),
         this.changes ? button(t("remove"), () => this.setMode({ ...each, mode: null }), { kind: "quiet small", "aria-label": t("modes.remove_one", { mode: each.mode }) }) : null,
       );
-    show(this.modesBox, modes.length ? h("ul", {}, modes.map(row)) : h("p", { class: "card-body faint" }, t("modes.none")));
+    show(this.modesBox, modes.length ? h("ul", modes.map(row)) : h("p.card-body.faint", t("modes.none")));
   }
 
   async setMode(wanted) {
@@ -128,7 +126,7 @@ class RulesPage {
   }
 
   showNewMode() {
-    const meaning = h("p", { class: "faint" }, t("mode.ask"));
+    const meaning = h("p.faint", t("mode.ask"));
     const mode = choice(MODES.map((each) => [each, each]), "ask", (value) => show(meaning, t(`mode.${value}`)));
     const agent = h("input", { type: "text", maxlength: "500" });
     const session = h("input", { type: "text", maxlength: "500" });
@@ -147,11 +145,11 @@ class RulesPage {
   async loadHeld() {
     const { changes } = await get("/lock-changes").catch(() => ({ changes: [] }));
     if (!changes.length) return;
-    const line = (each) => h("div", { class: "section" }, h("p", {}, outside(each.tool, { class: "tool-name" }), " ", badge(each.blocked ? "deny" : "ask"), " ", h("span", { class: "faint" }, outside(each.reason, { longest: 1000 }))), each.diff ? codeText(each.diff) : null);
+    const line = (each) => h("div.section", h("p", outside(each.tool, { class: "tool-name" }), " ", badge(each.blocked ? "deny" : "ask"), " ", h("span.faint", outside(each.reason, { longest: 1000 }))), each.diff ? codeText(each.diff) : null);
     show(this.heldBox, card(t("rules.held"), changes.slice(0, 200).map(line)));
   }
 }
 
 function card(title, body, action) {
-  return h("section", { class: "card" }, h("div", { class: "card-head" }, h("h2", {}, title), action ? h("div", { class: "actions card-actions" }, action) : null), body);
+  return h("section.card", h("div.card-head", h("h2", title), action ? h("div.actions.card-actions", action) : null), body);
 }

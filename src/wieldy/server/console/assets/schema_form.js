@@ -24,8 +24,8 @@ export class FormProblem extends Error {
  * given back exactly as it was. `setProblems` shows messages beside the fields of their paths.
  */
 export function schemaForm(schema, value, { onChange = () => {} } = {}) {
-  const fieldsBox = h("div", { class: "form-fields" });
-  const general = h("ul", { class: "form-problems", "aria-live": "polite" });
+  const fieldsBox = h("div.form-fields");
+  const general = h("ul.form-problems", { "aria-live": "polite" });
   const state = { fields: [], root: schema || {}, onChange: () => { own(); onChange(); } };
   const first = value === undefined ? {} : value;
   let node, asJson, reported = [];
@@ -51,11 +51,11 @@ export function schemaForm(schema, value, { onChange = () => {} } = {}) {
     reported = problems;
     state.fields.forEach((each) => each.setProblems([]));
     const rest = problems.filter((problem) => !placeProblem(state.fields, problem));
-    show(general, rest.map((each) => h("li", {}, outside(sayProblem(each), { longest: 1000 }))));
+    show(general, rest.map((each) => h("li", outside(sayProblem(each), { longest: 1000 }))));
   };
   build(first, false);
   return {
-    element: h("div", { class: "schema-form" }, fieldsBox, general, toggle),
+    element: h("div.schema-form", fieldsBox, general, toggle),
     read: () => (node.touched() ? node.read() : first),
     touched: () => node.touched(),
     setProblems,
@@ -154,7 +154,7 @@ function fitsEnum(schema, value) {
 // A field with one control. `parse` makes the value of the control's text.
 function controlField(control, value, path, state, read, extra = []) {
   let touched = false;
-  const problems = h("p", { class: "field-problem", id: newId("problem") });
+  const problems = h("p.field-problem", { id: newId("problem") });
   const touch = () => { touched = true; state.onChange(); };
   control.addEventListener("input", touch);
   control.id ||= newId("field");
@@ -162,7 +162,7 @@ function controlField(control, value, path, state, read, extra = []) {
     path,
     control,
     problems: [],
-    element: h("div", { class: "control" }, control, extra, problems),
+    element: h("div.control", control, extra, problems),
     touched: () => touched,
     touch,
     read: () => (touched || value === undefined ? read() : value),
@@ -195,7 +195,7 @@ function textField(schema, value, path, state) {
 // A text that is too long for a text area stays as it is, unless it is replaced as a whole.
 function longTextField(value, path, state) {
   const control = h("textarea", { rows: "2", hidden: true, spellcheck: "false" });
-  const beginning = h("div", { class: "faint" }, outside(value, { longest: 300 }));
+  const beginning = h("div.faint", outside(value, { longest: 300 }));
   const replace = button(t("form.replace", { count: amount(value.length) }), () => {
     control.hidden = false;
     beginning.remove();
@@ -225,7 +225,7 @@ function booleanField(schema, value, path, state) {
 
 function enumField(schema, value, path, state) {
   const options = schema.enum.map((each, index) => h("option", { value: String(index), selected: each === value }, escapeText(typeof each === "string" ? each : writeJson(each)).slice(0, 200)));
-  const control = h("select", {}, options);
+  const control = h("select", options);
   return controlField(control, value, path, state, () => schema.enum[Number(control.value)]);
 }
 
@@ -250,18 +250,18 @@ function jsonField(value, path, state) {
 function labelled(name, node, schema, required, removeIt) {
   const plain = plainSchema(schema, {});
   const id = newId("label");
-  const label = h(node.control ? "label" : "span", { class: "field-name", id, for: node.control ? node.control.id : null }, outside(name), required ? null : h("span", { class: "faint" }, ` ${t("form.optional")}`));
+  const label = h(node.control ? "label" : "span", { class: "field-name", id, for: node.control ? node.control.id : null }, outside(name), required ? null : h("span.faint", ` ${t("form.optional")}`));
   if (node.group) node.element.setAttribute("aria-labelledby", id);
-  const hint = typeof plain.description === "string" && plain.description ? h("p", { class: "faint hint" }, outside(plain.description, { longest: 500 })) : null;
-  return h("div", { class: ["form-field", node.control?.type === "checkbox" && "form-check"] }, h("div", { class: "form-head" }, label, removeIt), hint, node.element);
+  const hint = typeof plain.description === "string" && plain.description ? h("p.faint.hint", outside(plain.description, { longest: 500 })) : null;
+  return h("div", { class: ["form-field", node.control?.type === "checkbox" && "form-check"] }, h("div.form-head", label, removeIt), hint, node.element);
 }
 
 function objectField(schema, value, path, state) {
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const start = value || {};
   const nodes = new Map();
-  const rows = h("div", { class: "form-rows" });
-  const adders = h("div", { class: "form-adders" });
+  const rows = h("div.form-rows");
+  const adders = h("div.form-adders");
   // A field that has to be there is given with what it shows.
   let changed = [...required].some((name) => Object.hasOwn(schema.properties, name) && !Object.hasOwn(start, name));
 
@@ -299,7 +299,7 @@ function objectField(schema, value, path, state) {
     else offer(name);
   }
   for (const name of Object.keys(start)) if (!known.includes(name)) put(name, start[name]);
-  if (!known.length && !nodes.size) rows.append(h("p", { class: "faint" }, t("form.nothing")));
+  if (!known.length && !nodes.size) rows.append(h("p.faint", t("form.nothing")));
   return {
     group: true,
     element: h("div", { class: path.length ? "form-group" : "form-root", role: "group" }, rows, adders),
@@ -309,7 +309,7 @@ function objectField(schema, value, path, state) {
 }
 
 function arrayField(schema, value, path, state) {
-  const list = h("ol", { class: "form-items" });
+  const list = h("ol.form-items");
   let nodes = [];
   let changed = false;
 
@@ -322,7 +322,7 @@ function arrayField(schema, value, path, state) {
       const label = t("form.item", { number: index + 1 });
       (node.control || node.element).setAttribute("aria-label", label);
       const remove = button("×", () => { alter((now) => now.filter((_, at) => at !== index)); }, { kind: "quiet", "aria-label": t("form.remove_item", { number: index + 1 }) });
-      list.append(h("li", {}, node.element, remove));
+      list.append(h("li", node.element, remove));
       return node;
     });
   };
@@ -344,7 +344,7 @@ function arrayField(schema, value, path, state) {
   rebuild(value || []);
   return {
     group: true,
-    element: h("div", { class: "form-group", role: "group" }, list, add),
+    element: h("div.form-group", { role: "group" }, list, add),
     touched: () => changed || value === undefined || nodes.some((each) => each.touched()),
     read: () => nodes.map((each) => each.read() ?? null),
   };

@@ -13,7 +13,7 @@ export function showSettings() {
   });
   const themes = ["auto", "light", "dark"].map((each) => [each, t(`theme.${each}`)]);
   const theme = choice(themes, localStorage.getItem("wieldy.theme") || "auto", setTheme);
-  const refused = h("p", { class: "faint", hidden: true }, t("notify.refused"));
+  const refused = h("p.faint", { hidden: true }, t("notify.refused"));
   const wishes = wishesOf();
   const sound = check(t("notify.sound"), wishes.sound, (on) => {
     setWish("sound", on);
@@ -40,5 +40,5 @@ function setTheme(name) {
 
 function check(text, checked, onChange) {
   const box = h("input", { type: "checkbox", checked, on: { change: () => onChange(box.checked, box) } });
-  return h("label", { class: "check" }, box, text);
+  return h("label.check", box, text);
 }

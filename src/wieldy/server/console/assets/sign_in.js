@@ -27,12 +27,12 @@ export function showSignIn(root, onSignedIn) {
   const language = choice([["en", "English"], ["zh", "中文"]], currentLanguage(), setLanguage);
   language.setAttribute("aria-label", t("app.language"));
   const title = h("h1", { tabindex: "-1" }, t("sign_in.title"));
-  const parts = key ? [h("p", {}, t("sign_in.ready")), h("div", { class: "actions" }, enter)] : [explain()];
-  show(root, h("main", { class: "bare card sign-in" }, title, parts, trouble, h("div", { class: "sign-in-end" }, language)));
+  const parts = key ? [h("p", t("sign_in.ready")), h("div.actions", enter)] : [explain()];
+  show(root, h("main.bare.card.sign-in", title, parts, trouble, h("div.sign-in-end", language)));
   (key ? enter : title).focus();
   if (key) enter.click();
 }
 
 function explain() {
-  return h("div", { class: "sign-in-how" }, h("p", {}, t("sign_in.how")), h("pre", { class: "code" }, h("code", {}, "wieldy token link NAME")), h("p", { class: "faint" }, t("sign_in.once")));
+  return h("div.sign-in-how", h("p", t("sign_in.how")), h("pre.code", h("code", "wieldy token link NAME")), h("p.faint", t("sign_in.once")));
 }

@@ -13,7 +13,7 @@ let mark = null;
 /** Count from now on, and say the number whenever it changes. */
 export function startWaitingCount(nav, onCount, go) {
   stop?.();
-  mark = h("span", { class: "count", hidden: true });
+  mark = h("span.count", { hidden: true });
   nav.querySelector('[data-nav="inbox"]')?.append(mark);
   const say = () => {
     mark.textContent = known.size > 99 ? "99+" : String(known.size);

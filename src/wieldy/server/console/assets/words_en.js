@@ -229,4 +229,5 @@ export default {
   "tryout.deny": "It would be denied",
   "tryout.dry-run": "It would be a dry run",
   "tryout.misfit": "The arguments don't fit yet.",
+  "rule.or_pattern": "Write a pattern such as /srv/** in place of a value to allow more.",
 };

@@ -229,4 +229,5 @@ export default {
   "tryout.deny": "会被拒绝",
   "tryout.dry-run": "会试运行",
   "tryout.misfit": "参数尚不符合要求。",
+  "rule.or_pattern": "可将值改写为模式（例如 /srv/**）以允许更多。",
 };
