@@ -27,6 +27,17 @@ async def test_filters_of_calls_are_in_the_address(pages: PageGateway, open_page
     await expect(page.locator("main tbody th")).to_have_text(["wipe"])
 
 
+async def test_calls_are_found_by_words_in_them(pages: PageGateway, open_page: OpenPage) -> None:
+    pages.call("forecast", {"city": "Longyearbyen"})
+
+    page = await open_page(pages, "/calls")
+    await page.get_by_label("Search").fill("longyear")
+    await expect(page.locator("main tbody th")).to_have_text(["forecast"])
+    assert page.url.endswith("/calls?search=longyear")
+    pages.call("echo", {"value": "LONGYEAR"})
+    await expect(page.locator("main tbody th")).to_have_text(["echo", "forecast"])
+
+
 async def test_calls_come_page_by_page_and_the_page_is_in_the_address(
     pages: PageGateway, open_page: OpenPage
 ) -> None:
@@ -40,6 +51,18 @@ async def test_calls_come_page_by_page_and_the_page_is_in_the_address(
 
     await page.get_by_role("link", name="First page").click()
     await expect(page.locator("main tbody tr")).to_have_count(50)
+    # However many calls come while somebody looks, the list stays short.
+    pages.call("spread", {"times": 150}, who="bob")
+    await expect(page.locator("main tbody tr")).to_have_count(100)
+
+
+@pytest.mark.parametrize("query", ["cursor=bad", "since=2026-01-01T00:00&tool=no", "state=<b>x"])
+async def test_an_address_that_fits_nothing_says_so(
+    pages: PageGateway, open_page: OpenPage, query: str
+) -> None:
+    page = await open_page(pages, f"/calls?{query}")
+    await expect(page.locator("main .list").locator(".problem, .empty")).to_be_visible()
+    open_page.wrong.clear()
 
 
 async def test_callers_see_their_own_calls_only(pages: PageGateway, open_page: OpenPage) -> None:

@@ -1,5 +1,5 @@
 // One call: its whole story, what it was given, what it answered, and the calls that it made.
-import { address, get, hasRole, part, post } from "./api.js";
+import { address, get, hasRole, part, post, writeJson } from "./api.js";
 import { RunningCalls, showProgress } from "./call_progress.js";
 import { isCut, resultView, wholeView } from "./content_blocks.js";
 import { h, outside, show } from "./dom.js";
@@ -22,7 +22,7 @@ export default {
     const here = leaving();
     const page = new CallPage(root, params.call_id, me, here);
     await page.load();
-    const reload = calmly(150, () => page.load());
+    const reload = calmly(300, () => page.load());
     here.keep(reload.stop);
     here.keep(onReturn(reload));
     here.keep(
@@ -55,11 +55,17 @@ class CallPage {
       const call = await get(`/calls/${part(this.id)}`);
       if (mine === this.asked) this.put(call);
     } catch (problem) {
-      if (mine === this.asked) show(this.body, problemBox(problem));
+      if (mine !== this.asked) return;
+      this.text = null;
+      show(this.body, problemBox(problem));
     }
   }
 
   put(call) {
+    const text = writeJson(call);
+    // A call that has not changed stays as it is, with what was opened.
+    if (text === this.text) return;
+    this.text = text;
     this.call = call;
     const known = this.running.find(this.id);
     known.progress ??= call.progress ?? null;

@@ -11,6 +11,7 @@ const STATES = [
   "pending", "approved", "started", "ok", "error", "timeout", "interrupted", "denied", "expired", "unknown", "dry_run",
 ];
 const HEADS = ["calls.tool", "calls.state", "calls.caller", "calls.when", "calls.took", "calls.says"];
+const PAGE = 50;
 const MOST_ROWS = 100;
 const FIELDS = [
   { name: "search", label: "list.search" },
@@ -57,7 +58,7 @@ function stateOptions() {
 }
 
 async function readCalls({ since, until, ...filters }) {
-  const answer = await get("/calls", { ...filters, since: instant(since), until: instant(until), limit: 50 });
+  const answer = await get("/calls", { ...filters, since: instant(since), until: instant(until), limit: PAGE });
   return { items: answer.calls, next: answer.next_cursor };
 }
 
@@ -84,6 +85,7 @@ function makeRow(call, rows, running) {
     call.seconds === null ? "" : duration(call.seconds),
     says,
   ]);
+  row.dataset.at = Date.parse(call.proposed_at);
   const tell = () => tellState(says, call, running);
   rows.set(call.call_id, { row, call, tell });
   tell();
@@ -121,13 +123,16 @@ function followCalls(list, rows, running) {
     if (!body) return list.first && calls.some((call) => fits(call, list.filters)) ? list.reload() : null;
     return calls.forEach((call) => putRow(call, body, list, rows, running));
   });
+  const reload = calmly(1000, list.reload);
   const stop = onEvent(["call", "pending", "reset"], (call, name) => {
-    if (name === "reset") return list.reload();
+    // Only the server knows which calls have the words.
+    if (name === "reset" || (list.filters.search && list.first)) return reload();
     changed.set(call.call_id, call);
     return apply();
   });
   return () => {
     apply.stop();
+    reload.stop();
     stop();
   };
 }
@@ -142,9 +147,17 @@ function putRow(call, body, list, rows, running) {
     before.row.replaceWith(makeRow(call, rows, running));
     if (focused) rows.get(call.call_id).row.querySelector("a").focus();
   } else if (list.first) {
-    body.prepend(makeRow(call, rows, running));
+    insertRow(call, body, rows, running);
     forgetLast(body, rows);
   }
+}
+
+/** A call of the past that changes has its place among the others, or on a later page. */
+function insertRow(call, body, rows, running) {
+  const at = Date.parse(call.proposed_at);
+  const next = [...body.rows].find((row) => Number(row.dataset.at) <= at);
+  if (next) next.before(makeRow(call, rows, running));
+  else if (body.rows.length < PAGE) body.append(makeRow(call, rows, running));
 }
 
 function forgetLast(body, rows) {
@@ -161,11 +174,5 @@ function fits(call, filters) {
   const at = new Date(call.proposed_at);
   const late = filters.since && at < new Date(filters.since);
   const early = filters.until && at >= new Date(filters.until);
-  return same && !late && !early && holds(call, filters.search);
-}
-
-function holds(call, search) {
-  if (!search) return true;
-  const text = [call.tool, call.call_id, call.caller, call.agent, call.error].join("\n").toLowerCase();
-  return text.includes(search.toLowerCase());
+  return same && !late && !early;
 }

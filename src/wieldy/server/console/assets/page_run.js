@@ -1,5 +1,5 @@
 // One run of an agent: its tree of rounds, calls and inner runs, its conversation, and resume it.
-import { get, part, post } from "./api.js";
+import { get, part, post, writeJson } from "./api.js";
 import { cutNote, isCut } from "./content_blocks.js";
 import { h, outside, show } from "./dom.js";
 import { jsonView } from "./json_view.js";
@@ -52,12 +52,14 @@ class RunPage {
       const run = await get(`/runs/${part(this.id)}`, this.whole ? { whole: true } : {});
       if (mine === this.asked) this.put(run);
     } catch (problem) {
-      if (mine === this.asked) show(this.body, problemBox(problem));
+      if (mine !== this.asked) return;
+      this.text = null;
+      show(this.body, problemBox(problem));
     }
   }
 
   put(run) {
-    const text = JSON.stringify(run);
+    const text = writeJson(run);
     // A run that has not changed stays as it is, with what was opened.
     if (text === this.text) return;
     this.text = text;

@@ -7,7 +7,7 @@ import { t } from "./words.js";
 
 const REFRESH = 15;
 
-const page = {
+export default {
   path: "/servers",
   nav: "servers",
   title: "servers.title",
@@ -33,8 +33,6 @@ const page = {
     return here.stop;
   },
 };
-
-export default page;
 
 /** Cards stay where they are when the list is read again, so that what was opened stays open. */
 function putCards(list, cards, servers, me) {

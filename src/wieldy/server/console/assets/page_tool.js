@@ -89,7 +89,8 @@ class TryOut {
   constructor(tool, here) {
     this.tool = tool;
     this.pictures = leaving();
-    this.answer = h("div", { class: "answer", "aria-live": "polite" });
+    this.asked = 0;
+    this.answer = h("div", { class: "answer" });
     this.verdict = h("p", { class: "verdict", "aria-live": "polite" });
     const check = calmly(300, () => this.check());
     this.form = schemaForm(tool.input_schema, {}, { onChange: check });
@@ -104,7 +105,8 @@ class TryOut {
   read() {
     try {
       return this.form.read();
-    } catch {
+    } catch (problem) {
+      this.form.setProblems([problem]);
       return undefined;
     }
   }
@@ -112,13 +114,16 @@ class TryOut {
   async check() {
     const values = this.read();
     if (values === undefined || values === null) return;
+    this.asked += 1;
+    const mine = this.asked;
     try {
       const body = { tool: this.tool.name, arguments: values };
       const { problems } = await post("/check-arguments", body);
+      if (mine !== this.asked) return;
       this.form.setProblems(problems);
       if (problems.length) return void show(this.verdict);
       const told = await post("/explain", body);
-      show(this.verdict, badge(told.decision), " ", outside(told.because, { longest: 500 }));
+      if (mine === this.asked) show(this.verdict, h("span", { class: `badge badge-${told.decision}` }, t(`tryout.${told.decision}`)), " ", outside(told.because, { longest: 500 }));
     } catch (problem) {
       show(this.verdict, outside(problem.message, { longest: 500 }));
     }
@@ -133,6 +138,8 @@ class TryOut {
     try {
       const made = await post("/calls", { tool: this.tool.name, arguments: values, wait: 2 });
       this.put(made);
+      // What happened before the id was known is read again.
+      if (this.live) await this.refresh();
     } catch (problem) {
       this.id = null;
       show(this.answer, problemBox(problem));
@@ -157,19 +164,20 @@ class TryOut {
     if (this.live) showProgress(this.live, this.running.find(this.id), 10);
   }
 
+  async refresh() {
+    try {
+      this.put(await get(`/calls/${part(this.id)}`));
+    } catch (problem) {
+      show(this.answer, problemBox(problem));
+    }
+  }
+
   /** A call that goes on is shown as it changes. */
   follow() {
     this.running = new RunningCalls();
     const ends = [
       this.running.follow((id) => id === this.id && this.tellProgress()),
-      onEvent(["call", "pending"], async (call) => {
-        if (call.call_id !== this.id) return;
-        try {
-          this.put(await get(`/calls/${part(this.id)}`));
-        } catch (problem) {
-          show(this.answer, problemBox(problem));
-        }
-      }),
+      onEvent(["call", "pending"], (call) => call.call_id === this.id && this.refresh()),
     ];
     return () => ends.forEach((end) => end());
   }
