@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
 
 from pydantic import BaseModel, Field, ValidationError
@@ -14,11 +14,12 @@ from wieldy.agent.response import Response
 from wieldy.agent.runs.resumption import State
 from wieldy.core.call import nested_run_id
 from wieldy.core.context import Context
+from wieldy.core.errors import CallUnknown
 from wieldy.core.limits.budget import Budget, Spending, current_spending
 from wieldy.core.permission.decisions import RunDeps
 from wieldy.core.permission.waiting_calls import CallsNeeded
 from wieldy.core.run import current_run
-from wieldy.core.run_errors import RunBusy, RunInterrupted
+from wieldy.core.run_errors import RunBusy, RunCancelled, RunInterrupted
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
 
@@ -67,6 +68,7 @@ class Subagent:
         session: Whether its calls are made in a session of their own, or in that of its caller.
         max_depth: How many subagents may be nested in one another for it to be asked.
         find_deps: What gives the `deps` of a run, by its id, where the call has none.
+        running: The runs under way, by the ids of their calls.
     """
 
     agent: Any
@@ -74,6 +76,15 @@ class Subagent:
     session: SessionKind
     max_depth: int
     find_deps: RunDeps | None = None
+    running: dict[str, Response] = field(default_factory=dict, repr=False, compare=False)
+
+    def leave(self, call_id: str) -> bool:
+        """Leave the run of a call to another process, if it is under way here and stored."""
+        response = self.running.pop(call_id, None)
+        if response is None or not self.agent.toolbox.recorded:
+            return False
+        response.hand_over()
+        return True
 
     async def __call__(self, /, **arguments: Any) -> Any:
         """Ask the agent, or go on where an earlier attempt of the same call stopped."""
@@ -118,6 +129,8 @@ class _SubagentCall:
     async def run(self) -> Any:
         """Run the agent to its answer, and show what happens on the way."""
         response = await self._open_run()
+        running, call_id = self._subagent.running, self._ctx.call_id
+        running[call_id] = response
         with self._keep_limits():
             try:
                 async with aclosing(response.get_async_generator("all")) as events:
@@ -126,7 +139,13 @@ class _SubagentCall:
             except RunInterrupted as error:
                 state = {"run": error.state, "left": _budget_left(), "spent": response.spent}
                 raise CallsNeeded(response.waits_for, state) from None
+            except RunCancelled as error:
+                if running.get(call_id) is response:
+                    raise
+                reason = "its process ended; the run goes on where its agent is served again"
+                raise CallUnknown(self._ctx.tool, reason) from error
             finally:
+                running.pop(call_id, None)
                 spent = response.spent
                 self._ctx.report(run={"id": self._run_id, **({"spent": spent} if spent else {})})
 

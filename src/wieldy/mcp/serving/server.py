@@ -389,6 +389,6 @@ async def _watch_changes(server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
     async with (
         served.changes.watching(),
         served.pickup.looking(),
-        served.tasks.background.serving(),
+        served.tasks.serving(),
     ):
         yield {}

@@ -99,3 +99,29 @@ async def test_a_run_under_way_is_cancelled_and_not_taken_up_again(url: str) -> 
         run = await desk.agent.toolbox.store.runs.get(nested_run_id(task_id))
 
     assert (ended["status"], run and run.state) == ("cancelled", "cancelled")
+
+
+async def test_a_run_under_way_goes_on_after_the_server_was_stopped(url: str) -> None:
+    begun = asyncio.Event()
+
+    async def wait() -> str:
+        """Wait in the first process, and not in the second."""
+        begun.set()
+        await finish.wait()
+        return "waited"
+
+    finish = asyncio.Event()
+    desk = Desk(Call("wait", {}), "Never.", store=url)
+    desk.agent.toolbox.add(wait, tags=[desk.agent.tag], read_only=True)
+    made = wieldy.mcp.server(desk.served.box, view=desk.served.view, tasks=Tasks(after=0))
+    async with desk.agent, task_client(made) as client:
+        task_id = await client.start("desk", query="Wait.")
+        await soon(begun)
+    finish.set()
+    later = Desk("It is there.", store=url)
+    later.agent.toolbox.add(wait, tags=[later.agent.tag], read_only=True)
+    async with served(later) as client:
+        ended = await client.end_of(task_id)
+
+    assert (ended["status"], ended.get("statusMessage")) == ("completed", None)
+    assert ended["result"]["content"][0]["text"] == "It is there."

@@ -14,7 +14,10 @@ from wieldy.mcp.serving.traffic import Traffic
 
 T = TypeVar("T")
 Tell = Callable[[Block | Progress], Awaitable[None]]
+# Leaves the call of an id to a later process, if that is possible.
+Leave = Callable[[str], Awaitable[bool]]
 _LONGEST_MESSAGE = 300
+_LEAVE_SECONDS = 3.0
 _log = logging.getLogger("wieldy.mcp")
 
 
@@ -28,22 +31,29 @@ class BackgroundCalls:
         self._said: dict[str, str] = {}
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        """Let work go on while the server runs, over any number of transports."""
+    async def serving(self, leave: Leave) -> AsyncIterator[None]:
+        """Let work go on while the server runs, over any number of transports.
+
+        At its end `leave` is asked to leave each call to a later process. The others are stopped.
+        """
         self._servings += 1
         try:
             yield
         finally:
             self._servings -= 1
             if not self._servings:
-                await self._stop_all()
+                await self._stop_all(leave)
 
-    async def _stop_all(self) -> None:
-        left = [each for tasks in self._running.values() for each in tasks]
-        for each in left:
-            each.cancel()
-        if left:
-            await asyncio.wait(left)
+    async def _stop_all(self, leave: Leave) -> None:
+        left = [each for each in list(self._running) if await leave(each)]
+        leaving = [task for each in left for task in self._running.get(each, ())]
+        if leaving:
+            await asyncio.wait(leaving, timeout=_LEAVE_SECONDS)
+        stopped = [task for tasks in self._running.values() for task in tasks]
+        for task in stopped:
+            task.cancel()
+        if stopped:
+            await asyncio.wait(stopped)
 
     def start(self, task_id: str, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Do the work of a task, which counts as a running call."""

@@ -6,12 +6,13 @@ every process that serves the store can tell of it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp_types import HEADER_MISMATCH, INVALID_REQUEST, MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from wieldy.core.call import Outcome
 from wieldy.mcp.serving.approved_runner import Pickup
@@ -53,6 +54,10 @@ class ServedTasks:
         self.calls = TaskCalls(box, self.background, pickup)
         self._questions = TaskQuestions(box, asking, self.background)
         self._render = render
+
+    def serving(self) -> AbstractAsyncContextManager[None]:
+        """Let tasks go on during the `async with` block."""
+        return self.background.serving(self.calls.leave)
 
     def fits(self, ctx: Request) -> bool:
         """Whether the client of a request may get a task for its call."""
@@ -152,6 +157,9 @@ class ServedTasks:
             try:
                 more = {"result": await self._render(entry.outcome())}
             except MCPError as error:
+                if error.error.code == INVALID_REQUEST:
+                    # That is about the caller's view, and not about the call.
+                    raise
                 status, more = "failed", {"error": error_of(error)}
         facts = describe_task(entry, status, message, self._box.store.retention.days)
         return complete_result({**facts, **more})

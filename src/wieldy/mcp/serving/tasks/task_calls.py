@@ -1,5 +1,6 @@
 """Find the calls that are tasks, and let go on what stands still for no reason."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from wieldy.store.ledger_entry import Entry
 
 _LONGEST_ERROR = 500
+# However many tasks are polled, dead processes are looked for once in this time.
+_SWEEP_PAUSE = 1.0
 
 
 class TaskCalls:
@@ -31,6 +34,7 @@ class TaskCalls:
         self._box = box
         self._background = background
         self._pickup = pickup
+        self._swept_at = -_SWEEP_PAUSE
 
     async def find(self, task_id: str) -> "Entry":
         """The call of a task of the current caller.
@@ -57,12 +61,13 @@ class TaskCalls:
         entry = await self.find(task_id)
         if entry.state != "started" or self._background.is_busy(task_id):
             return entry
-        store = self._box.store
+        store, now = self._box.store, time.monotonic()
         with report_errors():
             opened = await store.opened()
-            if entry.owner != opened.owner.id and await store.sweep():
-                return await self.find(task_id)
-        return entry
+            if entry.owner == opened.owner.id or now < self._swept_at + _SWEEP_PAUSE:
+                return entry
+            self._swept_at = now
+            return await self.find(task_id) if await store.sweep() else entry
 
     async def is_own(self, task_id: str) -> bool:
         """Whether the current caller has such a task."""
@@ -97,6 +102,18 @@ class TaskCalls:
     async def _go_on(self, call_id: str) -> None:
         teller = TaskTeller(self._background, call_id, None)
         await self._box.go_on(call_id, sink=TellingSink(teller.tell))
+
+    async def leave(self, call_id: str) -> bool:
+        """Leave a call that runs here to the process that serves the box next.
+
+        The function of its tool has to know how; the run of an agent does.
+        """
+        with suppress(WieldyError):
+            entry = await self._box.ledger.get(call_id)
+            tool = None if entry is None else self._box.get(entry.call.tool)
+            if tool is not None and tool.resumable and hasattr(tool.function, "leave"):
+                return bool(tool.function.leave(call_id))
+        return False
 
     def runs_again(self, entry: "Entry") -> bool:
         """Whether a call that a crash cut off is run again, where that does no harm.
