@@ -49,7 +49,7 @@ def box_in(folder: Path) -> Toolbox:
 @asynccontextmanager
 async def sending(box: Toolbox, *hooks: Webhook, **options: Any) -> AsyncIterator[Webhooks]:
     """The webhooks of a box while they run, known to the store."""
-    webhooks = Webhooks(box, postman=Postman(**{"pauses": QUICK, **options}))
+    webhooks = Webhooks(box, postman=Postman(**{"pauses": QUICK, **options}), pause=0.05)
     async with webhooks.running():
         await webhooks.use(hooks)
         yield webhooks
@@ -125,10 +125,10 @@ async def test_a_webhook_hears_what_it_wants_and_nothing_of_before(
 
 
 async def test_a_message_is_sent_again_with_its_id_until_it_is_taken(
-    url: str, receiver: Receiver
+    tmp_path: Path, receiver: Receiver
 ) -> None:
     receiver.answers = [reply("500 Oh no"), reply("503 Later", "retry-after: 0")]
-    async with make_box(url) as box, sending(box, receiver.hook()) as webhooks:
+    async with box_in(tmp_path) as box, sending(box, receiver.hook()) as webhooks:
         await box.call("fail")
         received = await receiver.wait_for(3)
         (delivery,) = await ended(webhooks)
@@ -138,10 +138,10 @@ async def test_a_message_is_sent_again_with_its_id_until_it_is_taken(
 
 
 async def test_what_never_arrives_is_given_up_listed_and_sent_again_when_asked(
-    url: str, receiver: Receiver
+    tmp_path: Path, receiver: Receiver
 ) -> None:
     receiver.answers = [reply("500 Oh no")] * 3
-    async with make_box(url) as box, sending(box, receiver.hook()) as webhooks:
+    async with box_in(tmp_path) as box, sending(box, receiver.hook()) as webhooks:
         await box.call("fail")
         (failed,) = await ended(webhooks)
         assert (failed.state, failed.attempts, failed.status) == ("failed", 3, 500)
@@ -215,11 +215,11 @@ async def test_a_receiver_that_answers_oddly_is_bounded(
 
 
 async def test_a_receiver_that_is_gone_is_told_no_more_until_it_takes_a_test(
-    url: str, receiver: Receiver
+    tmp_path: Path, receiver: Receiver
 ) -> None:
     receiver.answers = [reply("410 Gone"), reply("410 Gone")]
     hook = receiver.hook()
-    async with make_box(url) as box, sending(box, hook) as webhooks:
+    async with box_in(tmp_path) as box, sending(box, hook) as webhooks:
         await box.call("fail")
         (gone,) = await ended(webhooks)
         assert (gone.state, gone.attempts) == ("failed", 1)
@@ -240,9 +240,9 @@ async def test_a_receiver_that_is_gone_is_told_no_more_until_it_takes_a_test(
     assert types == ["call.failed", "webhook.test", "webhook.test", "call.failed"]
 
 
-async def test_another_address_is_told_again(url: str, receiver: Receiver) -> None:
+async def test_another_address_is_told_again(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answers = [reply("410 Gone")]
-    async with make_box(url) as box, sending(box, receiver.hook()) as webhooks:
+    async with box_in(tmp_path) as box, sending(box, receiver.hook()) as webhooks:
         await webhooks.test("here")
         await webhooks.use([Webhook("here", f"{receiver.url}/new", _secret(), allow_private=True)])
         await box.call("fail")
@@ -254,10 +254,10 @@ def _secret() -> str:
     return "a text of more than 24 characters"
 
 
-async def test_both_secrets_sign_while_one_is_changed(url: str, receiver: Receiver) -> None:
+async def test_both_secrets_sign_while_one_is_changed(tmp_path: Path, receiver: Receiver) -> None:
     old, new = _secret_of(b"o"), _secret_of(b"n")
     hook = receiver.hook(secret=new, old_secret=old)
-    async with make_box(url) as box, sending(box, hook) as webhooks:
+    async with box_in(tmp_path) as box, sending(box, hook) as webhooks:
         await webhooks.test("here")
     (message,) = receiver.received
     assert is_signed(message, old) and is_signed(message, new)
@@ -332,6 +332,24 @@ async def test_a_name_that_leads_to_a_near_address_is_refused(tmp_path: Path, ad
         tried = await webhooks.test("far")
     assert (tried.state, tried.status) == ("failed", None)
     assert "far.example.com is on this machine or its network" in str(tried.error)
+
+
+@pytest.mark.parametrize("error", [OSError("no such name"), RuntimeError(), UnicodeError("odd")])
+async def test_a_name_that_can_t_be_resolved_is_tried_again(
+    tmp_path: Path, error: Exception
+) -> None:
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        raise error
+
+    hook = Webhook("far", "https://far.example.com/", _secret())
+    async with box_in(tmp_path) as box, sending(box, hook, resolve=resolve) as webhooks:
+        await box.call("fail")
+        (failed,) = await ended(webhooks)
+    assert (failed.state, failed.attempts, len(asked)) == ("failed", 3, 3)
+    assert failed.error
 
 
 async def test_a_name_that_changes_its_address_is_checked_each_time(

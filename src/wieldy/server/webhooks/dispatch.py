@@ -18,7 +18,7 @@ from .webhook import Webhook
 
 # A slow receiver uses up its own places, and none of the others'.
 MOST_AT_ONCE = 4
-_PAUSE = 0.5
+PAUSE = 0.5
 _PAUSE_AFTER_FAILURE = 5.0
 # How often the store is told that these webhooks are still there.
 _SIGN_SECONDS = 600.0
@@ -36,6 +36,7 @@ class Webhooks:
         box: A toolbox with a store.
         hooks: The webhooks; each has its own name.
         postman: What sends the messages.
+        pause: After how many seconds the store is looked at again.
 
     Attributes:
         attempts: How often something was sent, by webhook and what came of it.
@@ -45,7 +46,11 @@ class Webhooks:
     """
 
     def __init__(
-        self, box: Toolbox, hooks: Sequence[Webhook] = (), postman: Postman | None = None
+        self,
+        box: Toolbox,
+        hooks: Sequence[Webhook] = (),
+        postman: Postman | None = None,
+        pause: float = PAUSE,
     ) -> None:
         if not box.recorded:
             raise ValueError("Webhooks need a toolbox with a store, and this has none.")
@@ -55,6 +60,7 @@ class Webhooks:
         self._removed: set[str] = set()
         self._changes = DefinitionChanges(box, self.outbox)
         self._postman = postman or Postman()
+        self._pause = pause
         self._sending: dict[str, set[asyncio.Task[None]]] = {}
         self._signed_at: float | None = None
         self._has_failed = False
@@ -131,13 +137,15 @@ class Webhooks:
             if any("tool.changed" in hook.events for hook in self._hooks.values()):
                 await self._changes.tell()
             is_busy = await self._move_on()
-        except (WieldyError, OSError) as error:
+        except Exception as error:
+            # Whatever fails, the next turn tries again. What the store says needs no traceback.
+            is_known = isinstance(error, WieldyError | OSError)
             if not self._has_failed:
-                _log.warning("Webhooks wait for the store: %s", error)
+                _log.warning("Webhooks can't go on now: %s", error, exc_info=not is_known)
             self._has_failed = True
             return _PAUSE_AFTER_FAILURE
         self._has_failed = False
-        return 0.0 if is_busy else _PAUSE
+        return 0.0 if is_busy else self._pause
 
     async def _sign_up_now(self) -> None:
         """Tell the store which webhooks there are; if it does not answer, that is done later."""

@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Sequence
 
-from wieldy.core.errors import ServiceError
 from wieldy.core.network.addresses import Reach, Resolve
 from wieldy.core.network.http_client import Client, HttpRequest, HttpResponse
 from wieldy.core.visible_text import visible_line
@@ -50,8 +49,9 @@ class Postman:
                 answer = await client.notify(_make_request(webhook, delivery))
         except TimeoutError:
             return self._fail(delivery, None, f"it did not answer within {self._seconds:g} s")
-        except (ServiceError, OSError, ValueError) as error:
-            return self._fail(delivery, None, str(error))
+        except Exception as error:
+            # Whatever the network and its libraries come up with, the message is tried again.
+            return self._fail(delivery, None, str(error) or type(error).__name__)
         return self._read_answer(delivery, answer)
 
     async def close(self) -> None:
