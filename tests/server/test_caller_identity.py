@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
-from mcp_types import Completion, PromptReference
+from mcp_types import Completion, PromptReference, ResourceListChangedNotification
 from pydantic import BaseModel
 
 from tests.mcp.clients import MODES, Mode, Person, connected, text_of
@@ -122,6 +122,12 @@ def make_search() -> MCPServer:
         """Ask the person whose call it is."""
         answer = await ctx.elicit(f"For {asked_as.get()}?", Answer)
         return f"{asked_as.get()}: {answer.action}"
+
+    @search.tool()
+    async def touch(ctx: Context) -> str:
+        """Tell the session of this call, and no other, that the resources have changed."""
+        await ctx.session.send_resource_list_changed()
+        return "touched"
 
     @search.resource("note://mine")
     def note() -> str:
@@ -336,3 +342,34 @@ async def test_questions_of_the_server_reach_the_person_whose_call_it_is(
         for name, person in people.items():
             assert [token_of(name) in said for said in person.asked] == [True]
     upstream.check_sessions()
+
+
+async def test_a_change_on_the_connection_of_one_caller_is_told_to_that_caller_alone(
+    upstream: Upstream, path: Path, tokens: Tokens
+) -> None:
+    if upstream.seen.refuse is None:
+        # Servers of the newer protocol have no sessions that could be told apart.
+        return
+    heard = {"ann": 0, "bob": 0}
+    told = asyncio.Event()
+
+    def hear(name: str) -> Any:
+        async def keep(message: Any) -> None:
+            if isinstance(message, ResourceListChangedNotification):
+                heard[name] += 1
+                told.set()
+
+        return keep
+
+    async with (
+        gateway_of(path, tokens) as (_, url),
+        connected(url, "ann", "legacy", message_handler=hear("ann")) as ann,
+        connected(url, "bob", "legacy", message_handler=hear("bob")) as bob,
+    ):
+        for client in (ann, bob):
+            await client.list_resources()
+        for client in (ann, bob):
+            told.clear()
+            await client.call_tool("s_touch", {})
+            await told.wait()
+    assert heard == {"ann": 1, "bob": 1}

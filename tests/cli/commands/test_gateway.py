@@ -1,5 +1,6 @@
 """A gateway from one file: begun, checked and served on the command line."""
 
+import asyncio
 import json
 import sys
 from contextlib import closing
@@ -10,7 +11,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.cli.terminal import Terminal, wieldy
 from tests.mcp.clients import connected, text_of
-from tests.mcp.conftest import SHOP
+from tests.mcp.conftest import SERVERS, SHOP
 from wieldy.cli.gateway import load_gateway
 from wieldy.server.config.gateway_file import GatewayFile
 from wieldy.server.config.mistakes import check_text
@@ -139,3 +140,31 @@ def test_an_open_address_needs_tokens(command: Command, place: Path) -> None:
     file.write_text(file.read_text().replace("127.0.0.1", "0.0.0.0"))
     done = command("serve", str(file))
     assert (done.exit_code, "tokens = true below [access]" in done.stderr) == (2, True)
+
+
+async def test_everybody_reaches_a_server_as_themselves(place: Path) -> None:
+    light = json.dumps([str(SERVERS / "light.py"), "whoami"])
+    text = (
+        'store = "sqlite:///wieldy.db"\n[listen]\nport = 0\n[access]\ntokens = true\n'
+        f'[servers.own]\ncommand = "{sys.executable}"\nargs = {light}\n'
+        'env = { OWNER = "${caller.name}/${caller.values.key}" }\n'
+        '[callers.ann]\nvalues = { key = "of-ann" }\n[callers.bob]\nvalues = { key = "of-bob" }\n'
+        '[limits.callers.bob]\nrate = "1/h"\n'
+    )
+    await asyncio.to_thread((place / "gateway.toml").write_text, text)
+    store = f"sqlite:///{place / 'wieldy.db'}"
+    tokens = {
+        name: wieldy("token", "make", name, "--store", store, cwd=place).stdout.strip()
+        for name in ("ann", "bob", "eve")
+    }
+    with closing(Terminal("serve", "gateway.toml", cwd=place)) as terminal:
+        shown = terminal.wait_for("Press Ctrl-C to stop.")
+        url = next(word.rstrip(":") for word in shown.split() if word.startswith("http://"))
+        for name in ("ann", "bob"):
+            async with connected(url, tokens[name]) as client:
+                said = text_of(await client.call_tool("whoami", {})).split()
+                assert said[0] == f"{name}/of-{name}"
+                again = text_of(await client.call_tool("whoami", {}))
+                assert ("limits.callers.bob" in again) is (name == "bob")
+        async with connected(url, tokens["eve"]) as client:
+            assert (await client.list_tools()).tools == []
