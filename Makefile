@@ -72,6 +72,7 @@ types: $(STAMP) ## check types
 	@$(BIN)/python -m mypy
 
 bench: $(STAMP) ## measure wieldy
+	@scripts/install-postgres
 	@$(BIN)/python -m bench
 
 bench-peers: $(STAMP) ## measure wieldy beside other libraries
