@@ -22,6 +22,12 @@ class Session(Protocol):
     async def call(self, name: str, arguments: dict[str, Any]) -> tuple[bool, str]:
         """Whether a call went well, and everything that was said about it, as text."""
 
+    async def read_resource(self, uri: str) -> str:
+        """What a resource says, as text."""
+
+    async def read_prompt(self, name: str) -> str:
+        """What a prompt says, as text."""
+
 
 Target = dict[str, Any]
 Open = Callable[[Target], AbstractAsyncContextManager[Session]]
@@ -40,6 +46,39 @@ async def _try(connect: Open, target: Target) -> dict[str, Any]:
         }
 
 
+async def _try_gateway(connect: Open, target: Target) -> dict[str, Any]:
+    """Use a gateway while a call is approved elsewhere, and after it was killed."""
+    async with asyncio.timeout(3 * SECONDS):
+        async with connect(target) as session:
+            report: dict[str, Any] = {"names": await session.names()}
+            for name, arguments in target["calls"].items():
+                report[name] = await session.call(name, arguments)
+            for uri in target["resources"]:
+                report[uri] = await attempt(lambda uri=uri: session.read_resource(uri))
+            for name in target["prompts"]:
+                report[name] = await attempt(lambda name=name: session.read_prompt(name))
+            parked = await session.call("wipe", {"path": target["who"]})
+            await _pause({"parked": parked[1]})
+            await _pause({"kill": "the gateway"})
+            try:
+                async with asyncio.timeout(20):
+                    report["same session"] = await session.call("add", {"a": 2, "b": 3})
+            except Exception as error:
+                report["same session"] = (False, repr(error))
+        return report
+
+
+async def _pause(said: dict[str, Any]) -> None:
+    """Tell the judge how far we are, and go on when it says so."""
+    print(json.dumps(said), flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def _try_again(connect: Open, target: Target) -> tuple[bool, str]:
+    async with asyncio.timeout(SECONDS), connect(target) as session:
+        return await session.call("add", {"a": 2, "b": 3})
+
+
 async def attempt(call: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
     """For libraries in which a failing call raises."""
     try:
@@ -51,4 +90,10 @@ async def attempt(call: Callable[[], Awaitable[Any]]) -> tuple[bool, str]:
 def run(connect: Open) -> None:
     """Try the library on the server that the command line describes, and report."""
     [described] = sys.argv[1:]
-    print(json.dumps(asyncio.run(_try(connect, json.loads(described)))))
+    target = json.loads(described)
+    if "calls" not in target:
+        print(json.dumps(asyncio.run(_try(connect, target))))
+        return
+    report = asyncio.run(_try_gateway(connect, target))
+    report["new session"] = asyncio.run(_try_again(connect, target))
+    print(json.dumps(report))

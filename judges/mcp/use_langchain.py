@@ -12,7 +12,8 @@ from trial import Target, attempt, run
 class Session:
     """One set of tools."""
 
-    def __init__(self, tools: Sequence[BaseTool]) -> None:
+    def __init__(self, client: MultiServerMCPClient, tools: Sequence[BaseTool]) -> None:
+        self._client = client
         self._tools = {tool.name: tool for tool in tools}
 
     async def names(self) -> list[str]:
@@ -25,6 +26,15 @@ class Session:
             return False, f"there is no {name}"
         return await attempt(lambda: self._tools[name].ainvoke(arguments))
 
+    async def read_resource(self, uri: str) -> str:
+        """What a resource says."""
+        [found] = await self._client.get_resources("box", uris=uri)
+        return found.as_string()
+
+    async def read_prompt(self, name: str) -> str:
+        """What a prompt says."""
+        return str(await self._client.get_prompt("box", name))
+
 
 @asynccontextmanager
 async def connect(target: Target) -> AsyncIterator[Session]:
@@ -33,9 +43,13 @@ async def connect(target: Target) -> AsyncIterator[Session]:
     if command:
         server = {"transport": "stdio", "command": command[0], "args": command[1:]}
     else:
-        server = {"transport": "streamable_http", "url": target["url"]}
+        server = {
+            "transport": "streamable_http",
+            "url": target["url"],
+            "headers": target.get("headers", {}),
+        }
     client = MultiServerMCPClient({"box": server}, handle_tool_errors=False)
-    yield Session(await client.get_tools())
+    yield Session(client, await client.get_tools())
 
 
 if __name__ == "__main__":

@@ -24,6 +24,14 @@ class Session:
         plain = result.model_dump(by_alias=True)
         return not plain["isError"], str(plain)
 
+    async def read_resource(self, uri: str) -> str:
+        """What a resource says."""
+        return str(await self._server.read_resource(uri))
+
+    async def read_prompt(self, name: str) -> str:
+        """What a prompt says."""
+        return str(await self._server.get_prompt(name))
+
 
 @asynccontextmanager
 async def connect(target: Target) -> AsyncIterator[Session]:
@@ -33,7 +41,8 @@ async def connect(target: Target) -> AsyncIterator[Session]:
     if command:
         server = MCPServerStdio({"command": command[0], "args": command[1:]})
     else:
-        server = MCPServerStreamableHttp({"url": target["url"]})
+        address = {"url": target["url"], "headers": target.get("headers", {})}
+        server = MCPServerStreamableHttp(address)
     async with server:
         yield Session(server)
 

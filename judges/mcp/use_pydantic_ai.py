@@ -23,13 +23,21 @@ class Session:
         """Call a tool; it raises what fails."""
         return await attempt(lambda: self._toolset.direct_call_tool(name, arguments))
 
+    async def read_resource(self, uri: str) -> str:
+        """What a resource says."""
+        return str(await self._toolset.read_resource(uri))
+
+    async def read_prompt(self, name: str) -> str:
+        """What a prompt says."""
+        return str(await self._toolset.get_prompt(name))
+
 
 @asynccontextmanager
 async def connect(target: Target) -> AsyncIterator[Session]:
     """A connection to a command or an address."""
     command = target.get("command")
     way = StdioTransport(command[0], command[1:]) if command else target["url"]
-    async with MCPToolset(way) as toolset:
+    async with MCPToolset(way, headers=target.get("headers")) as toolset:
         yield Session(toolset)
 
 
