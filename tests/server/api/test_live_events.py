@@ -11,9 +11,10 @@ import pytest
 from tests.mcp.served import served
 from tests.server.api.api_client import People, make_box
 from tests.server.api.test_events import Stream, listen, post
+from tests.server.test_app import http
 from wieldy import Call, Context, Image, Outcome, Secret, Text, Toolbox
 from wieldy.core.block import Notice, Progress
-from wieldy.server import run
+from wieldy.server import app, run
 from wieldy.server.api.event_hub import EventHub, EventReader
 from wieldy.server.api.live_feed import LiveEvent, LiveFeed
 
@@ -216,3 +217,31 @@ async def test_a_hub_listens_only_while_somebody_reads_or_may_come_back(tmp_path
         assert not ended.is_set()
         hub.leave(second)
         await asyncio.wait_for(ended.wait(), 120)
+
+
+async def test_an_application_that_is_started_again_on_another_loop_streams_again(
+    tmp_path: Path,
+) -> None:
+    box = make_live_box(tmp_path)
+    made = app(box)
+    released: list[bool] = []
+
+    @box.tool
+    async def tick(context: Context) -> str:
+        while not released:
+            await context.progress(1)
+            await asyncio.sleep(0.01)
+        released.clear()
+        return "done"
+
+    async def listen_once() -> str:
+        async with http(made) as client:
+            calling = asyncio.create_task(client.post("/api/calls", json={"tool": "tick"}))
+            stream = await client.get("/api/events", params={"seconds": 1})
+            released.append(True)
+            await calling
+            return stream.text
+
+    texts = [await asyncio.to_thread(asyncio.run, listen_once()) for _ in range(2)]
+    await box.close()
+    assert all("event: progress" in text for text in texts)

@@ -77,7 +77,8 @@ async def stream_events(asked: Asked) -> "EventStream":
 
 def _find_hub(asked: Asked) -> EventHub:
     api = asked.api
-    if api.hub is None:
+    # An application may be started again on another loop.
+    if api.hub is None or api.hub.feed.loop is not asyncio.get_running_loop():
         api.hub = EventHub(asked.store, asked.box.listen)
     return api.hub
 

@@ -77,7 +77,7 @@ class LiveFeed:
 
     def __init__(self, publish: Callable[[LiveEvent], None]) -> None:
         self._publish = publish
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._showing: OrderedDict[str, _Showing] = OrderedDict()
         self._lock = threading.Lock()
         self._due = False
@@ -95,7 +95,7 @@ class LiveFeed:
         if first:
             # The server may have ended before the call.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._loop.call_later, _SECONDS, self._flush)
+                self.loop.call_soon_threadsafe(self.loop.call_later, _SECONDS, self._flush)
 
     def read(self, call_id: str) -> tuple[dict[str, Any] | None, str]:
         """The progress and the last output of a running call."""
