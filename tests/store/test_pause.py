@@ -103,3 +103,45 @@ async def test_a_refused_question_never_goes_on(url: str) -> None:
         assert entry is not None
         assert entry.state == "denied"
     assert ran == ["asked"]
+
+
+async def ask_for_two(context: Context) -> str:
+    """Ask two questions at once."""
+    if context.answers is None:
+        form = InputNeeded.form("Which?").requests["answer"]
+        raise InputNeeded({"left": form, "right": form})
+    return f"{context.answers['left']} {context.answers['right']}"
+
+
+async def test_answers_of_two_processes_come_together_and_none_stays(
+    url: str, dump: Callable[[], str]
+) -> None:
+    async with make_box(url) as box, make_box(url) as other:
+        box.add(ask_for_two)
+        call_id = (await box.call("ask_for_two")).call.id
+        parked = await box.desk.find(call_id)
+        await asyncio.gather(
+            box.desk.note_answers(parked, {"left": "zebra"}),
+            other.desk.note_answers(parked, {"right": "okapi"}),
+        )
+        given = (await other.desk.find(call_id)).given
+        outcome = await box.answer(call_id, {"right": "lion"})
+        # The call does not wait any more, so that nothing is kept for it.
+        await box.desk.note_answers(parked, {"left": "too-late"})
+
+    assert given == {"left": "zebra", "right": "okapi"}
+    assert outcome.value == "zebra lion"
+    assert "too-late" not in dump() and "okapi" not in dump()
+
+
+async def test_a_call_that_its_maker_cancels_never_runs(url: str) -> None:
+    async with make_box(url) as box:
+        box.add(ask_for_two)
+        waiting = (await box.call("ask_for_two")).call.id
+        await box.desk.cancel(waiting, "ann")
+        ended = await box.outcome(waiting)
+        await box.desk.cancel(waiting, "bob")
+        again = await box.outcome(waiting)
+
+    assert (ended.status, ended.metadata["cancelled"]) == (Status.DENIED, True)
+    assert again.call.decision is not None and again.call.decision.by == "ann"

@@ -151,3 +151,22 @@ async def test_what_an_approver_raises_is_logged_without_secrets(
         await box.call("login", {"password": KEY})
     assert "can't judge" in caplog.text
     assert KEY not in caplog.text
+
+
+async def test_answers_are_kept_until_the_last_has_come(store: str | None) -> None:
+    async def ask(context: Context) -> str:
+        if context.answers is None:
+            form = InputNeeded.form("Which?").requests["answer"]
+            raise InputNeeded({"left": form, "right": form})
+        return f"{context.answers['left']} {context.answers['right']}"
+
+    async with Toolbox(store=store) as box:
+        box.add(ask)
+        receipt = await box.call("ask")
+        (parked,) = await box.pending()
+        await box.desk.note_answers(parked, {"left": "L"})
+        (kept,) = await box.pending()
+        outcome = await box.answer(receipt.call.id, {"right": "R"})
+        await box.desk.note_answers(parked, {"left": "too late"})
+
+    assert (parked.given, kept.given, outcome.value) == ({}, {"left": "L"}, "L R")
