@@ -104,8 +104,12 @@ async def test_everything_is_reached_by_keys(gateway: Gateway, open_page: OpenPa
     assert await page.evaluate(focused) == "solid"
 
 
-async def test_at_phone_width_nothing_is_cut_off(gateway: Gateway, open_page: OpenPage) -> None:
+async def test_at_phone_width_nothing_is_cut_off_and_nothing_is_loaded_from_elsewhere(
+    gateway: Gateway, open_page: OpenPage
+) -> None:
     page = await open_page(gateway, "/inbox", viewport={"width": 360, "height": 740})
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.url))
     await page.get_by_role("button", name="Menu").click()
     await page.get_by_role("link", name="Rules and modes").click()
     await expect(heading(page)).to_have_text("Rules and modes")
@@ -116,6 +120,8 @@ async def test_at_phone_width_nothing_is_cut_off(gateway: Gateway, open_page: Op
         await page.wait_for_selector("main:not([aria-busy]) h1")
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360, path
+    assert len(asked) > len(PAGES)
+    assert [url for url in asked if not url.startswith((gateway.url, "data:", "blob:"))] == []
     await page.goto(f"{gateway.url}/inbox")
     await page.locator(".inbox-open").first.click()
     await expect(page.get_by_role("button", name="Approve")).to_be_in_viewport()
@@ -171,18 +177,6 @@ async def test_one_tab_listens_for_all_and_another_takes_over(
     assert len(streams) == 1
 
 
-async def test_no_file_of_the_console_makes_markup_or_code_of_a_text_or_loads_from_elsewhere(
-    gateway: Gateway, open_page: OpenPage
-) -> None:
+async def test_no_file_of_the_console_makes_markup_or_code_of_a_text() -> None:
     for name, asset in read_assets().items():
         assert re.findall(UNSAFE, asset.content.decode()) == [], name
-
-    page = await open_page(gateway, "/rules")
-    asked: list[str] = []
-    page.on("request", lambda each: asked.append(each.url))
-    for path in PAGES:
-        await page.goto(gateway.url + path)
-        await page.wait_for_selector("main:not([aria-busy]) h1")
-
-    assert len(asked) > len(PAGES)
-    assert [url for url in asked if not url.startswith((gateway.url, "data:", "blob:"))] == []

@@ -83,7 +83,8 @@ async def test_axe_finds_nothing_serious_in_the_inbox_the_rules_and_their_dialog
     page = await open_page(pages, "/inbox", color_scheme=scheme, **STILL)
     found = [await find_faults(page)]
     await page.locator(".inbox-open", has_text="send_mail").first.click()
-    for key in ("r", "d", "?"):
+    # The dialogs have the same colours as the pages, so that one of the two schemes is enough.
+    for key in ("r", "d", "?") if scheme == "dark" else ():
         await page.keyboard.press(key)
         await page.get_by_role("dialog").wait_for()
         found.append(await find_faults(page))
