@@ -11,6 +11,7 @@ from wieldy.core.canonical import digest_of
 NEWEST = 1_790_000_000.0
 SPACING = 5.0
 _WAITING = 2000
+_AT_ONCE = 50_000
 _FINGERPRINT = "2ba6398c4eca35529e08458a9cab957fd025ee9b3720f04cb8afa8ce8d1798e5"
 _CALLER = "CASE WHEN i % 3 = 0 THEN 'ann' ELSE 'caller_' || (i % 97) END"
 # `search` and `ann` have most calls. Those of `early` are old, and none of them is by `ann`.
@@ -52,9 +53,9 @@ _RUNS = f"""
 """
 _TIME = "(:newest - :spacing * (:count - i))"
 _SERIES = {
-    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
-    "SELECT i FROM n",
-    "postgresql": "SELECT i FROM generate_series(1::bigint, :count) AS i",
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM n "
+    "WHERE i < :last) SELECT i FROM n",
+    "postgresql": "SELECT i FROM generate_series(CAST(:first AS BIGINT), CAST(:last AS BIGINT)) i",
 }
 _NUMBER = {
     "sqlite": "substr('00000000000' || ({0}), -12)",
@@ -65,19 +66,28 @@ _NUMBER = {
 async def fill_store(url: str, count: int) -> None:
     """Make so many calls, sessions and runs, and up to 2,000 calls that wait."""
     async with Toolbox(store=url) as box:
-        for rows in (_CALLS, _SESSIONS, _RUNS):
-            await box.store.write(_filling(rows, count))
-        await box.store.write(_filling(_PENDING, min(count, _WAITING)))
+        waiting = min(count, _WAITING)
+        for rows, most in (
+            (_CALLS, count),
+            (_SESSIONS, count),
+            (_RUNS, count),
+            (_PENDING, waiting),
+        ):
+            # A store waits for one operation only for some time.
+            for first in range(1, most + 1, _AT_ONCE):
+                last = min(first + _AT_ONCE - 1, most)
+                await box.store.write(_filling(rows, most, first, last))
         opened = await box.store.opened()
         await opened.write(lambda connection: connection.execute(text("ANALYZE")))
 
 
-def _filling(rows: str, count: int) -> Any:
+def _filling(rows: str, count: int, first: int, last: int) -> Any:
     def fill(connection: Connection) -> None:
         name = connection.dialect.name
         places = {"number": _NUMBER[name].format("i"), "before": _NUMBER[name].format("i - 1")}
         statement = f"{rows.format(time=_TIME, **places)} FROM ({_SERIES[name]}) n"
         values = {"newest": NEWEST, "spacing": SPACING, "count": count}
+        values |= {"first": first, "last": last}
         used = {key: value for key, value in values.items() if f":{key}" in statement}
         connection.execute(text(statement), used)
 
