@@ -13,6 +13,7 @@ from tests.cli.conftest import Command
 from tests.mcp.conftest import raw
 from wieldy.cli.document_kind import kind_of_address, kind_of_file
 from wieldy.cli.module import SourceError
+from wieldy.cli.sources import Own, load_sources
 
 OTHER = '''
 from wieldy import Toolbox
@@ -64,6 +65,23 @@ def test_the_tools_of_another_box_keep_its_rules_and_bring_no_others(
     assert command("call", "add", "tools.py", other, "--arg", "a=13").stdout == "15.0\n"
     asked = command("call", "only_here", "tools.py", other, "--arg", "path=x")
     assert asked.exit_code == 3
+
+
+def test_an_adopted_rule_holds_for_whom_and_when_it_held_before(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "narrow.py").write_text(
+        "from wieldy import Toolbox\n"
+        "box = Toolbox()\n"
+        "@box.tool(permission='confirm')\n"
+        "def show() -> None: ...\n"
+        "box.rules.allow('show', caller='ann', agent='clerk', session='s', untrusted=True)\n"
+    )
+    found = asyncio.run(load_sources(["tools.py", "narrow.py"], Own()))
+    asyncio.run(found.toolbox.close())
+    [rule] = [rule for rule in found.toolbox.rules if rule.pattern == "show"]
+    assert (rule.verdict.value, rule.caller, rule.agent) == ("allow", "ann", "clerk")
+    assert (rule.session, rule.criteria.untrusted) == ("s", True)
 
 
 def test_a_lone_view_is_all_there_is(command: Command, other: str) -> None:

@@ -304,10 +304,8 @@ def _adopt_group(box: Toolbox, view: View, name: str) -> None:
 def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
     # The name becomes a pattern, so wildcards in it have to be escaped.
     exactly = re.sub(r"([*?[])", r"[\1]", name)
-    for rule in rules_concerning(view.rules, tool):
-        more = {} if rule.reason is None else {"reason": rule.reason}
-        scope = {"agent": rule.agent, "session": rule.session, "caller": rule.caller}
-        getattr(box.rules, rule.verdict.value)(exactly, where=rule.where, **scope, **more)
+    own = [rule.copy_with(pattern=exactly) for rule in rules_concerning(view.rules, tool)]
+    box.rules.replace([*box.rules, *own])
 
 
 async def _source_kind(source: str) -> str:

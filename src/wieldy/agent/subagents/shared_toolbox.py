@@ -136,7 +136,7 @@ def _rules_for(agents: Iterable[Housed], rules: Iterable[Rule]) -> list[Rule]:
     """The rules of a toolbox, for the agents in it and nobody else."""
     names = [agent.name for agent in agents]
     return [
-        rule if rule.agent is not None else rule.limited_to(name)
+        rule if rule.agent is not None else rule.copy_with(agent=name)
         for rule in rules
         for name in (names if rule.agent is None else names[:1])
     ]

@@ -141,14 +141,14 @@ class Rule:
                 return False
         return True
 
-    def limited_to(self, agent: str) -> "Rule":
-        """The same rule for the calls of one agent."""
+    def copy_with(self, *, pattern: str | None = None, agent: str | None = None) -> "Rule":
+        """The same rule for tools with another name, or for the calls of one agent."""
         return Rule(
             self.verdict,
-            self.pattern,
+            pattern or self.pattern,
             self.where,
             self.reason,
-            agent=agent,
+            agent=agent or self.agent,
             session=self.session,
             caller=self.caller,
             criteria=self.criteria,
