@@ -81,11 +81,11 @@ async def test_callers_see_their_own_calls_only(pages: PageGateway, open_page: O
 async def test_a_call_appears_by_itself_and_ends_before_ones_eyes(
     pages: PageGateway, open_page: OpenPage
 ) -> None:
-    page = await open_page(pages, "/calls?tool=count")
+    page = await open_page(pages, "/calls?tool=count&caller=bob")
     await expect(page.get_by_text("There are no such calls.")).to_be_visible()
 
     body = {"tool": "count", "arguments": {"to": 2}, "wait": 1}
-    call_id = pages.send("cal", "POST", "/calls", body)["call_id"]
+    call_id = pages.send("bob", "POST", "/calls", body)["call_id"]
     row = page.locator("main tbody tr")
     await expect(row.locator(".badge")).to_have_text("running")
     pages.steps.take()
@@ -94,7 +94,7 @@ async def test_a_call_appears_by_itself_and_ends_before_ones_eyes(
     await expect(row).to_contain_text("line 1")
 
     # Whoever looks at the call later sees how far it is, and what it wrote.
-    other = await open_page(pages, f"/calls/{call_id}", who="cal")
+    other = await open_page(pages, f"/calls/{call_id}", who="bob")
     await expect(other.get_by_role("progressbar")).to_have_js_property("value", 0.5)
     await expect(other.locator("main .live")).to_contain_text("line 1")
 

@@ -31,15 +31,23 @@ def make_paths(gateway: PageGateway) -> dict[str, str]:
         "inbox": "/inbox",
         "calls": "/calls",
         "call": f"/calls/{report}",
-        "plots": "/plots",
+        "plots": "/plots?span=6h",
         "tools": "/tools",
         "tool": "/tools/send_mail",
         "servers": "/servers",
-        "artifacts": "/artifacts",
+        "artifacts": "/artifacts/menu?session=cal&old=1&new=2",
         "runs": "/runs",
         "run": f"/runs/{gateway.made['run']}",
         "rules": "/rules?tool=wipe",
     }
+
+
+def _make_changes(pages: PageGateway) -> None:
+    """An artifact with two versions."""
+    dishes = "# Menu\n\n- soup\n- fish\n- bread\n"
+    pages.call("artifact_create", {"id": "menu", "title": "The menu", "content": dishes})
+    changed = dishes.replace("- fish\n", "- mushrooms\n- potatoes\n")
+    pages.call("artifact_rewrite", {"artifact": "menu", "content": changed})
 
 
 async def wait_for_rest(page: Page) -> None:
@@ -54,11 +62,16 @@ async def test_every_page_has_a_picture_in_the_documentation(
 ) -> None:
     folder = Path(IMAGES) if IMAGES else tmp_path
     rules = [pages.send("adam", "POST", "/rules", rule)["id"] for rule in RULES]
-    pages.call("artifact_create", {"id": "plan", "title": "Plan", "content": "one\ntwo\n"})
+    _make_changes(pages)
     page = await open_page(pages, "/inbox", **STILL)
     for name, path in make_paths(pages).items():
         await page.goto(pages.url + path)
         await wait_for_rest(page)
+        if name == "calls":
+            body = {"tool": "count", "arguments": {"to": 4}, "wait": 1}
+            pages.send("cal", "POST", "/calls", body)
+            pages.steps.take(2)
+            await page.get_by_text("50 %").wait_for()
         if name == "rules":
             await page.locator(".tryout textarea").fill("/etc/hosts")
             await page.get_by_text("It would be denied").wait_for()
@@ -68,6 +81,7 @@ async def test_every_page_has_a_picture_in_the_documentation(
     await phone.locator(".inbox-open", has_text="send_mail").first.click()
     await phone.screenshot(path=folder / "console-phone.png")
 
+    pages.steps.take(2)
     for rule in rules:
         pages.send("adam", "DELETE", f"/rules/{rule}", {})
     made = {each.name for each in folder.glob("console-*.png")}

@@ -21,6 +21,13 @@ export class RunningCalls {
     return this.known.get(id);
   }
 
+  /** Take what a call has told before anybody listened. */
+  begin(id, call) {
+    const known = this.find(id);
+    known.progress ??= call.progress;
+    known.output ||= call.output;
+  }
+
   /** Listen to the stream, and tell the id of every call that got on. Gives what ends it. */
   follow(tell) {
     return onEvent(["progress", "output"], (data, name) => {

@@ -67,9 +67,7 @@ class CallPage {
     if (text === this.text) return;
     this.text = text;
     this.call = call;
-    const known = this.running.find(this.id);
-    known.progress ??= call.progress ?? null;
-    known.output ||= call.output || "";
+    this.running.begin(this.id, call);
     show(this.head, this.heading(call));
     this.tellProgress();
     this.pictures.stop();

@@ -1,5 +1,5 @@
 // The calls of now and of the past, the newest first, as they change.
-import { get } from "./api.js";
+import { get, part } from "./api.js";
 import { RunningCalls, showProgress } from "./call_progress.js";
 import { h, outside } from "./dom.js";
 import { onEvent } from "./live.js";
@@ -13,6 +13,7 @@ const STATES = [
 const HEADS = ["calls.tool", "calls.state", "calls.caller", "calls.when", "calls.took", "calls.says"];
 const PAGE = 50;
 const MOST_ROWS = 100;
+const MOST_READ = 10;
 const FIELDS = [
   { name: "search", label: "list.search" },
   { name: "tool", label: "calls.tool" },
@@ -72,7 +73,15 @@ function makeTable(calls, rows, running) {
   rows.clear();
   const table = dataTable(t("calls.title"), HEADS, []);
   for (const call of calls) table.tBodies[0].append(makeRow(call, rows, running));
+  calls.filter((call) => call.state === "started").slice(0, MOST_READ).forEach((call) => readProgress(call, rows, running));
   return table;
+}
+
+/** How far a call is that already ran when the list was opened; what comes later is told by events. */
+async function readProgress({ call_id: id }, rows, running) {
+  const found = await get(`/calls/${part(id)}`).catch(() => null);
+  if (found) running.begin(id, found);
+  rows.get(id)?.tell();
 }
 
 function makeRow(call, rows, running) {
