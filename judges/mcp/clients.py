@@ -20,7 +20,7 @@ TARGETS: dict[str, dict[str, Any]] = {
     "a pipe": {"command": BOX},
     "HTTP": {"url": f"http://127.0.0.1:{PORT}/mcp"},
 }
-OLDER = ("langchain", "pydantic_ai")
+OLDER = ("langchain", "pydantic_ai", "mcp_use")
 NEWER = ("fastmcp", "openai_agents")
 # What can never be called is not listed.
 NAMES = {"add", "repeat", "fail", "misfit"}

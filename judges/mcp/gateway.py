@@ -29,7 +29,7 @@ WIELDY = str(Path(sys.executable).with_name("wieldy"))
 SECONDS = 120
 # One of them sees a part of the tools.
 NARROW = "pydantic_ai"
-LIBRARIES = {"langchain": 1, NARROW: 1, "fastmcp": 2, "openai_agents": 2}
+LIBRARIES = {"langchain": 1, NARROW: 1, "mcp_use": 1, "fastmcp": 2, "openai_agents": 2}
 PROMPT, RESOURCE = "every_simple-prompt", "demo://resource/static/document/features.md"
 CALLS: dict[str, tuple[dict[str, Any], str]] = {
     "add": ({"a": 2, "b": 3}, "5"),
