@@ -1,11 +1,15 @@
 """`wieldy webhooks`: list webhooks and the messages to them, and send a message again."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from wieldy.cli import exits, screen
 from wieldy.cli.store_choice import StoreChoice
 from wieldy.core.choices import DeliveryState
-from wieldy.store.outbox.outbox import Delivery
+
+if TYPE_CHECKING:
+    # It loads SQLAlchemy, which a command without a store does not need.
+    from wieldy.store.outbox.outbox import Delivery
 
 _WEBHOOKS = ("name", "events", "tools", "state", "waiting", "failed")
 _DELIVERIES = ("id", "webhook", "event", "state", "attempts", "made", "status", "about", "error")
@@ -89,7 +93,7 @@ def _webhook_row(facts: Mapping[str, object]) -> tuple[object, ...]:
     )
 
 
-def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
+def _delivery_row(delivery: "Delivery") -> tuple[object, ...]:
     return (
         delivery.id,
         delivery.webhook,
