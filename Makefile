@@ -11,6 +11,8 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # How many processes share the tests; most tests wait more than they work.
 WORKERS ?= 3
+# The browser and the servers that they start stay until the end of their process.
+BROWSER_TESTS := tests/server/console
 # The share of lines that the tests must reach, in percent.
 COVERAGE := 88
 # What to pass to `make lock`: LOCK_FLAGS=--upgrade takes the newest allowed versions.
@@ -47,7 +49,9 @@ test: lint types ## lint, types and every test
 	@scripts/install-program chromium chromium chromium-sandbox
 	@scripts/install-program systemd-analyze systemd
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --cov --cov-report= --cov-fail-under=$(COVERAGE)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(BROWSER_TESTS) --cov --cov-report=
+	@echo "Running the tests of the console in a browser"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-append --cov-report= --cov-fail-under=$(COVERAGE)
 
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x

@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -39,18 +40,18 @@ def saying(content: str) -> dict[str, Any]:
     return {"answer": {"action": "accept", "content": content}}
 
 
-class Overtaken(dict[str, Any]):
+class Overtaken(UserDict[str, Any]):
     """Answers of somebody who looked at the call, and then somebody else was faster."""
 
     def __init__(self, answers: dict[str, Any], meanwhile: Callable[[], object]) -> None:
         super().__init__(answers)
         self._meanwhile = meanwhile
 
-    def __contains__(self, key: object) -> bool:
+    def __iter__(self) -> Iterator[str]:
         faster = threading.Thread(target=self._meanwhile)
         faster.start()
         faster.join()
-        return super().__contains__(key)
+        return super().__iter__()
 
 
 def answer_elsewhere(url: str, call_id: str, heard: list[str], *contents: str) -> None:

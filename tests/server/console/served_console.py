@@ -107,7 +107,8 @@ class Gateway:
     def send(self, who: str, method: str, path: str, body: Any = None) -> Any:
         """The body of an answer that is a success."""
         headers = {"Authorization": f"Bearer {who}-secret"}
-        answer = httpx2.request(method, f"{self.url}/api{path}", headers=headers, json=body)
+        address = f"{self.url}/api{path}"
+        answer = httpx2.request(method, address, headers=headers, json=body, timeout=120)
         assert answer.status_code < 300, answer.text
         return answer.json()
 
