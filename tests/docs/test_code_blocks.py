@@ -216,9 +216,18 @@ def run_page(path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Modul
         page = Page(path, runner)
         # Pickling and type hints look a class up in the module it names.
         monkeypatch.setitem(sys.modules, "__main__", page.module)
-        page.run()
-        close_boxes(runner, [page.module, *saved_modules(folder)])
+        try:
+            page.run()
+        finally:
+            close_boxes(runner, [page.module, *saved_modules(folder)])
+            stop_tracing()
     return page.module
+
+
+def stop_tracing() -> None:
+    """Forget the provider that a page has set for its process, which is ours."""
+    if api := sys.modules.get("opentelemetry.trace"):
+        vars(api)["_TRACER_PROVIDER"] = None
 
 
 def saved_modules(folder: Path) -> list[ModuleType]:

@@ -281,7 +281,8 @@ class Engine:
             if run.parent.secrets:
                 run.keep_secret(run.parent.secrets)
             run.call = _nest_call(run.call, run.parent.call)
-        spending = current_spending.get()
+        # A call that was decided on has counted when it came.
+        spending = current_spending.get() if run.call.decision is None else None
         if spending is not None and (reason := spending.take_call(run.call)) is not None:
             raise CallDenied(run.call.tool, reason)
         if is_tracing():

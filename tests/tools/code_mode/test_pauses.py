@@ -306,7 +306,12 @@ async def test_a_process_without_code_mode_leaves_the_program_to_whoever_recover
 
 
 @STORES
-async def test_what_was_counted_for_a_budget_is_not_counted_again(kept: bool, url: str) -> None:
+@pytest.mark.parametrize("traced", [False, True])
+async def test_what_was_counted_for_a_budget_is_not_counted_again(
+    kept: bool, url: str, traced: bool, request: pytest.FixtureRequest
+) -> None:
+    if traced:
+        request.getfixturevalue("spans")
     ran: Counter[str] = Counter()
     code = "x = [await look(n=n) for n in range(3)]\nawait pay(bill='a')\nx"
     model = ScriptedModel([[Call("run_code", {"code": code})], "Done."])
