@@ -1,6 +1,7 @@
 """The inbox in a real browser: look at calls that wait, and decide."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,8 @@ async def test_when_two_people_decide_at_once_the_first_decision_holds_and_both_
 
     await asyncio.gather(ann.keyboard.press("a"), amy.keyboard.press("Control+Enter"))
 
+    for page in (ann, amy):
+        await expect(detail(page)).to_contain_text(re.compile("(Approved|Denied) by"))
     made = fresh.send("adam", "GET", f"/calls/{call_id}")["decision"]
     word = "Approved" if made["approved"] else "Denied"
     for page, name in ((ann, "ann"), (amy, "amy")):

@@ -25,8 +25,8 @@ RULES: list[Any] = [
 
 def make_paths(gateway: PageGateway) -> dict[str, str]:
     """The address of each page by the name of its picture."""
-    calls = gateway.send("adam", "GET", "/calls?limit=200")["calls"]
-    report = next(each["call_id"] for each in calls if each["tool"] == "report")
+    [call] = gateway.send("adam", "GET", "/calls?tool=report&limit=1")["calls"]
+    report = call["call_id"]
     return {
         "inbox": "/inbox",
         "calls": "/calls",
