@@ -308,6 +308,7 @@ async def test_a_notification_comes_only_if_it_is_wished(
     await page.keyboard.press("Escape")
     await asyncio.to_thread(fresh.call, "wipe", {"path": "b"})
     await expect(page).to_have_title("(2) Rules and modes · Wieldy")
+    await page.wait_for_function("told.length > 0")
 
     assert await page.evaluate("told") == ["A call waits: wipe / Asked by cal"]
 
