@@ -68,8 +68,8 @@ def test_make_test_says_what_it_is_doing() -> None:
         check=True,
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("echo")]
-    steps = ("Checking style", "Checking types", "Running the tests")
-    steps += ("Running the tests of the console in a browser",)
+    in_browser = "Running the tests of the console in a browser"
+    steps = ("Checking style", "Checking types", "Running the tests", in_browser)
     assert said[-4:] == [f'echo "{words}"' for words in steps]
     # The line of dots is followed by the share of tests that have run.
     assert "--no-header" not in done.stdout
