@@ -17,7 +17,7 @@ from typing import Any
 
 WIELDY = str(Path(sys.executable).parent / "wieldy")
 _ROOT = str(Path(__file__).parents[2])
-# Not the whole of it: what a command loads by itself, a broken import must still break.
+# The parts that most commands need. Other modules are loaded in the fork, as a command would.
 _LOADED = ["wieldy.cli.app", "wieldy.store.store", "mcp.client.session", "tests.cli.command_server"]
 
 
@@ -33,9 +33,14 @@ def run_forked(
     If `together`, errors are written among the output.
     """
     with tempfile.TemporaryFile("a+b") as out, tempfile.TemporaryFile("a+b") as err:
-        files = [_passed(out.fileno()), _passed((out if together else err).fileno())]
+        files = [
+            _share_descriptor(out.fileno()),
+            _share_descriptor((out if together else err).fileno()),
+        ]
         place = str(folder or Path.cwd())
-        process = _context().Process(target=_become, args=(words, place, environment, files))
+        process = _context().Process(
+            target=_become_command, args=(words, place, environment, files)
+        )
         process.start()
         process.join(seconds)
         if process.exitcode is None:
@@ -48,7 +53,7 @@ def run_forked(
         return subprocess.CompletedProcess([WIELDY, *words], process.exitcode, *texts)
 
 
-def _passed(descriptor: int) -> Any:
+def _share_descriptor(descriptor: int) -> Any:
     from multiprocessing.reduction import DupFd  # noqa: PLC0415 - missing where there is no fork
 
     return DupFd(descriptor)
@@ -61,7 +66,9 @@ def _context() -> ForkServerContext:
     return context
 
 
-def _become(words: list[str], folder: str, environment: dict[str, str], files: list[Any]) -> None:
+def _become_command(
+    words: list[str], folder: str, environment: dict[str, str], files: list[Any]
+) -> None:
     """Be the command, as the script of the environment would."""
     os.chdir(folder)
     os.environ.clear()

@@ -45,7 +45,7 @@ FIRST_BLOCKS = [
     page for page in PAGES if page.parent.name != "reference" and page.name != "architecture.md"
 ]
 COMMAND_SECONDS = 120
-# What only a shell understands in a command.
+# Characters in a command that only a shell understands.
 _FOR_A_SHELL = re.compile(r"[|&;<>$`*?~#]")
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)$")
