@@ -50,7 +50,9 @@ async def main() -> None:
     async for event in response.get_async_generator("instant"):
         if event.is_complete and event.wildcard_path in ("reply", "steps[*]"):
             print(event.path, "=", event.value)
-    for log in response.full_result_data["extra"]["tool_logs"]:
+    # The calls ran at the same time, and each was logged when it ended.
+    logs = response.full_result_data["extra"]["tool_logs"]
+    for log in sorted(logs, key=lambda log: str(log["tool_name"])):
         print(log["tool_name"], "gave", log["result"])
 
 

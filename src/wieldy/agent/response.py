@@ -79,7 +79,7 @@ class Response:
 
     @property
     def full_result_data(self) -> dict[str, Any]:
-        """All that is known so far; `extra["tool_logs"]` has the calls of tools."""
+        """All that is known so far; `extra["tool_logs"]` has the calls of tools as they ended."""
         return self._run.result
 
     @property

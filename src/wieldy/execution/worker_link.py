@@ -6,6 +6,7 @@ import logging
 import pickle
 import socket
 import threading
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -44,6 +45,8 @@ class WorkerLink:
         self.at_rest = True
         self.gone: Future[WorkerEnd] = Future()
         self._connection = connection
+        # A loop that is closed drops the callback that would have closed the connection.
+        weakref.finalize(self, connection.close)
         self._descriptor = connection.fileno()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_lost = on_lost
