@@ -1,14 +1,17 @@
 """Hostile values in the inbox: nothing runs, nothing breaks, nothing hangs."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.server.api.test_path_parts import AWKWARD
 from tests.server.console.conftest import OpenPage
 from tests.server.console.served_console import Gateway, make_tools, serve_console
 from wieldy import Toolbox
+from wieldy.server.api.path_parts import write_part
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 MARKUP = (
@@ -16,7 +19,18 @@ MARKUP = (
     "<svg onload=window.ran=3>{{7*7}}${window.ran=4}</bdi></template>javascript:window.ran=5"
 )
 TURNED = "invoice\u202efdp.exe\u2066\u0000\u200b\u2028\x1b[31m\U000e0041"
-NAMES = ("<img src=x onerror=window.ran=6>", "a/../b?c#d%2F", "__proto__", "x" * 300, "\u202eepiw")
+NAMES = (
+    "<img src=x onerror=window.ran=6>",
+    "a/../b?c#d%2F",
+    "__proto__",
+    "x" * 300,
+    "\u202eepiw",
+    "..",
+    ".",
+    "\u200b",
+    "x/interrupt",
+    "~2E",
+)
 
 
 def deep(levels: int) -> Any:
@@ -35,10 +49,10 @@ async def check_calm(page: Page) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> Any:
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A console whose tools and calls are hostile."""
-    box = make_tools(tmp_path)
+    box = make_tools(tmp_path_factory.mktemp("hostile"))
     for name in NAMES:
         _add_hostile(box, name)
     with serve_console(box) as gateway:
@@ -78,6 +92,23 @@ async def test_markup_and_hidden_characters_are_shown_as_text(
     told = hostile.send("adam", "GET", f"/calls/{last['call_id']}")
     assert told["value"] == {**arguments, "turned": TURNED}
     await check_calm(page)
+
+
+async def test_a_tool_of_any_name_has_a_page(hostile: Gateway, open_page: OpenPage) -> None:
+    page = await open_page(hostile, "/tools")
+    # The browser and the server write a name in the same way.
+    script = "async names => names.map((await import('/console/api.js')).part)"
+    assert await page.evaluate(script, AWKWARD) == [write_part(name) for name in AWKWARD]
+    for name in NAMES:
+        await page.locator(f'main a[href="/tools/{write_part(name)}"]').click()
+        await expect(page.get_by_role("heading", name="Try it")).to_be_visible()
+        shown = re.sub("[\u200b\u202e]", lambda each: f"⟨U+{ord(each[0]):04X}⟩", name)
+        await expect(page.locator("h1")).to_have_text(shown)
+        await page.go_back()
+    # A reload asks the server for the address.
+    for name in ("..", ".", "x/interrupt"):
+        await page.goto(f"{hostile.url}/tools/{write_part(name)}")
+        await expect(page.locator("h1")).to_have_text(name)
 
 
 async def test_hostile_people_rules_and_reasons_are_shown_as_text(

@@ -24,6 +24,7 @@ from wieldy.view import View
 
 from .answer_shapes import Input, read_cursor
 from .api_problems import Problem, find_problem, forbidden, not_found
+from .path_parts import read_part
 
 if TYPE_CHECKING:
     from wieldy.agent.served_agent import ServedAgent
@@ -164,8 +165,8 @@ class Asked:
         return self.box.store
 
     def part(self, name: str) -> str:
-        """A part of the path."""
-        return str(self.request.path_params[name])
+        """A name or an id in the path."""
+        return read_part(str(self.request.path_params[name]))
 
     def place(self, *kinds: Any) -> tuple[Any, ...] | None:
         """The place in the request's cursor, if it has one."""

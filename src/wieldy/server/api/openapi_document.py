@@ -28,6 +28,7 @@ _DESCRIPTION = (
     "Read and make calls, decide on those that wait, and look after the gateway. "
     "Every answer that is not a success has an `error` with a stable `code`."
 )
+_ESCAPING = "Percent-encoded; `~2F` and so on stand for characters that proxies change."
 
 
 def make_document(operations: Iterable[ApiOperation]) -> dict[str, Any]:
@@ -99,7 +100,13 @@ def _tell_roles(operation: ApiOperation) -> str:
 def _path_parameters(operation: ApiOperation) -> list[dict[str, Any]]:
     names = re.findall(r"{(\w+)}", operation.path)
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string"},
+            "description": _ESCAPING,
+        }
         for name in names
     ]
 

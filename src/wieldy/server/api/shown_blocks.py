@@ -1,7 +1,6 @@
 """What a call has shown, block by block, so that each can be shown or cut by itself."""
 
 from typing import Any, Literal
-from urllib.parse import quote
 
 from pydantic import Field
 
@@ -10,6 +9,7 @@ from wieldy.core.call import Outcome
 from wieldy.store.artifacts.artifact import parse_handle
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
+from .path_parts import write_part
 from .picture_kinds import find_picture_kind, read_base64
 
 _MOST_BLOCKS = 200
@@ -75,7 +75,7 @@ def find_spilled(outcome: Outcome) -> ArtifactPlace | None:
 def _make_block(
     outcome: Outcome, number: int, type: BlockType, stored: bool, **facts: Any
 ) -> ShownBlock:
-    url = f"/api/calls/{quote(outcome.call.id, safe='', errors='replace')}/blocks/{number}"
+    url = f"/api/calls/{write_part(outcome.call.id)}/blocks/{number}"
     return ShownBlock(
         number=number,
         type=type,

@@ -4,10 +4,10 @@ import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote
 
 from wieldy.server.api.answer_shapes import clean_json
 from wieldy.server.api.call_shapes import describe_call
+from wieldy.server.api.path_parts import write_part
 from wieldy.store.ledger_entry import Entry, read_entry_or_say
 from wieldy.store.outbox.outbox import OutboxEvent
 
@@ -43,7 +43,7 @@ def make_test_message(at: float) -> str:
 
 
 def _describe_call_event(event: OutboxEvent) -> dict[str, Any]:
-    path = f"/api/calls/{quote(event.call or '', safe='', errors='replace')}"
+    path = f"/api/calls/{write_part(event.call or '')}"
     facts: dict[str, Any] = {"call_id": event.call, "state": event.state, "path": path}
     if event.row is None:
         # The call was removed before anybody could be told of it.

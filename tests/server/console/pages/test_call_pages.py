@@ -210,4 +210,4 @@ async def test_names_that_look_like_code_or_addresses_are_names(
     await page.get_by_role("link", name="Artifacts").click()
     await page.get_by_role("link", name="<script>alert(2)</script>").click()
     await expect(page.locator("main .code")).to_contain_text("<script>alert(2)</script>⟨U+202E⟩")
-    assert page.url.endswith("/artifacts/a%2Fb%3Fc%23d?session=cal")
+    assert page.url.endswith("/artifacts/a~2Fb~3Fc~23d?session=cal")

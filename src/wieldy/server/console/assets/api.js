@@ -23,8 +23,16 @@ export const post = (path, body = {}, options) => send("POST", path, { body, ...
 export const put = (path, body = {}, options) => send("PUT", path, { body, ...options });
 export const del = (path, options) => send("DELETE", path, { body: {}, ...options });
 
-/** An id as a part of a path. */
-export const part = (id) => encodeURIComponent(id);
+/** An id as a part of a path, which no browser and no proxy changes: a tilde and two digits stand for a character. */
+export function part(id) {
+  const text = encodeURIComponent(id).replaceAll("~", "~7E");
+  return /^\.*$/.test(text) ? text.replaceAll(".", "~2E") || "~" : text.replace(/%(?=[0-7])/g, "~");
+}
+
+/** The id in a part of a path. */
+export function partId(text) {
+  return text === "~" ? "" : decodeURIComponent(text).replace(/~([0-7][\dA-F])/gi, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
+}
 
 /** Whether somebody may see what is for this role. Those who approve see what callers see. */
 export function may(me, role) {

@@ -1,6 +1,6 @@
 // One waiting call in full: what would run, why a person is asked, and what the person can do.
 
-import { post } from "./api.js";
+import { part, post } from "./api.js";
 import { h, outside, show } from "./dom.js";
 import { allowAlways, denyOne } from "./inbox_decisions.js";
 import { sayCaller, sayDecision } from "./inbox_calls.js";
@@ -92,7 +92,7 @@ export class InboxDetail {
     if (rule.matched?.length) parts.push(matchedRules(rule.matched));
     if (call.tool_changed) parts.push(h("p.note", t("inbox.tool_changed")));
     if (call.origin?.untrusted_session) parts.push(h("p.note", t("inbox.untrusted")));
-    if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", h("a", { href: `/calls/${encodeURIComponent(id)}` }, outside(id))))));
+    if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", h("a", { href: `/calls/${part(id)}` }, outside(id))))));
     if (!parts.length) parts.push(h("p", t("inbox.no_reason")));
     return h("div.section", h("h3", t("inbox.why")), parts);
   }
@@ -130,11 +130,11 @@ export class InboxDetail {
         [t("fact.caller"), outside(call.caller)],
         [t("fact.agent"), outside(call.agent)],
         [t("fact.session"), outside(call.session)],
-        [t("fact.run"), call.run ? h("a", { href: `/runs/${encodeURIComponent(call.run)}` }, outside(call.run)) : null],
-        [t("fact.parent"), call.parent ? h("a", { href: `/calls/${encodeURIComponent(call.parent)}` }, outside(call.parent)) : null],
+        [t("fact.run"), call.run ? h("a", { href: `/runs/${part(call.run)}` }, outside(call.run)) : null],
+        [t("fact.parent"), call.parent ? h("a", { href: `/calls/${part(call.parent)}` }, outside(call.parent)) : null],
         [t("fact.expires"), call.expires_at ? h("span", moment(call.expires_at), " · ", fullTime(call.expires_at)) : null],
         [t("fact.source"), call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span.faint", ` · ${t("inbox.not_trusted")}`) : null] : null],
-        [t("fact.call"), h("a", { href: `/calls/${encodeURIComponent(call.call_id)}` }, outside(call.call_id))],
+        [t("fact.call"), h("a", { href: `/calls/${part(call.call_id)}` }, outside(call.call_id))],
       ),
     );
   }
@@ -153,7 +153,7 @@ export class InboxDetail {
   }
 
   drawActions(item) {
-    if (item.state !== "pending") return h("a.button", { href: `/calls/${encodeURIComponent(item.id)}` }, t("inbox.story"));
+    if (item.state !== "pending") return h("a.button", { href: `/calls/${part(item.id)}` }, t("inbox.story"));
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
     const asks = this.isAsking(item);

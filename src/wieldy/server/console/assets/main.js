@@ -1,6 +1,6 @@
 // The shell: who is here, the navigation, the router, the connection and the keyboard.
 
-import { get, may, onSignedOut, submit } from "./api.js";
+import { get, may, onSignedOut, partId, submit } from "./api.js";
 import { h, outside, show } from "./dom.js";
 import { showHelp, startKeys } from "./keyboard.js";
 import { isUp, onEvent, startLive, tellSignIn } from "./live.js";
@@ -34,7 +34,7 @@ function matchPath(pattern, path) {
   for (const [index, name] of wanted.entries()) {
     if (name.startsWith(":")) {
       try {
-        params[name.slice(1)] = decodeURIComponent(given[index]);
+        params[name.slice(1)] = partId(given[index]);
       } catch {
         return null;
       }
