@@ -148,7 +148,7 @@ def _composed(parts: _Parts, options: AppOptions) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as running:
             await running.enter_async_context(endpoint.lifespan(app))
-            for part in (metrics, webhooks):
+            for part in (metrics, webhooks, api):
                 if part is not None:
                     await running.enter_async_context(part.running())
             yield

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.mcp.served import served
@@ -13,7 +15,7 @@ from tests.server.api.api_client import People, make_box
 from tests.server.api.test_events import Stream, listen, post
 from tests.server.test_app import http
 from wieldy import Call, Context, Image, Outcome, Secret, Text, Toolbox
-from wieldy.core.block import Notice, Progress
+from wieldy.core.block import Notice, Progress, RepeatingText
 from wieldy.server import app, run
 from wieldy.server.api.event_hub import EventHub, EventReader
 from wieldy.server.api.live_feed import LiveEvent, LiveFeed
@@ -178,18 +180,19 @@ async def test_much_output_is_cut_and_a_slow_stream_is_not_ended_by_it() -> None
     feed.take(loud, Notice("a notice"))
     for done in (float("nan"), float("inf"), 10**400):
         feed.take(loud, Progress(done, None, "m" * 10_000))
-    progress, tail = feed.read(loud.id)
+    progress, tail, end = feed.read(loud.id)
     feed.finish(loud.id)
     sent = {event.kind: json.loads(event.data) for event in told}
     assert len(told) == 2
     assert sent["output"]["text"].endswith("xa notice\n") and len(sent["output"]["text"]) == 8000
     assert sent["output"]["left_out"] == 1_000_000 + len("a notice\n") - 8000
     assert sent["progress"]["progress"] is None and len(sent["progress"]["message"]) == 500
-    assert (progress or {})["message"] == "m" * 500 and len(tail) == 4000
-    assert feed.read(loud.id) == (None, "")
+    assert (progress or {})["message"] == "m" * 500 and len(tail) == 16_000
+    assert end == 1_000_000 + len("a notice\n")
+    assert feed.read(loud.id) == (None, "", 0)
     for number in range(2000):
         feed.take(Call("many", {}, id=f"call_{number}"), Text("x"))
-    assert feed.read("call_0") == (None, "") and feed.read("call_1999") == (None, "x")
+    assert [feed.read(f"call_{number}").output for number in (0, 1999)] == ["", "x"]
 
     slow = EventReader(lambda caller: True)
     for _ in range(10_000):
@@ -198,25 +201,75 @@ async def test_much_output_is_cut_and_a_slow_stream_is_not_ended_by_it() -> None
     assert len(await slow.take(60)) == 200
 
 
-async def test_a_hub_listens_only_while_somebody_reads_or_may_come_back(tmp_path: Path) -> None:
-    began, ended = asyncio.Event(), asyncio.Event()
+class Repeated(RepeatingText):
+    """A text with all that was said before it."""
+
+    __slots__ = ()
+
+
+async def test_texts_that_repeat_what_was_said_before_are_passed_on_once() -> None:
+    told: list[LiveEvent] = []
+    feed = LiveFeed(told.append)
+    call = Call("talk", {})
+    for item in (Text("one "), Notice("a notice"), Repeated("one two "), Repeated("one two three")):
+        feed.take(call, item)
+        feed.flush()
+    sent = [json.loads(event.data) for event in told]
+    assert [each["text"] for each in sent] == ["one ", "a notice\n", "two ", "three"]
+    assert [each["end"] for each in sent] == [4, 13, 17, 22]
+    assert feed.read(call.id) == (None, "one a notice\ntwo three", 22)
+
+
+async def test_what_was_shown_before_anybody_listened_is_read_and_the_rest_comes_once(
+    tmp_path: Path,
+) -> None:
+    box = make_box(tmp_path)
+    go_on = threading.Event()
+
+    @box.tool
+    async def speak(context: Context) -> AsyncIterator[str]:
+        yield "early\n"
+        await context.progress(1, 2)
+        await asyncio.to_thread(go_on.wait, 120)
+        yield "late\n"
+
+    with served(box, run) as url:
+        calling = asyncio.create_task(call(url, "speak"))
+        async with httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), timeout=60) as client:
+            state: dict[str, Any] = {"progress": None}
+            while state["progress"] is None:
+                for each in (await client.get("/api/calls?tool=speak")).json()["calls"]:
+                    state = (await client.get(f"/api/calls/{each['call_id']}")).json()
+        async with listen(url) as stream:
+            await stream.next()
+            go_on.set()
+            found = await read_live(stream, await calling)
+    assert (state["output"], state["output_end"]) == ("early\n", 6)
+    # What was read before may come again, and its place says so.
+    known, late = state["output_end"], ""
+    for kind, data in found:
+        if kind == "output" and data["end"] > known:
+            late += data["text"][known - data["end"] :]
+            known = data["end"]
+    assert late == "late\n"
+
+
+async def test_a_hub_listens_from_the_beginning_until_it_ends(tmp_path: Path) -> None:
+    told: list[str] = []
 
     def listen_once(take: Any) -> Any:
-        began.set()
-        return ended.set
+        told.append("began")
+        return lambda: told.append("ended")
 
     async with make_box(tmp_path) as box:
-        hub = EventHub(box.store, listen_once, linger=0)
-        first, second = EventReader(lambda caller: True), EventReader(lambda caller: True)
-        assert not began.is_set()
-        await hub.join(first)
-        await hub.join(second)
-        assert began.is_set()
-        hub.leave(first)
-        await asyncio.sleep(0)
-        assert not ended.is_set()
-        hub.leave(second)
-        await asyncio.wait_for(ended.wait(), 120)
+        hub = EventHub(box.store, listen_once)
+        reader = EventReader(lambda caller: True)
+        await hub.join(reader)
+        hub.leave(reader)
+        assert told == ["began"]
+        hub.end()
+        hub.end()
+    assert told == ["began", "ended"]
 
 
 async def test_an_application_that_is_started_again_on_another_loop_streams_again(

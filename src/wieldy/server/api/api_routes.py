@@ -1,6 +1,8 @@
 """The routes of the API for an application."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import Field, RootModel
@@ -97,6 +99,20 @@ class ServedApi:
             anything = re.sub(r"{(\w+)}", r"{\1:path}", path)
             self.routes.append(Route(PREFIX + anything, ApiPath(self._shared, paths[path])))
         self.routes.append(Route(PREFIX + "/{rest:path}", refuse_path, methods=None))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen to calls, so that whoever looks at one later sees what it has shown."""
+        shared = self._shared
+        if shared is None or not shared.box.recorded:
+            yield
+            return
+        hub = event_stream.start_hub(shared, shared.box.store)
+        try:
+            yield
+        finally:
+            hub.end()
+            shared.hub = None
 
     def close_streams(self) -> None:
         """End the streams of events, so that the server can stop."""

@@ -26,6 +26,7 @@ from .answer_shapes import (
 from .api_operations import Asked, NoInput, operation
 from .api_problems import Problem, forbidden, not_found, too_many_calls, wrong_value
 from .call_shapes import CallBrief, CallDetail, describe_call, describe_whole_call
+from .live_feed import NOTHING_SHOWN
 
 _MOST_CHILDREN = 100
 _MOST_WORDS = 10
@@ -201,7 +202,7 @@ async def describe_entry(asked: Asked, entry: Entry, whole: bool = False) -> Cal
     children = [describe_call(read_brief_entry(row)) for row in rows[:_MOST_CHILDREN]]
     more = len(rows) > _MOST_CHILDREN
     hub = asked.api.hub
-    live = (None, "") if hub is None or entry.ended else hub.feed.read(entry.call.id)
+    live = NOTHING_SHOWN if hub is None or entry.ended else hub.feed.read(entry.call.id)
     # A result may be large, and others must not wait for it.
     return await asyncio.to_thread(describe_whole_call, entry, whole, children, more, live)
 

@@ -10,6 +10,7 @@ from wieldy.core.choices import CallState
 from wieldy.store.ledger_entry import Entry
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, Moment, PlainText, clean_text, cut_long
+from .live_feed import NOTHING_SHOWN, LiveState
 from .shown_blocks import ArtifactPlace, ShownBlock, describe_blocks, find_spilled
 
 _LONGEST_ERROR = 2000
@@ -81,6 +82,7 @@ class CallDetail(CallBrief):
     )
     progress: LiveProgress | None = Field(description="Of a call that runs and tells it.")
     output: PlainText = Field(description="The last text that a running call has shown.")
+    output_end: int = Field(description="How many characters it has shown, as in its events.")
     metadata: JsonValue
     attempts: int
     story: list[StoryLine]
@@ -99,7 +101,7 @@ def describe_whole_call(
     whole: bool = False,
     children: list[CallBrief] | None = None,
     more: bool = False,
-    live: tuple[dict[str, Any] | None, str] = (None, ""),
+    live: LiveState = NOTHING_SHOWN,
 ) -> CallDetail:
     """A call in full; long parts are cut unless the whole is asked for."""
     cuts: list[CutPart] = []
@@ -116,8 +118,9 @@ def describe_whole_call(
         **{name: cut_long(name, value, whole, cuts) for name, value in parts.items()},
         blocks=describe_blocks(outcome, whole, recorded is not None) if ended else [],
         artifact=find_spilled(outcome),
-        progress=None if live[0] is None else LiveProgress(**live[0]),
-        output=live[1],
+        progress=None if live.progress is None else LiveProgress(**live.progress),
+        output=live.output,
+        output_end=live.output_end,
         arguments_whole=recorded is not None and not recorded.partial,
         attempts=0 if recorded is None else recorded.attempts,
         story=[] if recorded is None else _tell_story(recorded),

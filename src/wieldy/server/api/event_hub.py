@@ -25,8 +25,6 @@ _MOST_WAITING = 1000
 _MOST_REPLAYED = 5000
 # A reader that is this far behind is not told what running calls show.
 _MOST_LIVE = 200
-# After the last reader has left, what calls show is kept for this time, for those who come back.
-_LINGER = 60.0
 # Whoever comes back after a longer time lists the calls again.
 _LONGEST_ABSENCE = 24 * 3600.0
 
@@ -118,14 +116,15 @@ class EventReader:
 
 
 class EventHub:
-    """All streams of one application. The ledger is followed while there is a stream."""
+    """All streams of one application. The ledger is followed while there is a stream.
 
-    def __init__(self, store: Store, listen: Listen | None = None, linger: float = _LINGER) -> None:
+    What running calls show is kept from the beginning, for those who come later.
+    """
+
+    def __init__(self, store: Store, listen: Listen | None = None) -> None:
         self._store = store
-        self._linger = linger
-        self._listen = listen
-        self._stop_listening: Callable[[], None] | None = None
         self.feed = LiveFeed(self._tell_live)
+        self.stop_listening = None if listen is None else listen(self.feed.take)
         self._readers: set[EventReader] = set()
         self._following: asyncio.Task[None] | None = None
         self._began = asyncio.Event()
@@ -144,8 +143,6 @@ class EventHub:
     async def join(self, reader: EventReader) -> None:
         """Give a reader every change from now on."""
         self._readers.add(reader)
-        if self._stop_listening is None and self._listen is not None:
-            self._stop_listening = self._listen(self.feed.take)
         if self._following is None:
             following = Following(self._store, CallFilter())
             self._began = following.began
@@ -162,18 +159,18 @@ class EventHub:
         if not self._readers and self._following is not None:
             self._following.cancel()
             self._stop()
-        if not self._readers:
-            asyncio.get_running_loop().call_later(self._linger, self._end_listening)
+
+    def end(self) -> None:
+        """End all streams, and listen to calls no longer."""
+        self.close()
+        if self.stop_listening is not None:
+            self.stop_listening()
+            self.stop_listening = None
 
     def close(self) -> None:
         """End all streams."""
         for reader in self._readers:
             reader.end()
-
-    def _end_listening(self) -> None:
-        if not self._readers and self._stop_listening is not None:
-            self._stop_listening()
-            self._stop_listening = None
 
     def _tell_live(self, event: LiveEvent) -> None:
         for reader in self._readers:

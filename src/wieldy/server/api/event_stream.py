@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
@@ -13,6 +14,9 @@ from .answer_shapes import Input
 from .api_operations import ApiBox, Asked, operation
 from .api_problems import Problem
 from .event_hub import CallEvent, EventHub, EventPlace, EventReader, StreamEvent, read_place
+
+if TYPE_CHECKING:
+    from wieldy.store.store import Store
 
 MOST_STREAMS = 100
 MOST_OF_ONE = 10
@@ -59,7 +63,7 @@ async def stream_events(asked: Asked) -> "EventStream":
     if given is not None and place is None:
         hint = "Send the id of the last event as it was, or none."
         raise Problem(400, "bad_event_id", "This Last-Event-ID is not one of ours.", hint)
-    hub = _find_hub(asked)
+    hub = start_hub(asked.api, asked.store)
     streams = asked.api.streams
     own = sum(1 for stream in streams if stream.name == asked.name)
     if len(streams) >= MOST_STREAMS or (asked.name is not None and own >= MOST_OF_ONE):
@@ -75,11 +79,13 @@ async def stream_events(asked: Asked) -> "EventStream":
     return EventStream(asked.api, hub, reader, asked.name, place, asked.query.seconds)
 
 
-def _find_hub(asked: Asked) -> EventHub:
-    api = asked.api
+def start_hub(api: ApiBox, store: "Store") -> EventHub:
+    """What gathers the events of an application, from now on if it did not yet."""
     # An application may be started again on another loop.
     if api.hub is None or api.hub.feed.loop is not asyncio.get_running_loop():
-        api.hub = EventHub(asked.store, asked.box.listen)
+        if api.hub is not None:
+            api.hub.end()
+        api.hub = EventHub(store, api.box.listen)
     return api.hub
 
 

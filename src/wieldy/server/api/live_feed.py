@@ -15,11 +15,11 @@ from wieldy.core.call import Call
 from .answer_shapes import clean_text
 
 _SECONDS = 0.1
-_MOST_CALLS = 1000
+_MOST_CALLS = 500
 _LONGEST_MESSAGE = 500
 # What is shown of the output of a call: at once, and to those who come later.
 _LONGEST_PIECE = 8000
-_LONGEST_TAIL = 4000
+_LONGEST_TAIL = 16_000
 
 
 class LiveEvent(NamedTuple):
@@ -31,10 +31,25 @@ class LiveEvent(NamedTuple):
     data: str
 
 
+class LiveState(NamedTuple):
+    """What a running call has shown so far: its progress, the end of its output, and all of it.
+
+    `output_end` is how many characters the call has written. Events have the same number, so that
+    whoever reads the state and then listens takes each character once.
+    """
+
+    progress: dict[str, Any] | None = None
+    output: str = ""
+    output_end: int = 0
+
+
+NOTHING_SHOWN = LiveState()
+
+
 class _Showing:
     """What one call has shown, and what of it is not passed on yet."""
 
-    __slots__ = ("call", "left_out", "news", "progress", "tail", "unsent")
+    __slots__ = ("call", "end", "left_out", "news", "progress", "said", "tail", "unsent")
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -43,9 +58,22 @@ class _Showing:
         self.unsent = ""
         self.left_out = 0
         self.tail = ""
+        self.end = 0
+        self.said = 0
+
+    def add_whole(self, text: str) -> None:
+        """Take a text that begins with all texts before it."""
+        self.add_said(text[self.said if len(text) >= self.said else 0 :])
+        self.said = len(text)
+
+    def add_said(self, text: str) -> None:
+        """Take a text of the result."""
+        self.said += len(text)
+        self.add_text(text)
 
     def add_text(self, text: str) -> None:
         """Keep the end of what is not passed on yet, and the end of all."""
+        self.end += len(text)
         self.unsent += text
         surplus = len(self.unsent) - _LONGEST_PIECE
         if surplus > 0:
@@ -60,7 +88,8 @@ class _Showing:
             self.news = False
             found.append(self._make_event("progress", self.progress or {}))
         if self.unsent:
-            output = {"text": clean_text(self.unsent), "left_out": self.left_out}
+            text = clean_text(self.unsent)
+            output = {"text": text, "left_out": self.left_out, "end": self.end}
             self.unsent, self.left_out = "", 0
             found.append(self._make_event("output", output))
         return found
@@ -95,13 +124,15 @@ class LiveFeed:
         if first:
             # The server may have ended before the call.
             with suppress(RuntimeError):
-                self.loop.call_soon_threadsafe(self.loop.call_later, _SECONDS, self._flush)
+                self.loop.call_soon_threadsafe(self.loop.call_later, _SECONDS, self.flush)
 
-    def read(self, call_id: str) -> tuple[dict[str, Any] | None, str]:
-        """The progress and the last output of a running call."""
+    def read(self, call_id: str) -> LiveState:
+        """What a running call has shown so far."""
         with self._lock:
             showing = self._showing.get(call_id)
-            return (None, "") if showing is None else (showing.progress, clean_text(showing.tail))
+            if showing is None:
+                return NOTHING_SHOWN
+            return LiveState(showing.progress, clean_text(showing.tail), showing.end)
 
     def finish(self, call_id: str) -> None:
         """Pass the rest on of what a call has shown, which has ended."""
@@ -111,7 +142,8 @@ class LiveFeed:
         for event in events:
             self._publish(event)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Pass on what calls have shown since the last time."""
         with self._lock:
             self._due = False
             events = [event for each in self._showing.values() for event in each.take_events()]
@@ -131,12 +163,9 @@ def _note_item(showing: _Showing, item: Block | Progress) -> None:
             "message": clean_text(message),
         }
     elif isinstance(item, RepeatingText):
-        # Each one has the whole text so far.
-        showing.unsent = ""
-        showing.tail = ""
-        showing.add_text(item.text)
+        showing.add_whole(item.text)
     elif isinstance(item, Text):
-        showing.add_text(item.text)
+        showing.add_said(item.text)
 
 
 def _finite(number: Any) -> float | None:

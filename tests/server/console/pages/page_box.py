@@ -5,7 +5,7 @@ import math
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,33 +57,42 @@ class PageGateway(Gateway):
 
 
 class Steps:
-    """Lets the tool `count` take one step at a time."""
+    """Lets the calls of `count` in a lane take one step at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._free = 0
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = deque()
+        self._ended = False
+        self._free: Counter[str] = Counter()
+        self._waiting: list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = []
 
-    def take(self, steps: int = 1) -> None:
-        """Let it go on."""
+    def take(self, steps: int = 1, lane: str = "") -> None:
+        """Let them go on."""
         with self._lock:
             for _ in range(steps):
-                if self._waiting:
-                    loop, bell = self._waiting.popleft()
-                    loop.call_soon_threadsafe(bell.set)
+                mine = next((each for each in self._waiting if each[0] == lane), None)
+                if mine is None:
+                    self._free[lane] += 1
                 else:
-                    self._free += 1
+                    self._waiting.remove(mine)
+                    mine[1].call_soon_threadsafe(mine[2].set)
 
-    async def wait(self) -> None:
-        """Wait until it may go on."""
-        mine = asyncio.get_running_loop(), asyncio.Event()
+    def end(self) -> None:
+        """Let all calls come to their end."""
         with self._lock:
-            if self._free:
-                self._free -= 1
+            self._ended = True
+            for _, loop, bell in self._waiting:
+                loop.call_soon_threadsafe(bell.set)
+
+    async def wait(self, lane: str) -> None:
+        """Wait until the next step may be taken."""
+        mine = lane, asyncio.get_running_loop(), asyncio.Event()
+        with self._lock:
+            if self._free[lane] or self._ended:
+                self._free[lane] -= 1
                 return
             self._waiting.append(mine)
         try:
-            await mine[1].wait()
+            await mine[2].wait()
         finally:
             with self._lock:
                 if mine in self._waiting:
@@ -92,10 +101,10 @@ class Steps:
 
 def _add_tools(box: Toolbox, steps: Steps) -> None:
     @box.tool
-    async def count(context: Context, to: int = 4) -> Any:
+    async def count(context: Context, to: int = 4, lane: str = "") -> Any:
         """Count to a number, step by step."""
         for number in range(1, to + 1):
-            await steps.wait()
+            await steps.wait(lane)
             await context.progress(number, to, f"step {number}")
             yield f"line {number}\n"
 
@@ -199,7 +208,7 @@ def serve_pages(folder: Path) -> Iterator[PageGateway]:
             yield PageGateway(gateway, steps, made)
         finally:
             # Calls that still run come to their end before the box is closed.
-            steps.take(100)
+            steps.end()
 
 
 async def _fill_box(box: Toolbox, program: Path) -> None:

@@ -7,6 +7,17 @@ from tests.server.console.conftest import OpenPage
 from tests.server.console.pages.page_box import EVIL, EVIL_NAME, PageGateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+# Texts with the place of their end, and what they make together.
+PIECES: list[tuple[list[tuple[str, int]], str]] = [
+    ([("ab", 2), ("cd", 4)], "abcd"),
+    # An answer that was on its way while events came has some of them, or is older.
+    ([("cd", 4), ("abcd", 4), ("e", 5)], "abcde"),
+    ([("cd", 4), ("abc", 3), ("de", 5)], "abcde"),
+    ([("ab", 2), ("ab", 2), ("", 0)], "ab"),
+    ([("🙂b", 2), ("🙂bc", 3)], "🙂bc"),
+    # What a slow reader was not sent is a gap.
+    ([("ab", 2), ("yz", 26), ("z", 26)], "ab\n⋯\nyz"),
+]
 
 
 async def test_filters_of_calls_are_in_the_address(pages: PageGateway, open_page: OpenPage) -> None:
@@ -84,23 +95,43 @@ async def test_a_call_appears_by_itself_and_ends_before_ones_eyes(
     page = await open_page(pages, "/calls?tool=count&caller=bob")
     await expect(page.get_by_text("There are no such calls.")).to_be_visible()
 
-    body = {"tool": "count", "arguments": {"to": 2}, "wait": 1}
+    body = {"tool": "count", "arguments": {"to": 4, "lane": "bob"}, "wait": 1}
     call_id = pages.send("bob", "POST", "/calls", body)["call_id"]
     row = page.locator("main tbody tr")
     await expect(row.locator(".badge")).to_have_text("running")
-    pages.steps.take()
+    pages.steps.take(2, "bob")
     await expect(row).to_contain_text("50 %")
-    await expect(row).to_contain_text("step 1")
-    await expect(row).to_contain_text("line 1")
+    await expect(row).to_contain_text("step 2")
+    await expect(row).to_contain_text("line 2")
 
     # Whoever looks at the call later sees how far it is, and what it wrote.
     other = await open_page(pages, f"/calls/{call_id}", who="bob")
     await expect(other.get_by_role("progressbar")).to_have_js_property("value", 0.5)
-    await expect(other.locator("main .live")).to_contain_text("line 1")
+    await expect(other.locator("main .live pre")).to_have_text("line 1\nline 2")
+    # The rest follows, each piece once.
+    pages.steps.take(1, "bob")
+    await expect(other.locator("main .live pre")).to_have_text("line 1\nline 2\nline 3")
 
-    pages.steps.take()
+    pages.steps.take(1, "bob")
     await expect(row.locator(".badge")).to_have_text("ok")
     assert pages.state_of(call_id) == "ok"
+
+
+async def test_pieces_of_output_are_put_together_once(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, "/tools")
+    script = """async (cases) => {
+        const { RunningCalls } = await import("/console/call_progress.js");
+        return cases.map((pieces, id) => {
+            const running = new RunningCalls();
+            for (const [output, output_end] of pieces) running.begin(id, { output, output_end });
+            return running.find(id).output;
+        });
+    }"""
+    assert await page.evaluate(script, [pieces for pieces, _ in PIECES]) == [
+        text for _, text in PIECES
+    ]
 
 
 async def test_a_running_call_is_interrupted_by_its_caller(

@@ -31,9 +31,9 @@ def shown(pages: PageGateway) -> PageGateway:
     pages.call("artifact_create", {"id": "notes", "title": "Notes", "content": "one\ntwo\n"})
     pages.call("artifact_rewrite", {"artifact": "notes", "content": "one\nthree\n"})
     pages.made["hostile"] = pages.call("hostile")
-    body = {"tool": "count", "arguments": {"to": 3}, "wait": 1}
+    body = {"tool": "count", "arguments": {"to": 3, "lane": "access"}, "wait": 1}
     pages.made["count"] = pages.send("cal", "POST", "/calls", body)["call_id"]
-    pages.steps.take()
+    pages.steps.take(1, "access")
     return pages
 
 

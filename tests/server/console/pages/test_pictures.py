@@ -68,9 +68,9 @@ async def test_every_page_has_a_picture_in_the_documentation(
         await page.goto(pages.url + path)
         await wait_for_rest(page)
         if name == "calls":
-            body = {"tool": "count", "arguments": {"to": 4}, "wait": 1}
+            body = {"tool": "count", "arguments": {"to": 4, "lane": "picture"}, "wait": 1}
             pages.send("cal", "POST", "/calls", body)
-            pages.steps.take(2)
+            pages.steps.take(2, "picture")
             await page.get_by_text("50 %").wait_for()
         if name == "rules":
             await page.locator(".tryout textarea").fill("/etc/hosts")
@@ -81,7 +81,7 @@ async def test_every_page_has_a_picture_in_the_documentation(
     await phone.locator(".inbox-open", has_text="send_mail").first.click()
     await phone.screenshot(path=folder / "console-phone.png")
 
-    pages.steps.take(2)
+    pages.steps.take(2, "picture")
     for rule in rules:
         pages.send("adam", "DELETE", f"/rules/{rule}", {})
     made = {each.name for each in folder.glob("console-*.png")}

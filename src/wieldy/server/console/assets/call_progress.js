@@ -16,7 +16,7 @@ export class RunningCalls {
   find(id) {
     if (!this.known.has(id)) {
       if (this.known.size >= MOST_CALLS) this.known.delete(this.known.keys().next().value);
-      this.known.set(id, { progress: null, output: "" });
+      this.known.set(id, { progress: null, output: "", begin: 0, end: 0 });
     }
     return this.known.get(id);
   }
@@ -25,7 +25,7 @@ export class RunningCalls {
   begin(id, call) {
     const known = this.find(id);
     known.progress ??= call.progress;
-    known.output ||= call.output;
+    addPiece(known, call.output, call.output_end);
   }
 
   /** Listen to the stream, and tell the id of every call that got on. Gives what ends it. */
@@ -34,10 +34,23 @@ export class RunningCalls {
       if (!data || typeof data.call_id !== "string") return;
       const found = this.find(data.call_id);
       if (name === "progress") found.progress = data;
-      else found.output = (found.output + String(data.text ?? "")).slice(-MOST_TEXT);
+      else addPiece(found, data.text, data.end);
       tell(data.call_id);
     });
   }
+}
+
+/** Add the part of a text that is not known yet. `end` is its place among all that the call has written. */
+function addPiece(known, text, end) {
+  const piece = [...text];
+  const begin = end - piece.length;
+  if (known.end === 0) known.begin = begin;
+  const before = piece.slice(0, Math.max(0, known.begin - begin));
+  const after = piece.slice(Math.max(0, known.end - begin));
+  const gap = known.end && begin > known.end ? "\n⋯\n" : "";
+  known.output = (before.join("") + known.output + gap + after.join("")).slice(-MOST_TEXT);
+  known.begin = Math.min(known.begin, begin);
+  known.end = Math.max(known.end, end);
 }
 
 /** A bar, which moves without a value if nobody knows how much there is to do. */

@@ -157,7 +157,8 @@ class TryOut {
     const views = running || waits || error ? [] : resultView(call, this.pictures.keep);
     show(this.answer, head, this.live, waits, error, ...views);
     announce(t("tool.answered", { state: t(`state.${call.state}`) }));
-    if (running) this.tellProgress();
+    this.running.begin(call.call_id, call);
+    this.tellProgress();
   }
 
   tellProgress() {
