@@ -5,12 +5,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from pydantic_monty import (
     ExternalSettledResult,
@@ -31,9 +30,10 @@ from wieldy.core.permission.waiting_calls import CallsNeeded
 from .inner_calls import InnerCalls, ended_early
 from .program_errors import ProgramFailed, count_made, explain_failure
 from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
+from .program_thread import NobodyListens, ProgramThread
 from .program_values import clean_text, plain_value, value_for_program
 
-T = TypeVar("T")
+_Answers: TypeAlias = dict[int, ExternalSettledResult]
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _SLEEPS = ("asyncio.sleep", "time.sleep")
 _EXCEPTIONS = {
@@ -66,8 +66,9 @@ class Program:
     """One program, run once from its start.
 
     The sandbox is a process, and talking to it blocks. So a thread of its own walks the program
-    to its next stop, where all its tasks wait for calls. These are made on the loop, all at once,
-    and the program gets their outcomes together: that way it does the same whenever it is run.
+    from stop to stop: a stop is where all its tasks wait for calls. These are made on the loop,
+    all at once, and the program gets their outcomes together: that way it does the same whenever
+    it is run.
     """
 
     def __init__(
@@ -83,11 +84,13 @@ class Program:
         self._calls = calls
         self._limits = limits
         self._context = context
-        self._thread = ThreadPoolExecutor(1, "wieldy-program")
-        self._session: MontySession | None = None
+        self._thread: ProgramThread[list[int], _Answers] = ProgramThread()
+        self._lock = threading.Lock()
         self._worker: int | None = None
         self._stopped = threading.Event()
         self._open: dict[int, _Inner] = {}
+        # The call that the loop was asked for before the program waits for it.
+        self._asked: int | None = None
         # How many calls the program has begun, and how many of these were made or found again.
         self._begun = 0
         self._made = 0
@@ -101,37 +104,51 @@ class Program:
             ProgramFailed: It could not be run to its end.
             CallsNeeded: It waits for calls on which somebody has to decide.
         """
+        self._thread.start(partial(self._converse, pool))
         try:
-            snapshot = await self._do(partial(self._begin, pool))
-            while not isinstance(snapshot, MontyComplete):
-                answers = await self._answer(sorted(snapshot.pending_call_ids))
-                snapshot = await self._do(partial(self._go_on, snapshot, answers))
-            self._refuse_unawaited()
-            self._refuse_early_end()
-            return self._read(snapshot)
+            while (ids := await self._next_stop()) is not None:
+                self._thread.answer(await self._answer(ids))
+            return self._thread.result()
         except MontyError as error:
             raise explain_failure(error, self._count_calls()) from None
         finally:
-            await self._close()
+            await self._thread.close()
 
-    async def _do(self, work: Callable[[], T]) -> T:
-        """Do something on the program's thread; a cancellation ends the worker first."""
-        doing = self._thread.submit(work)
+    async def _next_stop(self) -> list[int] | None:
+        """The calls that the program waits for, or None at its end; a cancellation ends it."""
         try:
-            return await asyncio.wrap_future(doing)
+            return await self._thread.next_question()
         except asyncio.CancelledError:
             self._stopped.set()
-            if self._worker is not None:
-                with suppress(ProcessLookupError):
+            with self._lock, suppress(ProcessLookupError):
+                if self._worker is not None:
                     os.kill(self._worker, _KILL)
-            # The thread is busy, so this did not end what it does.
-            with suppress(MontyError, ProgramFailed, CancelledError):
-                await asyncio.wrap_future(doing)
             raise
 
-    def _begin(self, pool: Callable[[], Monty]) -> FutureSnapshot | MontyComplete:
+    def _converse(self, pool: Callable[[], Monty]) -> Any:
+        """Run the program, on its thread; returns its last value."""
+        session = self._check_out(pool())
+        try:
+            with self._lock:
+                self._worker = session.worker_pid
+            if self._stopped.is_set():
+                raise NobodyListens
+            snapshot = self._walk(session.feed_start(self._code, print_callback=self._print))
+            while not isinstance(snapshot, MontyComplete):
+                answers = self._ask(snapshot.pending_call_ids)
+                snapshot = self._walk(snapshot.resume(answers))
+            self._refuse_unawaited()
+            self._refuse_early_end()
+            return self._read(snapshot)
+        finally:
+            with self._lock:
+                # From here on the process may be that of another program.
+                self._worker = None
+            session.__exit__(None, None, None)
+
+    def _check_out(self, pool: Monty) -> MontySession:
         limits = self._limits
-        session = pool().checkout(
+        session = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
                 "max_memory": limits.memory,
@@ -145,16 +162,21 @@ class Program:
             },
         )
         try:
-            self._session = session.__enter__()
+            return session.__enter__()
         except TimeoutError:
             raise self._stop("too many programs run at once; try again") from None
-        self._worker = session.worker_pid
-        return self._walk(session.feed_start(self._code, print_callback=self._print))
 
-    def _go_on(
-        self, snapshot: FutureSnapshot, answers: dict[int, ExternalSettledResult]
-    ) -> FutureSnapshot | MontyComplete:
-        return self._walk(snapshot.resume(answers))
+    def _ask(self, ids: list[int]) -> _Answers:
+        """What the calls gave that the program waits for; the loop may have one of them already."""
+        answers: _Answers = {}
+        if self._asked is not None:
+            answers = self._thread.hear()
+            ids = [call_id for call_id in ids if call_id != self._asked]
+            self._asked = None
+        if ids:
+            self._thread.ask(sorted(ids))
+            answers |= self._thread.hear()
+        return answers
 
     def _walk(self, snapshot: SyncSnapshot) -> FutureSnapshot | MontyComplete:
         """Let the program run until it waits for calls, or ends."""
@@ -207,10 +229,16 @@ class Program:
         if index >= self._limits.calls:
             raise self._stop(f"it made more than {self._limits.calls:,} calls")
         self._begun += index >= 0
+        alone = not self._open and self._asked is None and snapshot.allow_eager_await
         self._open[snapshot.call_id] = _Inner(index, name, wanted)
+        if alone:
+            # The program is about to wait for this call and for nothing else, so it is made while
+            # the sandbox takes note of that.
+            self._asked = snapshot.call_id
+            self._thread.ask([snapshot.call_id])
         return snapshot.resume({"future": ...})
 
-    async def _answer(self, ids: list[int]) -> dict[int, ExternalSettledResult]:
+    async def _answer(self, ids: list[int]) -> _Answers:
         """What the program waits for, once all of it is there."""
         waiting = [self._open.pop(call_id) for call_id in ids]
         self._made += sum(inner.index >= 0 for inner in waiting)
@@ -285,14 +313,6 @@ class Program:
     def _stop(self, reason: str) -> ProgramFailed:
         made = count_made(self._count_calls())
         return ProgramFailed("\n".join([f"The program was stopped: {reason}.", *made]))
-
-    async def _close(self) -> None:
-        session, self._session = self._session, None
-        try:
-            if session is not None:
-                await self._do(partial(session.__exit__, None, None, None))
-        finally:
-            self._thread.shutdown(wait=False)
 
 
 def _is_plain(value: Any) -> bool:
