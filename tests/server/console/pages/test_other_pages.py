@@ -29,8 +29,23 @@ async def test_a_tool_is_tried_out_with_a_form_that_is_checked_as_one_types(
 ) -> None:
     page = await open_page(pages, "/tools/forecast", who="cal")
     form = page.locator(".schema-form")
+    city = page.get_by_label("city")
+    await page.get_by_role("button", name="Add days").click()
+    days = page.get_by_role("textbox", name="days")
+    await days.fill("soon")
+    await expect(form).to_contain_text("This must be a number.")
+    # What nobody has filled in yet is no mistake until it is sent.
+    async with page.expect_response("**/api/check-arguments"):
+        await days.fill("3")
+    await expect(form).not_to_contain_text("This must be a number.")
+    await expect(form).not_to_contain_text("missing")
+    await expect(city).not_to_have_attribute("aria-invalid", "true")
+    before = len(pages.send("cal", "GET", "/calls?tool=forecast")["calls"])
+    await page.get_by_role("button", name="Call", exact=True).click()
     await expect(form).to_contain_text("missing")
-    await page.get_by_label("city").fill("Oslo")
+    await expect(city).to_be_focused()
+    assert len(pages.send("cal", "GET", "/calls?tool=forecast")["calls"]) == before
+    await city.fill("Oslo")
     await expect(form).not_to_contain_text("missing")
     await expect(page.locator(".verdict")).to_have_text("It would run nothing holds it back")
 

@@ -193,7 +193,10 @@ export class InboxDetail {
     if (!item.call.questions) return;
     const questions = item.call.questions.map((each) => makeQuestion(each));
     const answer = (action) => {
-      questions.forEach(({ form }) => form?.setProblems([]));
+      questions.forEach(({ form }) => {
+        form?.setProblems([]);
+        form?.reveal();
+      });
       const answers = {};
       for (const { name, form } of questions) {
         try {
@@ -268,6 +271,7 @@ export class InboxDetail {
 
   async submitEdit() {
     const item = this.editing;
+    this.form.reveal();
     try {
       await this.inbox.calls.decide(item, "approve", { arguments: this.form.read() });
     } catch (problem) {

@@ -111,6 +111,7 @@ class TryOut {
     }
   }
 
+  /** Say what is wrong with the arguments, or what would become of the call; false if they don't fit. */
   async check() {
     const values = this.read();
     if (values === undefined || values === null) return;
@@ -121,7 +122,10 @@ class TryOut {
       const { problems } = await post("/check-arguments", body);
       if (mine !== this.asked) return;
       this.form.setProblems(problems);
-      if (problems.length) return void show(this.verdict);
+      if (problems.length) {
+        show(this.verdict);
+        return false;
+      }
       const told = await post("/explain", body);
       if (mine === this.asked) show(this.verdict, h("span", { class: `badge badge-${told.decision}` }, t(`tryout.${told.decision}`)), " ", outside(told.because, { longest: 500 }));
     } catch (problem) {
@@ -130,8 +134,10 @@ class TryOut {
   }
 
   async run() {
+    this.form.reveal();
     const values = this.read();
     if (values === undefined || values === null) return;
+    if ((await this.check()) === false) return void this.form.element.querySelector("[aria-invalid]")?.focus();
     this.call.disabled = true;
     this.pictures.stop();
     show(this.answer, h("p", {}, t("call.running")));

@@ -17,7 +17,6 @@ export function makeTryOut({ tool, onTool }) {
   const answer = h("div.tryout-answer", { "aria-live": "polite" });
   let form = null;
   let turn = 0;
-  let typed = false;
   let timer;
 
   const ask = async () => {
@@ -39,12 +38,10 @@ export function makeTryOut({ tool, onTool }) {
   const tellMisfit = async (mine) => {
     const { problems } = await post("/check-arguments", { tool: input.value, arguments: form.read() }).catch(() => ({ problems: [] }));
     if (mine !== turn) return;
-    // What nobody has filled in yet is no mistake.
-    form.setProblems(typed ? problems : []);
+    form.setProblems(problems);
     show(answer, h("p.faint", t("tryout.misfit")));
   };
   const askSoon = () => {
-    typed = true;
     clearTimeout(timer);
     timer = setTimeout(ask, DELAY);
   };
@@ -53,7 +50,6 @@ export function makeTryOut({ tool, onTool }) {
     const mine = ++turn;
     onTool(name);
     form = null;
-    typed = false;
     show(formBox);
     show(answer);
     if (!name) return;
@@ -76,7 +72,7 @@ export function makeTryOut({ tool, onTool }) {
     "section",
     { class: "card tryout", "aria-labelledby": "tryout-title" },
     h("div.card-head", h("h2", { id: "tryout-title" }, t("tryout.title"))),
-    h("form.card-body.tryout-form", { on: { submit: (event) => { event.preventDefault(); if (form) ask(); else choose(); } } }, h("p.faint", t("tryout.about")), field(t("tryout.tool"), input), names, formBox, answer),
+    h("form.card-body.tryout-form", { on: { submit: (event) => { event.preventDefault(); if (form) { form.reveal(); ask(); } else choose(); } } }, h("p.faint", t("tryout.about")), field(t("tryout.tool"), input), names, formBox, answer),
   );
   const load = async () => {
     const { tools } = await get("/tools", { limit: 500 }).catch(() => ({ tools: [] }));

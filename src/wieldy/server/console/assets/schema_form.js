@@ -21,14 +21,15 @@ export class FormProblem extends Error {
 
 /**
  * A form for a value. `read` gives the value, or throws a FormProblem; a part that nobody touched is
- * given back exactly as it was. `setProblems` shows messages beside the fields of their paths.
+ * given back exactly as it was. `setProblems` shows messages beside the fields of their paths. What nobody
+ * has filled in yet is no mistake until `reveal` says that the form was sent.
  */
 export function schemaForm(schema, value, { onChange = () => {} } = {}) {
   const fieldsBox = h("div.form-fields");
   const general = h("ul.form-problems", { "aria-live": "polite" });
-  const state = { fields: [], root: schema || {}, onChange: () => { own(); onChange(); } };
+  const state = { fields: [], root: schema || {}, onChange: () => { used = true; own(); onChange(); } };
   const first = value === undefined ? {} : value;
-  let node, asJson, reported = [];
+  let node, asJson, used = false, sent = false, reported = [];
 
   const own = () => show(general);
   const build = (current, json) => {
@@ -50,8 +51,8 @@ export function schemaForm(schema, value, { onChange = () => {} } = {}) {
   const setProblems = (problems) => {
     reported = problems;
     state.fields.forEach((each) => each.setProblems([]));
-    const rest = problems.filter((problem) => !placeProblem(state.fields, problem));
-    show(general, rest.map((each) => h("li", outside(sayProblem(each), { longest: 1000 }))));
+    const rest = problems.filter((problem) => !placeProblem(state.fields, problem, sent));
+    if (used || sent) show(general, rest.map((each) => h("li", outside(sayProblem(each), { longest: 1000 }))));
   };
   build(first, false);
   return {
@@ -59,6 +60,7 @@ export function schemaForm(schema, value, { onChange = () => {} } = {}) {
     read: () => (node.touched() ? node.read() : first),
     touched: () => node.touched(),
     setProblems,
+    reveal: () => { sent = true; setProblems(reported); },
     focus: () => fieldsBox.querySelector("input, textarea, select, button")?.focus(),
   };
 }
@@ -73,14 +75,14 @@ function splitPath(path) {
   return String(path ?? "").replace(/^\$/, "").split(/[.[\]/]+/).filter(Boolean);
 }
 
-function placeProblem(fields, problem) {
+function placeProblem(fields, problem, sent) {
   const tokens = splitPath(problem.path);
   let best = null;
   for (const each of fields) {
     const fits = each.path.length && each.path.every((name, index) => String(name) === tokens[index]);
     if (fits && (!best || each.path.length > best.path.length)) best = each;
   }
-  if (best) best.setProblems([...best.problems, problem.message]);
+  if (best && (sent || best.filled())) best.setProblems([...best.problems, problem.message]);
   return best !== null;
 }
 
@@ -164,6 +166,7 @@ function controlField(control, value, path, state, read, extra = []) {
     problems: [],
     element: h("div.control", control, extra, problems),
     touched: () => touched,
+    filled: () => touched || value !== undefined,
     touch,
     read: () => (touched || value === undefined ? read() : value),
     setProblems(messages) {
