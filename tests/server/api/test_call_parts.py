@@ -11,6 +11,7 @@ import pytest
 
 from tests.server.api.api_client import ApiClient, api_of, make_box
 from wieldy import Audio, Image, Resource, Secret, Text, Toolbox
+from wieldy.server.api.path_parts import write_part
 from wieldy.server.api.picture_kinds import find_picture_kind
 
 PNG = base64.b64decode(
@@ -183,3 +184,17 @@ async def test_a_large_result_leads_to_its_artifact(tmp_path: Path) -> None:
 )
 def test_only_pictures_that_browsers_paint_are_pictures(data: bytes, kind: str | None) -> None:
     assert find_picture_kind(data) == kind
+
+
+async def test_an_artifact_is_a_download_of_a_harmless_type(tmp_path: Path) -> None:
+    box = make_box(tmp_path)
+    await box.artifacts.create('page".html', "first", content_type="html")
+    await box.artifacts.rewrite('page".html', HTML.decode())
+    async with api_of(box, tokens=False) as client:
+        path = "/api/artifact-files/" + write_part('page".html')
+        files = [await download(client, f"{path}{query}") for query in ("", "?version=1")]
+        missing = await client.refused("GET", "/api/artifact-files/nothing")
+    assert [each.content for each in files] == [HTML, b"first"]
+    assert files[0].headers["content-type"] == "application/octet-stream"
+    assert files[0].headers["content-disposition"] == 'attachment; filename="artifact-2.txt"'
+    assert missing == (404, "not_found")

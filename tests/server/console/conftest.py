@@ -52,10 +52,15 @@ def _write_wrapper(folder: Path) -> str:
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
     """A Chromium with its sandbox on."""
     folder = tmp_path_factory.mktemp("browser")
+    downloads = folder / "downloads"
+    downloads.mkdir()
+    # The browser may be another user.
+    downloads.chmod(0o777)
     async with async_playwright() as driver:
         made = await driver.chromium.launch(
             executable_path=_write_wrapper(folder),
             chromium_sandbox=True,
+            downloads_path=downloads,
             args=["--disable-gpu", "--disable-crash-reporter"],
         )
         yield made

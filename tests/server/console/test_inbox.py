@@ -290,27 +290,80 @@ async def test_a_flood_of_calls_is_listed(fresh: Gateway, open_page: OpenPage) -
     await expect(page).to_have_title("(40) Inbox · Wieldy")
 
 
-async def test_a_notification_comes_only_if_it_is_wished(
+# Notes what the page asks the browser for. The context has granted notifications.
+SPY = """
+window.told = [];
+const Plain = Notification;
+window.Notification = class extends Plain {
+  constructor(title, options) {
+    super(title, options);
+    told.push(`${title} / ${options.body}`);
+    window.notice = this;
+  }
+};
+const start = OscillatorNode.prototype.start;
+OscillatorNode.prototype.start = function (at) {
+  told.push(`tone of ${this.frequency.value} Hz`);
+  start.call(this, at);
+};
+"""
+TONES = ["tone of 660 Hz", "tone of 880 Hz"]
+
+
+async def test_a_sound_and_a_notification_come_only_if_they_are_wished(
     fresh: Gateway, open_page: OpenPage
 ) -> None:
     page = await open_page(fresh, "/rules", permissions=["notifications"])
-    await page.evaluate(
-        "() => { window.told = []; window.Notification = class {"
-        " static permission = 'granted'; static requestPermission = async () => 'granted';"
-        " constructor(title, { body }) { told.push(`${title} / ${body}`) } close() {} } }"
-    )
-    await asyncio.to_thread(fresh.call, "wipe", {"path": "a"})
-    await expect(page).to_have_title("(1) Rules and modes · Wieldy")
+    await page.context.add_init_script(SPY)
+    await page.reload()
+    await wait_for(fresh, page, 1)
     assert await page.evaluate("told") == []
 
+    # Whoever wishes the sound hears at once what it is like.
     await page.get_by_role("button", name="Settings").click()
+    await page.get_by_label("Sound when a call waits").check()
+    assert await page.evaluate("told") == TONES
     await page.get_by_label("Notification when a call waits").check()
-    await page.keyboard.press("Escape")
-    await asyncio.to_thread(fresh.call, "wipe", {"path": "b"})
-    await expect(page).to_have_title("(2) Rules and modes · Wieldy")
-    await page.wait_for_function("told.length > 0")
+    # Both are remembered, also by another tab, and one of the tabs does it.
+    await page.reload()
+    other = await page.context.new_page()
+    await other.goto(f"{fresh.url}/calls")
+    await wait_for(fresh, page, 2)
+    await page.wait_for_function("told.length > 2")
+    assert await page.evaluate("told") == [*TONES, "A call waits: wipe / Asked by cal"]
+    await expect(other).to_have_title("(2) Calls · Wieldy")
+    assert await other.evaluate("told") == []
+    await page.evaluate("notice.onclick()")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
+    await expect(detail(page)).to_contain_text("wipe")
 
-    assert await page.evaluate("told") == ["A call waits: wipe / Asked by cal"]
+    await page.get_by_role("button", name="Settings").click()
+    await page.get_by_label("Sound when a call waits").uncheck()
+    await page.get_by_label("Notification when a call waits").uncheck()
+    await page.keyboard.press("Escape")
+    await wait_for(fresh, page, 3)
+    assert len(await page.evaluate("told")) == 3
+
+
+async def wait_for(gateway: Gateway, page: Page, count: int) -> None:
+    """Let one more call wait, and wait until the page says that so many do."""
+    await expect(page.locator(".dot.up")).to_be_visible()
+    await asyncio.to_thread(gateway.call, "wipe", {"path": str(count)})
+    await expect(page).to_have_title(re.compile(rf"^\({count}\) "))
+
+
+async def test_notifications_that_the_browser_refuses_are_not_wished(
+    gateway: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(gateway, "/rules")
+    await page.evaluate("Notification.requestPermission = async () => 'denied'")
+    await page.get_by_role("button", name="Settings").click()
+    wish = page.get_by_label("Notification when a call waits")
+    await wish.click()
+
+    await expect(page.get_by_text("The browser does not allow notifications")).to_be_visible()
+    await expect(wish).not_to_be_checked()
+    assert await page.evaluate("({...localStorage})") == {}
 
 
 async def test_without_tokens_and_store_whoever_is_on_this_machine_decides(

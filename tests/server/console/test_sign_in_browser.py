@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import anyio
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Locator, Page, expect
 
 from tests.server.console.conftest import OpenPage
-from tests.server.console.served_console import Gateway, make_tools, serve_console
+from tests.server.console.served_console import Gateway, make_png, make_tools, serve_console
 from wieldy import Toolbox
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -64,6 +65,11 @@ def serve_page(text: str) -> Iterator[int]:
         server.server_close()
 
 
+def heading(page: Page) -> Locator:
+    """The heading of a page."""
+    return page.get_by_role("heading", level=1)
+
+
 @contextmanager
 def guarded_console(folder: Path) -> Iterator[tuple[Gateway, str]]:
     """A console whose people have tokens in its store, and the store."""
@@ -72,31 +78,65 @@ def guarded_console(folder: Path) -> Iterator[tuple[Gateway, str]]:
 
 
 async def test_a_link_signs_in_once_and_the_page_lets_go_of_its_key(
-    browser: Browser, open_page: OpenPage, tmp_path: Path
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    with guarded_console(tmp_path) as (gateway, store):
+        async with Toolbox(store=store) as box:
+            await box.store.tokens.make("ann", ["approve", "call"])
+            key = await box.store.sign_ins.make_link("ann")
+            stranger = await open_page(gateway, "/inbox", who=None)
+            await expect(stranger.get_by_text("wieldy token link NAME")).to_be_visible()
+            await expect(stranger.get_by_role("navigation")).to_have_count(0)
+
+            page = await open_page(gateway, f"/sign-in#{key}", who=None)
+            await expect(heading(page)).to_have_text("Inbox")
+            await expect(page.locator(".who")).to_have_text("ann")
+            # The key is not in the history, and no script can read the cookie.
+            assert key not in await page.evaluate("location.href + document.cookie")
+            [cookie] = await page.context.cookies()
+            known = cookie["name"], cookie["httpOnly"], cookie["sameSite"]
+            assert known == ("wieldy_session", True, "Strict")
+            await stranger.goto(f"{gateway.url}/sign-in#{key}")
+            await expect(stranger.get_by_role("alert")).to_contain_text("The link was used")
+            assert await stranger.context.cookies() == []
+
+            await _draw_and_save(page, gateway)
+            await page.get_by_role("button", name="Sign out").click()
+            await expect(heading(page)).to_have_text("Sign in")
+
+
+async def _draw_and_save(page: Page, gateway: Gateway) -> None:
+    """Try a tool that draws a picture, and save what it gave."""
+    await page.goto(f"{gateway.url}/tools/draw")
+    await page.get_by_role("button", name="Call", exact=True).click()
+    async with page.expect_download() as waiting:
+        await page.get_by_role("link", name="Save as a file").click()
+    saved = await waiting.value
+    assert saved.suggested_filename == "block-0.png"
+    assert await anyio.Path(await saved.path()).read_bytes() == make_png(64)
+
+
+async def test_all_tabs_are_signed_out_together_and_when_the_token_is_revoked(
+    open_page: OpenPage, tmp_path: Path
 ) -> None:
     with guarded_console(tmp_path) as (gateway, store):
         async with Toolbox(store=store) as box:
             await box.store.tokens.make("ann", ["approve"])
-            key = await box.store.sign_ins.make_link("ann")
-            page = await open_page(gateway, f"/sign-in#{key}", who=None)
-            await page.wait_for_url("**/inbox")
-            assert key not in page.url
-            await page.reload()
-            await page.wait_for_selector("main:not([aria-busy]) h1")
-            assert "ann" in await page.inner_text("body")
-            assert await page.evaluate("document.cookie") == ""
-            cookies = await page.context.cookies()
+            keys = [await box.store.sign_ins.make_link("ann") for _ in range(2)]
+            page = await open_page(gateway, f"/sign-in#{keys[0]}", who=None)
+            await expect(heading(page)).to_have_text("Inbox")
+            other = await page.context.new_page()
+            await other.goto(f"{gateway.url}/rules")
+            await expect(heading(other)).to_have_text("Rules and modes")
+            await page.get_by_role("button", name="Sign out").click()
+            for each in (page, other):
+                await expect(heading(each)).to_have_text("Sign in")
 
-            second = await open_page(gateway, f"/sign-in#{key}", who=None)
-            await second.wait_for_selector("text=wieldy token link")
-            assert await second.context.cookies() == []
-
+            await page.goto(f"{gateway.url}/sign-in#{keys[1]}")
+            await expect(heading(page)).to_have_text("Inbox")
             await box.store.tokens.revoke("ann")
             await page.goto(f"{gateway.url}/calls")
-            await page.wait_for_selector("text=wieldy token link")
-    assert [(each["name"], each["httpOnly"], each["sameSite"]) for each in cookies] == [
-        ("wieldy_session", True, "Strict")
-    ]
+            await expect(page.get_by_text("wieldy token link NAME")).to_be_visible()
 
 
 async def test_a_page_of_another_origin_does_nothing_with_a_persons_browser(

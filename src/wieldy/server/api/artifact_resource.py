@@ -3,7 +3,9 @@
 from dataclasses import asdict
 
 from pydantic import Field
+from starlette.responses import Response
 
+from wieldy.store.artifacts.artifact import Artifact
 from wieldy.store.artifacts.artifact_errors import ArtifactNotFound
 
 from .answer_shapes import (
@@ -19,6 +21,7 @@ from .answer_shapes import (
 )
 from .api_operations import Asked, operation
 from .api_problems import Problem, not_found
+from .call_parts import OCTETS, serve_file
 
 _SESSION = Field(
     None,
@@ -26,6 +29,8 @@ _SESSION = Field(
     description="The session that has it. Where tokens are used, your own if you leave it out.",
 )
 _VERSION = Field(None, ge=1, le=2**31 - 1)
+# Other types, such as HTML, are saved as text, which nothing runs.
+_SUFFIXES = {"markdown": "md", "json": "json"}
 
 
 class ArtifactsQuery(Input):
@@ -55,11 +60,16 @@ class ArtifactPage(AnswerShape):
     next_cursor: str | None
 
 
-class ArtifactQuery(Input):
+class FileQuery(Input):
     """Which version to read."""
 
     session: str | None = _SESSION
     version: int | None = _VERSION
+
+
+class ArtifactQuery(FileQuery):
+    """Which version to read, and how much of it."""
+
     whole: bool = Field(False, description="Whether to answer a long text whole.")
 
 
@@ -143,15 +153,20 @@ async def list_artifacts(asked: Asked) -> ArtifactPage:
 @operation("GET", "/artifacts/{id}", ArtifactText, query=ArtifactQuery)
 async def get_artifact(asked: Asked) -> ArtifactText:
     """Read one version of an artifact, the current one if none is named."""
-    query: ArtifactQuery = asked.query
-    session = _find_session(asked, query.session)
-    try:
-        found = await asked.store.artifacts.read(asked.part("id"), query.version, session)
-    except ArtifactNotFound:
-        raise _not_there() from None
+    found = await _read_version(asked)
     cuts: list[CutPart] = []
-    content = cut_long("content", found.content, query.whole, cuts)
+    content = cut_long("content", found.content, asked.query.whole, cuts)
     return ArtifactText.model_validate({**asdict(found), "content": content, "cut": cuts})
+
+
+@operation("GET", "/artifact-files/{id}", None, query=FileQuery, media_type=OCTETS)
+async def get_artifact_file(asked: Asked) -> Response:
+    """Read one version of an artifact whole, as a download."""
+    found = await _read_version(asked)
+    content = found.content.encode("utf-8", "replace")
+    return serve_file(
+        content, f"artifact-{found.version}.{_SUFFIXES.get(found.content_type, 'txt')}"
+    )
 
 
 @operation("GET", "/artifact-versions/{id}", ArtifactHistory, query=OwnerQuery)
@@ -175,6 +190,15 @@ async def compare_artifact_versions(asked: Asked) -> ArtifactDiff:
     except ArtifactNotFound:
         raise _not_there() from None
     return ArtifactDiff(diff=text)
+
+
+async def _read_version(asked: Asked) -> Artifact:
+    query: FileQuery = asked.query
+    session = _find_session(asked, query.session)
+    try:
+        return await asked.store.artifacts.read(asked.part("id"), query.version, session)
+    except ArtifactNotFound:
+        raise _not_there() from None
 
 
 def _find_session(asked: Asked, session: str | None) -> str | None:

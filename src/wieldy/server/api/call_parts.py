@@ -15,10 +15,10 @@ from .call_resource import find_call
 from .picture_kinds import find_picture_kind, read_base64
 
 _LISTING = "GET /api/calls/{call_id}"
-_OCTETS = "application/octet-stream"
+OCTETS = "application/octet-stream"
 
 
-@operation("GET", "/calls/{call_id}/blocks/{number}", None, media_type=_OCTETS)
+@operation("GET", "/calls/{call_id}/blocks/{number}", None, media_type=OCTETS)
 async def get_block(asked: Asked) -> Response:
     """Read one block of what a call has shown, as it is.
 
@@ -33,7 +33,7 @@ async def get_block(asked: Asked) -> Response:
     return _serve_bytes(_read_bytes(blocks[int(number)]), f"block-{number}")
 
 
-@operation("GET", "/calls/{call_id}/raw/{part}", None, media_type=_OCTETS)
+@operation("GET", "/calls/{call_id}/raw/{part}", None, media_type=OCTETS)
 async def get_part(asked: Asked) -> Response:
     """Read the `arguments`, the `value` or the `metadata` of a call whole, as a JSON download."""
     entry = await find_call(asked, asked.part("call_id"))
@@ -49,8 +49,13 @@ def _serve_bytes(content: bytes, name: str, suffix: str = "bin") -> Response:
     if kind is not None:
         shown = f'inline; filename="{name}.{kind.partition("/")[2]}"'
         return Response(content, 200, {**ANSWER_HEADERS, "content-disposition": shown}, kind)
-    saved = f'attachment; filename="{name}.{suffix}"'
-    return Response(content, 200, {**ANSWER_HEADERS, "content-disposition": saved}, _OCTETS)
+    return serve_file(content, f"{name}.{suffix}")
+
+
+def serve_file(content: bytes, name: str) -> Response:
+    """Bytes as a download of this name, under a type that no browser opens."""
+    saved = f'attachment; filename="{name}"'
+    return Response(content, 200, {**ANSWER_HEADERS, "content-disposition": saved}, OCTETS)
 
 
 def _read_bytes(block: Block) -> bytes:

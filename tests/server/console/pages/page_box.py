@@ -135,6 +135,16 @@ def _add_results(box: Toolbox) -> None:
             Resource("https://example.com/", text=EVIL, mime_type="text/html"),
         ]
 
+    failures: list[int] = []
+
+    @box.tool(idempotent=True, retries=3)
+    def falter(times: int) -> str:
+        """Fail this often before it works."""
+        failures.append(times)
+        if len(failures) <= times:
+            raise ConnectionError("not yet")
+        return "done"
+
     @box.tool
     def large(size: int = 0, rows: int = 0, depth: int = 0) -> Any:
         """Answer a great deal."""

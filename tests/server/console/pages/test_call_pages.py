@@ -1,10 +1,11 @@
 """The list of calls and one call, in a real browser."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.server.console.conftest import OpenPage
 from tests.server.console.pages.page_box import EVIL, EVIL_NAME, PageGateway
+from tests.server.console.served_console import make_png
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 # Texts with the place of their end, and what they make together.
@@ -165,6 +166,46 @@ async def test_a_call_tells_its_story_its_result_and_its_children(
     await expect(page.get_by_text("Made by the call")).to_be_visible()
 
 
+async def test_attempts_and_repairs_are_part_of_the_story(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, f"/calls/{pages.call('falter', {'times': '2'})}")
+    kinds = page.locator(".timeline .story-kind")
+    told = ["proposed", "arguments repaired", "judged", "started", "attempts", "ended"]
+    await expect(kinds).to_have_text(told)
+    await expect(page.locator(".timeline li", has_text="attempts")).to_contain_text("3 times")
+    await expect(page.locator(".facts")).to_contain_text("Attempts3")
+    await expect(page.locator(".repairs li")).to_contain_text("times: 2 → 2")
+
+
+async def saved(page: Page, link: Locator) -> bytes:
+    """What a link saves. The tests' header is not sent with a real download, unlike a cookie."""
+    assert await link.get_attribute("download") == ""
+    script = (
+        "link => fetch(link.href).then(async each => [...new Uint8Array(await each.arrayBuffer())])"
+    )
+    return bytes(await link.evaluate(script))
+
+
+async def test_large_results_artifacts_and_pictures_are_saved_as_files(
+    pages: PageGateway, open_page: OpenPage
+) -> None:
+    page = await open_page(pages, f"/calls/{pages.call('large', {'size': 1_000_000})}")
+    save = page.get_by_role("link", name="Save as a file")
+    assert await saved(page, save) == b"x" * 1_000_000
+
+    await page.goto(f"{pages.url}/calls/{pages.call('draw')}")
+    assert await saved(page, save) == make_png(64)
+
+    # A result that was too large is in an artifact, whose page has it as well.
+    await page.goto(f"{pages.url}/calls/{pages.call('log')}")
+    log = "\n".join(f"{number:05} all is well" for number in range(400)).encode()
+    assert await saved(page, save) == log
+    await page.locator("main section").last.get_by_role("link").first.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Result of log")
+    assert await saved(page, save) == log
+
+
 async def test_who_has_decided_and_why_is_told(pages: PageGateway, open_page: OpenPage) -> None:
     page = await open_page(pages, "/calls?state=denied")
     await page.locator("main tbody th a").click()
@@ -203,9 +244,6 @@ async def test_a_large_result_is_read_from_its_artifact(
     await expect(page.locator("main")).not_to_contain_text("00399 all is well")
     await page.get_by_text("Show all of it").click()
     await expect(page.locator("main")).to_contain_text("00399 all is well")
-
-    await page.locator("main section").last.get_by_role("link").click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Result of log")
 
 
 @pytest.mark.parametrize("arguments", [{"size": 10_000_000}, {"rows": 200_000}, {"depth": 90}])

@@ -77,6 +77,14 @@ async def test_who_only_approves_reads_a_tool_and_can_not_call_it(
     await expect(page.get_by_role("heading", name="Tokens of the definition")).to_be_visible()
     await expect(page.get_by_role("button", name="Call", exact=True)).to_have_count(0)
 
+    await page.goto(f"{pages.url}/tools/echo")
+    losses = page.locator(
+        "section", has=page.get_by_role("heading", name="What providers would lose")
+    )
+    lost = losses.get_by_role("row", name="gemini-openapi")
+    await expect(lost).to_contain_text("type became JSON text (any value is allowed)")
+    await page.goto(f"{pages.url}/tools/send_mail")
+    await expect(losses).to_contain_text("Every provider takes the definition as it is.")
     await page.get_by_text("Input schema").click()
     await expect(page.locator("main .json")).to_contain_text("priority")
 

@@ -1,5 +1,5 @@
 // The blocks of a result: texts, JSON, pictures, other files and links. What is long is read on demand.
-import { ApiProblem, get, part, readJson } from "./api.js";
+import { address, ApiProblem, get, part, readJson } from "./api.js";
 import { escapeText, h, outside } from "./dom.js";
 import { jsonView } from "./json_view.js";
 import { folded, linkTo } from "./page_parts.js";
@@ -27,8 +27,7 @@ export function isCut(answer, name) {
 }
 
 function blockView(block, keep) {
-  const address = block.uri === null ? null : addressView(block);
-  return h("div", { class: "block" }, address, contentView(block, keep));
+  return h("div", { class: "block" }, block.uri === null ? null : addressView(block), contentView(block, keep));
 }
 
 function contentView(block, keep) {
@@ -40,7 +39,7 @@ function contentView(block, keep) {
 
 /** All of a text that was cut, or of the JSON that it is. */
 export function wholeView(url) {
-  return folded(t("call.whole"), async () => textView(await readBytes(url)));
+  return h("div", {}, folded(t("call.whole"), async () => textView(await readBytes(url))), saveLink(url));
 }
 
 function textView(bytes) {
@@ -62,10 +61,12 @@ async function readBytes(url) {
 }
 
 function imageView(block, keep) {
+  return h("div", {}, pictureOf(block, keep), fileView(block));
+}
+
+function pictureOf(block, keep) {
   if (block.data !== null) return pictureView(readBase64(block.data), keep);
-  if (block.mime_type === null || block.url === null) {
-    return h("div", {}, h("p", { class: "note" }, t("picture.unknown")), fileView(block));
-  }
+  if (block.mime_type === null || block.url === null) return h("p", { class: "note" }, t("picture.unknown"));
   return folded(t("picture.show"), async () => pictureView(await readBytes(block.url), keep));
 }
 
@@ -75,6 +76,9 @@ function addressView({ uri, name, artifact }) {
   return h("p", {}, named, artifact ? artifactLink(artifact) : h("code", {}, outside(uri)));
 }
 
+/** Where a version of an artifact is read as a file. */
+export const artifactFile = ({ id, version, session }) => address(`/artifact-files/${part(id)}`, { version, session });
+
 function artifactLink({ id, version, session }) {
   return linkTo("artifacts", id, id, { session, new: version });
 }
@@ -83,8 +87,11 @@ function artifactLink({ id, version, session }) {
 function fileView({ url, mime_type: type }) {
   if (url === null) return null;
   const known = type === null ? null : [h("code", {}, outside(type, { longest: 100 })), " "];
-  return h("p", {}, known, h("a", { href: url, download: "" }, t("file.save")));
+  return h("p", {}, known, saveLink(url));
 }
+
+/** A link that saves something of the API as a file. */
+export const saveLink = (url) => h("a", { href: url, download: "" }, t("file.save"));
 
 function spilledView(place) {
   const read = async () => {
@@ -92,7 +99,7 @@ function spilledView(place) {
     const found = await get(`/artifacts/${part(id)}`, { version, session, whole: true });
     return codeText(found.content, { label: t("call.result") });
   };
-  return h("div", {}, h("p", {}, t("call.spilled"), " ", artifactLink(place)), folded(t("call.whole"), read));
+  return h("div", {}, h("p", {}, t("call.spilled"), " ", artifactLink(place), " ", saveLink(artifactFile(place))), folded(t("call.whole"), read));
 }
 
 /** Which parts of an answer were cut, and a way to read them whole. */

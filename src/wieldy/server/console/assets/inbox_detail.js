@@ -76,7 +76,7 @@ export class InboxDetail {
       this.drawLock(call),
       (this.questionBox = h("div.section", { hidden: true })),
       this.argumentsBox,
-      this.drawRepairs(call),
+      repairList(call.repairs),
       call.description ? h("div.section", h("h3", t("inbox.tool_says")), h("p.tool-text", outside(call.description, { longest: 2000 }))) : null,
       this.drawFacts(call),
       this.foot,
@@ -114,13 +114,6 @@ export class InboxDetail {
       return [h("p.note", t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
     }
     return argumentTable(call.arguments);
-  }
-
-  drawRepairs(call) {
-    const repairs = Array.isArray(call.repairs) ? call.repairs : [];
-    if (!repairs.length) return null;
-    const row = (each) => h("li", outside(each.path || "·", { class: "mono" }), ": ", h("del", valueText(each.before)), " → ", h("ins", valueText(each.after)), h("span.faint", " ", outside(String(each.kind || "").replaceAll("_", " "))));
-    return h("div.section", h("h3", t("inbox.repairs")), h("ul.repairs", repairs.slice(0, 100).map(row)));
   }
 
   drawFacts(call) {
@@ -292,6 +285,13 @@ function makeQuestion({ name, kind, message, answer_schema: schema, url }) {
 
 function valueText(value) {
   return outside(typeof value === "string" ? value : JSON.stringify(value), { class: "mono", longest: 300 });
+}
+
+/** What was repaired in the arguments, if anything was. */
+export function repairList(repairs) {
+  if (!Array.isArray(repairs) || !repairs.length) return null;
+  const row = (each) => h("li", outside(each.path || "·", { class: "mono" }), ": ", h("del", valueText(each.before)), " → ", h("ins", valueText(each.after)), h("span.faint", " ", outside(String(each.kind || "").replaceAll("_", " "))));
+  return h("div.section", h("h3", t("inbox.repairs")), h("ul.repairs", repairs.slice(0, 100).map(row)));
 }
 
 /** Arguments, one to a row, so that every one is read. */

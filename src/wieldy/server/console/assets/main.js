@@ -249,6 +249,8 @@ function startCount() {
 onSignedOut(enterSignIn);
 onEvent(["signed-out"], enterSignIn);
 onEvent(["connection"], showConnection);
+// A link that is opened where nobody is signed in changes only the fragment of the address.
+addEventListener("hashchange", () => location.pathname === "/sign-in" && location.hash && location.reload());
 addEventListener("popstate", () => me && showPage());
 addEventListener("wieldy-language", () => {
   if (!me) return enterSignIn();

@@ -1,6 +1,6 @@
 // One artifact: a version of it, and two versions side by side.
 import { get, part } from "./api.js";
-import { cutNote } from "./content_blocks.js";
+import { artifactFile, cutNote, saveLink } from "./content_blocks.js";
 import { diffView } from "./diff_view.js";
 import { h, outside, escapeText, show } from "./dom.js";
 import { jsonView } from "./json_view.js";
@@ -91,7 +91,7 @@ class ArtifactPage {
     show(
       this.body,
       diff ? section(t("diff.title"), diffView(diff.diff, ...names)) : null,
-      section(t("artifact.content"), cutNote(found, wanted), contentView(found)),
+      section(t("artifact.content"), h("p", {}, saveLink(artifactFile(found))), cutNote(found, wanted), contentView(found)),
     );
   }
 }

@@ -3,6 +3,7 @@ import { address, get, hasRole, part, post, writeJson } from "./api.js";
 import { RunningCalls, showProgress } from "./call_progress.js";
 import { isCut, resultView, wholeView } from "./content_blocks.js";
 import { h, outside, show } from "./dom.js";
+import { repairList } from "./inbox_detail.js";
 import { jsonView } from "./json_view.js";
 import { onEvent } from "./live.js";
 import { callName, whose } from "./page_calls.js";
@@ -164,7 +165,7 @@ function timelineEntry({ at, kind, by, text, state, count }, began) {
 
 function argumentsView(call) {
   const partial = call.arguments_whole ? null : h("p", { class: "note" }, t("call.partial"));
-  return h("div", {}, partView(call, "arguments"), partial);
+  return h("div", {}, partView(call, "arguments"), partial, repairList(call.metadata?.repairs));
 }
 
 /** The arguments or the metadata; what was cut of them is read on demand. */
