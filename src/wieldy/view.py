@@ -173,9 +173,9 @@ class View(VisibleTools, Shareable):
         await sink
         return outcome, extras.tool
 
-    async def call_observed(
+    def call_observed(
         self, call: Call, extras: Extras | None = None, *, session: str | None = None
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """Run one call, and tell the observers with a method `shown(call, item)` what it shows.
 
         Args:
@@ -189,11 +189,13 @@ class View(VisibleTools, Shareable):
         """
         made = self._make_call(call, None, session)
         if not self._engine.watchers or (extras is not None and extras.sink is not None):
-            return await self._run(made, self._selection, extras)
-        sink = TellingSink(lambda item: self._engine.tell_shown(made, item))
-        extras = extras or Extras()
+            return self._run(made, self._selection, extras)
+        return self._tell_watchers(made, extras or Extras())
+
+    async def _tell_watchers(self, call: Call, extras: Extras) -> Outcome:
+        sink = TellingSink(lambda item: self._engine.tell_shown(call, item))
         extras.sink = sink
-        outcome = await self._run(made, self._selection, extras)
+        outcome = await self._run(call, self._selection, extras)
         await sink
         return outcome
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import re
 import weakref
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -204,6 +205,69 @@ async def test_cancelling_an_agent_leaves_every_call_paired(strategy: str) -> No
     assert [each.status.value for each in told if each.call.tool == "hang"] == ["interrupted"]
     with pytest.raises(RunCancelled):
         await response.async_get_text()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_what_a_tool_sets_in_its_context_ends_with_its_call(
+    make_agent: MakeAgent, count: int
+) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+    agent, _ = make_agent(
+        [Call("enter", {}) for _ in range(count)], Call("enter", {}), "ok", tool_strategy="native"
+    )
+    seen = list[str]()
+
+    @agent.tool_func
+    async def enter() -> None:
+        seen.append(tenant.get())
+        tenant.set("somebody")
+        await asyncio.sleep(0)
+        seen.append(tenant.get())
+
+    assert await agent.input("go").async_start() == "ok"
+    assert sorted(seen) == ["nobody"] * (count + 1) + ["somebody"] * (count + 1)
+    assert seen[-2:] == ["nobody", "somebody"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_run_is_cancelled_although_its_tool_goes_on(
+    make_agent: MakeAgent, count: int
+) -> None:
+    calls = [Call("stay", {}), *(Call("add", {"a": 1}) for _ in range(count - 1))]
+    agent, model = make_agent(calls, "never asked for", tool_strategy="native")
+    began = asyncio.Event()
+
+    @agent.tool_func
+    async def stay() -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "I stay."
+        return ""
+
+    response = agent.use_tools(add).input("go").get_response()
+    task = asyncio.create_task(response.async_get_data())
+    await began.wait()
+    response.cancel()
+    with pytest.raises(RunCancelled):
+        await task
+    assert len(model.requests) == 1
+
+
+async def test_a_run_goes_on_after_its_only_call_was_interrupted(make_agent: MakeAgent) -> None:
+    agent, model = make_agent(Call("hang", {}), "Then not.", tool_strategy="native")
+    began = asyncio.Queue[str]()
+
+    @agent.tool_func
+    async def hang(context: Context) -> None:
+        began.put_nowait(context.call_id)
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(agent.input("go").async_start())
+    assert await agent.toolbox.interrupt(await began.get())
+    assert await task == "Then not."
+    assert "interrupted" in model.requests[1].last
 
 
 async def test_a_run_that_fails_leaves_no_call_running(make_agent: MakeAgent) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wieldy import Call, Context, Outcome, Status, Text, Toolbox
-from wieldy.core.streaming import Channel, tell_pushed
+from wieldy.core.streaming import TellingChannel, tell_pushed
 
 SOON = 120.0
 
@@ -178,7 +178,7 @@ async def test_a_live_reader_gets_what_is_shown_and_finds_the_rest_in_the_outcom
 async def test_a_listener_is_told_of_all_items_before_the_result_is_given() -> None:
     told: list[Any] = []
 
-    async def push_items(channel: Channel) -> str:
+    async def push_items(channel: TellingChannel) -> str:
         for number in range(3):
             channel.push(number)
         return "result"
@@ -194,7 +194,7 @@ async def test_a_listener_is_told_of_all_items_before_the_result_is_given() -> N
 async def test_a_listener_that_fails_cancels_what_it_listens_to_and_not_the_task() -> None:
     cancelled = asyncio.Event()
 
-    async def push_and_wait(channel: Channel) -> None:
+    async def push_and_wait(channel: TellingChannel) -> None:
         channel.push("item")
         try:
             await asyncio.Event().wait()
@@ -214,7 +214,7 @@ async def test_a_listener_that_fails_cancels_what_it_listens_to_and_not_the_task
 async def test_who_is_cancelled_while_a_listener_is_told_stops_telling_it() -> None:
     telling, told = asyncio.Event(), []
 
-    async def push_and_wait(channel: Channel) -> None:
+    async def push_and_wait(channel: TellingChannel) -> None:
         channel.push("item")
         await asyncio.Event().wait()
 

@@ -1,14 +1,17 @@
 """Stopping calls: the awaiting task, one named call, and both at once."""
 
 import asyncio
+import gc
 import random
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from wieldy import CallInterrupted, Context, Handler, Outcome, Run, Status, Toolbox, ToolFailed
+from wieldy.core.task import run_in_copy
 
 SOON = 120.0
 
@@ -621,3 +624,56 @@ async def test_any_mix_of_stops_ends_every_call_exactly_once(seed: int) -> None:
     assert {type(each) for each in done} <= {type(None), asyncio.CancelledError}
     assert set(begun) <= set(told)
     assert {len(statuses) for statuses in told.values()} == {1}
+
+
+async def test_a_coroutine_in_a_copied_context_gets_the_errors_of_what_it_awaits() -> None:
+    loop = asyncio.get_running_loop()
+    first, second = loop.create_future(), loop.create_future()
+    loop.call_soon(first.set_exception, LookupError("first"))
+    loop.call_soon(second.set_result, "second")
+
+    async def wait_for_both() -> list[Any]:
+        with pytest.raises(LookupError, match="first"):
+            await first
+        return [await second, own_task()]
+
+    assert await run_in_copy(wait_for_both()) == ["second", own_task()]
+
+
+def test_an_error_in_a_copied_context_is_freed_without_the_garbage_collector() -> None:
+    class Known(Exception):
+        pass
+
+    async def outer() -> None:
+        await run_in_copy(asyncio.sleep(0))
+
+    gc.disable()
+    try:
+        waiting = outer()
+        waiting.send(None)
+        try:
+            waiting.throw(Known())
+        except Known as error:
+            kept = weakref.ref(error)
+        del waiting
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_a_coroutine_in_a_copied_context_is_closed_with_the_one_that_awaits_it() -> None:
+    ended = list[str]()
+
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            ended.append("inner")
+
+    async def outer() -> None:
+        await run_in_copy(inner())
+
+    waiting = outer()
+    waiting.send(None)
+    waiting.close()
+    assert ended == ["inner"]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
@@ -11,6 +12,7 @@ from wieldy.core.permission.decisions import awaited_entrance
 from wieldy.core.permission.parked import make_receipt
 from wieldy.core.run import Entrance, Extras, Sink
 from wieldy.core.streaming import tell_pushed
+from wieldy.core.task import current_task, run_in_copy
 
 from .request import Decider, Request
 from .run_clock import RunClock
@@ -20,6 +22,8 @@ from .tool_log import ToolLog, make_log, show_arguments, show_item
 
 # The number of calls of one answer that are run; a model that makes more is told so.
 _MOST_CALLS = 64
+# Every run shares it, because the garbage collector looks at each that is kept.
+_NOTHING: frozenset[str] = frozenset()
 _ENTERED = (Status.OK, Status.TIMEOUT, Status.INTERRUPTED, Status.UNKNOWN)
 
 
@@ -48,13 +52,33 @@ class CallRunner:
         self._run = run
         self._settled = settled
         # The ids of the calls for which the run no longer waits.
-        self._cut: set[str] = set()
+        self._cut = _NOTHING
         self._stopping: asyncio.Future[None] | None = None
 
     async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
-        allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
+        if len(calls) == 1 and not self._run.clock.will_ring:
+            outcomes = await self._run_alone(calls[0], streams)
+        else:
+            outcomes = await self._run_several(calls, streams)
+        waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
+        self._run.state.pending = waiting
+        return outcomes
+
+    async def _run_alone(self, call: Call, streams: bool) -> list[Outcome]:
+        """Run the only call without a task of its own, but in a context of its own."""
+        task = current_task()
+        before = task.cancelling()
+        performed = self._stream_call(call) if streams else self._plain_call(call)
+        outcome = await run_in_copy(performed)
+        if task.cancelling() > before:
+            # The tool has ignored that the run was cancelled.
+            raise asyncio.CancelledError
+        return [outcome]
+
+    async def _run_several(self, calls: Sequence[Call], streams: bool) -> list[Outcome]:
         perform = self._stream_call if streams else self._plain_call
+        allowed, refused = calls[:_MOST_CALLS], calls[_MOST_CALLS:]
         reason = f"one answer may have {_MOST_CALLS} calls, and this is one more"
         denied = [
             Outcome(call, Status.DENIED, error=CallDenied(call.tool, reason)) for call in refused
@@ -62,10 +86,7 @@ class CallRunner:
         self._settled += denied
         tasks = [asyncio.ensure_future(self._cut_off(perform(call), call)) for call in allowed]
         with self._run.clock.ringing(lambda: self._stop_soon(allowed, tasks)):
-            outcomes = [*await _run_together(tasks), *denied]
-        waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
-        self._run.state.pending = waiting
-        return outcomes
+            return [*await _run_together(tasks), *denied]
 
     def _stop_soon(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
         self._stopping = asyncio.ensure_future(self._stop_calls(calls, tasks))
@@ -77,7 +98,7 @@ class CallRunner:
         for call, task in zip(calls, tasks, strict=True):
             if not task.done() and not await self._run.request.box.interrupt(call.id):
                 # The call does not run in this process; the run only waits for it.
-                self._cut.add(call.id)
+                self._cut |= {call.id}
                 task.cancel()
 
     async def _cut_off(self, performed: Coroutine[Any, Any, Outcome], call: Call) -> Outcome:
@@ -93,9 +114,7 @@ class CallRunner:
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        made = await tell_pushed(
-            lambda sink: self._run_one(call, tell, sink, tell.entered), tell.shown
-        )
+        made = await tell_pushed(partial(self._run_one, call, tell, tell.entered), tell.shown)
         tell.raise_failure()
         outcome = await self._decide_outcome(made, tell)
         tell.raise_failure()
@@ -107,7 +126,7 @@ class CallRunner:
 
     async def _plain_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        made = await self._run_one(call, tell, None, tell.entered_after_asking)
+        made = await self._run_one(call, tell, tell.entered_after_asking)
         outcome = await self._decide_outcome(made, tell)
         tell.raise_failure()
         # The log of a call that runs before the answer is the first event, unless a person was
@@ -116,20 +135,23 @@ class CallRunner:
             await tell.completed(outcome)
         return outcome
 
-    async def _run_one(
-        self,
-        call: Call,
-        tell: "_Teller",
-        sink: Sink | None = None,
-        entered: Entrance | None = None,
-    ) -> Outcome:
+    def _run_one(
+        self, call: Call, tell: "_Teller", entered: Entrance, sink: Sink | None = None
+    ) -> Coroutine[Any, Any, Outcome]:
         """The outcome of a call, which may have been made before the run stopped."""
         request, again = self._run.request, self._run.again
         extras = Extras(request.deps, sink, entered=entered)
         if again is not None and again.concerns(call):
-            outcome = await again.settle(call, extras, tell.decided)
-            if outcome is not None:
-                return outcome
+            return self._settle_again(again, call, extras, tell)
+        return request.view.call_observed(call, extras, session=request.call_session)
+
+    async def _settle_again(
+        self, again: ResumedCalls, call: Call, extras: Extras, tell: "_Teller"
+    ) -> Outcome:
+        request = self._run.request
+        outcome = await again.settle(call, extras, tell.decided)
+        if outcome is not None:
+            return outcome
         return await request.view.call_observed(call, extras, session=request.call_session)
 
     async def _decide_outcome(self, outcome: Outcome, tell: "_Teller") -> Outcome:
@@ -213,7 +235,7 @@ class _Teller:
         # Whether the call awaits a decision that has not been reported, and the calls whose
         # decisions have been reported.
         self._awaits = False
-        self._told: set[str] = set()
+        self._told = _NOTHING
         self._named = _name_call(call)
         self._started = False
         self._failure: Exception | None = None
@@ -221,7 +243,7 @@ class _Teller:
     async def asked(self, receipt: Outcome) -> None:
         """Report that a person has to decide on the call, or to answer a question of its tool."""
         self.has_asked = self._awaits = True
-        self._told.discard(receipt.call.id)
+        self._told -= {receipt.call.id}
         call, request = receipt.call, self._run.request
         # The call may be one that a subagent has made.
         agent = call.scope.agent or request.agent
@@ -242,7 +264,7 @@ class _Teller:
         """Report once that somebody has decided on the call."""
         if call.id in self._told:
             return
-        self._told.add(call.id)
+        self._told |= {call.id}
         self.has_asked, self._awaits = True, False
         data = {**_name_call(call), "approved": approved, "reason": reason}
         await self._run.emit("permission_result", data)

@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+Waiting = tuple["asyncio.Future[None]", ...]
 
 
 class EventLog:
@@ -14,12 +14,14 @@ class EventLog:
     Logs of one request may share a lock.
     """
 
-    __slots__ = ("_closed", "_items", "_lock", "_waiting")
+    __slots__ = ("_closed", "_closing", "_items", "_lock", "_waiting")
 
     def __init__(self, lock: "threading.Lock | None" = None) -> None:
         self._items: Sequence[tuple[str, Any]] = ()
         self._closed = False
-        self._waiting: tuple[Waiting, ...] = ()
+        # Those who wait for the next event, and those who wait only for the end.
+        self._waiting: Waiting = ()
+        self._closing: Waiting = ()
         self._lock = lock or threading.Lock()
 
     @property
@@ -43,7 +45,7 @@ class EventLog:
         """Mark the log as complete."""
         with self._lock:
             self._closed = True
-            woken, self._waiting = self._waiting, ()
+            woken, self._waiting, self._closing = (*self._waiting, *self._closing), (), ()
         if woken:
             _wake_readers(woken)
 
@@ -58,29 +60,34 @@ class EventLog:
                 return
             await self._next_change(at)
 
-    async def wait_closed(self) -> None:
-        """Wait until the log is complete."""
-        while not self._closed:
-            await self._next_change(len(self._items))
+    def wait_closed(self) -> "asyncio.Future[None]":
+        """A future for the end of the log."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._closed:
+                future.set_result(None)
+            else:
+                self._closing = (*self._closing, future)
+        return future
 
     def _next_change(self, count: int) -> "asyncio.Future[None]":
         """A future for the end of the log, or for its next event after so many."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._closed or len(self._items) > count:
                 future.set_result(None)
             else:
-                self._waiting = (*self._waiting, (loop, future))
+                self._waiting = (*self._waiting, future)
         return future
 
 
-def _wake_readers(waiting: Iterable[Waiting]) -> None:
+def _wake_readers(waiting: Waiting) -> None:
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
         here = None
-    for loop, future in waiting:
+    for future in waiting:
+        loop = future.get_loop()
         if loop is here:
             _settle_future(future)
         elif not loop.is_closed():

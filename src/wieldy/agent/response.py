@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
@@ -26,6 +26,8 @@ from .sent_requests import SentRequests
 
 T = TypeVar("T")
 _END = object()
+_KNOWN = EventLog()
+_KNOWN.close()
 DataType = Literal["parsed", "original", "all"]
 
 # The response whose `finally` handlers run now. They may read it while other readers still wait.
@@ -43,7 +45,9 @@ class Response:
 
     def __init__(self, request: Request, resumption: Resumption | None = None) -> None:
         self._lock = threading.Lock()
-        self._log, self._opened, self._ended = (EventLog(self._lock) for _ in range(3))
+        self._log, self._ended = EventLog(self._lock), EventLog(self._lock)
+        # Only the request of a run that goes on is not known at once.
+        self._opened = _KNOWN if resumption is None else EventLog(self._lock)
         self._run = RunLoop(request, self._log, resumption)
         self._goes_on = resumption is not None
         self._error: BaseException | None = None
@@ -162,7 +166,7 @@ class Response:
         if self._goes_on:
             # The form of the answer is known only after the run has been read.
             self._start()
-            await self._wait_guarded(self._opened.wait_closed)
+            await self._wait_guarded(self._opened.wait_closed())
         if self._request.form.kind == "text":
             self._request.form.make_object(None)
         await self.async_get_data(**options)
@@ -303,24 +307,24 @@ class Response:
 
     async def _wait_end(self) -> None:
         self._start()
-        await self._wait_guarded(self._own_log().wait_closed)
+        await self._wait_guarded(self._own_log().wait_closed())
         if self._error is not None:
             raise self._error
 
     async def _follow_view(self, view: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
         self._start()
-        await self._wait_guarded(self._opened.wait_closed)
+        await self._wait_guarded(self._opened.wait_closed())
         async with aclosing(view):
-            while (item := await self._wait_guarded(lambda: anext(view, _END))) is not _END:
+            while (item := await self._wait_guarded(anext(view, _END))) is not _END:
                 yield item
         await self._wait_end()
 
-    async def _wait_guarded(self, wait: Callable[[], Any]) -> Any:
+    async def _wait_guarded(self, waited: Awaitable[Any]) -> Any:
         """Wait; a reader that is cancelled while nobody else waits cancels the request."""
         with self._lock:
             self._waiting += 1
         try:
-            return await wait()
+            return await waited
         except asyncio.CancelledError:
             if self._waiting == 1 and _finishing.get() is not self:
                 self.cancel()

@@ -25,6 +25,12 @@ class RunClock:
         """Stop the clock while a person is asked."""
         return nullcontext() if self._spending is None else self._spending.asking()
 
+    @property
+    def will_ring(self) -> bool:
+        """Whether the time of the run is limited, and not up yet."""
+        left = None if self._spending is None else self._spending.seconds_left()
+        return left is not None and left > 0
+
     @contextmanager
     def ringing(self, ring: Callable[[], None]) -> Iterator[None]:
         """Call a function when the time is up, unless the `with` block has ended by then."""
@@ -39,6 +45,10 @@ class RunClock:
             yield
         finally:
             timer.stop()
+
+
+# The clock of all runs without a budget.
+NO_CLOCK = RunClock()
 
 
 class _Timer:

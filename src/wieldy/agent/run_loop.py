@@ -28,11 +28,11 @@ from .nested_data import PathStyle, find_values
 from .prices import request_cost
 from .prompt_text import make_turns
 from .request import Request
-from .run_clock import RunClock
+from .run_clock import NO_CLOCK, RunClock
 from .run_state import RunState, Step, new_result
 from .runs.resumed_calls import ResumedCalls
 from .runs.resumption import Resumption
-from .runs.run_journal import Journal, MemoryJournal, StoreJournal
+from .runs.run_journal import Journal, MemoryJournal, Settling, StoreJournal
 from .strategies.strategy import TextReader
 from .subagents.nesting import current_outer
 from .subagents.shared_toolbox import own_tool_name
@@ -55,7 +55,7 @@ class RunLoop:
         self.journal: Journal = _open_journal(request, self.run_id)
         self.again: ResumedCalls | None = None
         self.spending: Spending | None = None
-        self.clock = RunClock()
+        self.clock = NO_CLOCK
         # Whether the answer had been recorded before and is only returned again.
         self.given = False
         self.sent: list[ModelRequest] = []
@@ -69,7 +69,7 @@ class RunLoop:
     async def run(self) -> None:
         """Go from step to step until there is an answer, or a call waits."""
         self.spending = self._open_spending()
-        self.clock = RunClock(self.spending)
+        self.clock = NO_CLOCK if self.spending is None else RunClock(self.spending)
         token, outer = current_spending.set(self.spending), current_outer.set(self)
         carried = carried_run.set(self.run_id)
         try:
@@ -97,13 +97,13 @@ class RunLoop:
             self.given = True
             self.read_answer(found.meta)
 
-    async def settle(self) -> None:
+    def settle(self) -> Settling:
         """Write the state of the run durably, if there is a store."""
         if self.spending is not None:
             self.state.spent = self.spending.to_dict()
         done = self.state.step is Step.DONE
         answer = {"text": self.state.text, "meta": self.result["meta"]} if done else None
-        await self.journal.settle(self.request, self.state, answer)
+        return self.journal.settle(self.request, self.state, answer)
 
     # The steps
 
@@ -168,10 +168,8 @@ class RunLoop:
     async def _run_answer_calls(self) -> Step:
         state, strategy = self.state, self.request.strategy
         settled = list(state.answered)
-        known = {outcome.call.id for outcome in settled}
         try:
-            rest = [call for call in state.calls if call.id not in known]
-            await CallRunner(self, settled).run_calls(rest)
+            await CallRunner(self, settled).run_calls(_open_calls(state))
         except BaseException:
             # The run is cancelled: a call that has no outcome was interrupted.
             state.turns.append(strategy.answer_turn(settled, state.calls))
@@ -390,6 +388,14 @@ def _open_journal(request: Request, run_id: str) -> Journal:
     around = None if outer is None else outer.run_id
     parent = around if nesting is None else nesting.parent
     return StoreJournal(request.box.store.runs, run_id, parent=parent)
+
+
+def _open_calls(state: RunState) -> Sequence[Call]:
+    """The calls of an answer that have no outcome yet."""
+    if not state.answered:
+        return state.calls
+    known = {outcome.call.id for outcome in state.answered}
+    return [call for call in state.calls if call.id not in known]
 
 
 def _tool_cost(outcome: Outcome) -> float:

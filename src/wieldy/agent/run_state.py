@@ -1,6 +1,6 @@
 """The state of a run: plain values for what has happened and what comes next."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -70,8 +70,8 @@ class RunState:
         self.reply: Reply | None = None
         self.text = ""
         self.calls: Sequence[Call] = ()
-        self.partial: frozenset[str] = frozenset()
-        self.pending: list[str] = []
+        self.partial: Collection[str] = ()
+        self.pending: Sequence[str] = ()
         self.answered: Sequence[Outcome] = ()
         self.judged = False
         self.purpose = ""

@@ -1,5 +1,6 @@
 """The interface of a record of calls, which the store implements."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from .call import Outcome
@@ -24,7 +25,7 @@ class Keeper(Protocol):
 class Recorder(Protocol):
     """Records how calls end, before anybody else is told."""
 
-    async def end(self, run: Run, outcome: Outcome) -> Outcome:
+    def end(self, run: Run, outcome: Outcome) -> Awaitable[Outcome]:
         """Record the outcome durably and return it, or an outcome that says why that failed."""
 
     async def note_mode(self, change: ModeChange) -> None:

@@ -164,7 +164,7 @@ class Run:
     deps: Any = None
     sink: Sink | None = None
     # The text that is held back from the sink's reader.
-    held: HeldText
+    held: HeldText | None = None
     home: Executor | None = None
     # The blocks that the call has shown, before secrets are covered.
     blocks: list[Block] | None = None
@@ -265,7 +265,6 @@ class Run:
     def send_to(self, sink: Sink) -> None:
         """Send what the call emits to this sink."""
         self.sink = sink
-        self.held = HeldText()
         self.blocks = []
         self.eventful = True
 
@@ -365,7 +364,9 @@ class Run:
                 self.eventful = True
             self.blocks.append(block)
             if self.sink is not None:
-                for item in self.held.take(block, self.secrets) if self.secrets else (block,):
+                for item in (
+                    self._hold_back().take(block, self.secrets) if self.secrets else (block,)
+                ):
                     waiting = self._push_item(item)
         return waiting
 
@@ -383,8 +384,13 @@ class Run:
         if self.sink is None:
             return
         rest = () if self.sink.live else returned
-        for item in self.held.give_all(rest, self.secrets) if self.secrets else rest:
+        for item in self._hold_back().give_all(rest, self.secrets) if self.secrets else rest:
             self.sink.push(item)
+
+    def _hold_back(self) -> HeldText:
+        """The text held back, which only a call with secrets has."""
+        self.held = self.held or HeldText()
+        return self.held
 
     async def emit(self, item: Any) -> None:
         """Emit, and wait until the reader has room for more."""

@@ -148,29 +148,42 @@ class OverhearingSink:
         return waiting
 
 
-class _ToldChannel(Channel):
-    """A channel with a reader of its own, which begins with the first item.
+class TellingChannel:
+    """A channel with a reader of its own, both of which begin with the first item.
 
     The reader runs outside of the call, and cancels it if the listener fails.
     """
 
+    __slots__ = ("_channel", "_closed", "_outside", "_task", "_tell", "caller", "cancels")
+    # The result of the call comes with its outcome.
+    live = True
+
     def __init__(self, tell: Callable[[Any], Awaitable[None]]) -> None:
-        super().__init__(live=True)
         self._tell = tell
         self._outside = copy_context()
+        self._closed = False
         self.caller = asyncio.current_task()
         self.cancels = False
+        self._channel: Channel | None = None
         self._task: asyncio.Task[None] | None = None
 
     def push(self, item: Any) -> None:
-        super().push(item)
-        if self._task is None and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._tell_items(), context=self._outside)
+        """Take an item; a closed channel drops it."""
+        if self._closed:
+            return
+        if self._channel is None:
+            self._channel, loop = Channel(live=True), asyncio.get_running_loop()
+            told = self._tell_items(self._channel)
+            self._task = loop.create_task(told, context=self._outside)
+        self._channel.push(item)
 
-    async def _tell_items(self) -> None:
+    def room(self) -> Awaitable[None] | None:
+        """An awaitable if the listener is behind, else None."""
+        return None if self._channel is None else self._channel.room()
+
+    async def _tell_items(self, channel: Channel) -> None:
         try:
-            async for item in self:
+            async for item in channel:
                 await self._tell(item)
         except Exception:
             if not self._closed and self.caller is not None:
@@ -185,26 +198,32 @@ class _ToldChannel(Channel):
 
     async def finish(self) -> None:
         """Wait until the listener knows everything, and raise what it raises."""
-        self.close()
+        self._close()
         if self._task is not None:
             await self._task
 
     async def abandon(self) -> None:
         """Tell the listener nothing more."""
-        self.close()
+        self._close()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait((self._task,))
 
+    def _close(self) -> None:
+        self._closed = True
+        if self._channel is not None:
+            self._channel.close()
+
 
 async def tell_pushed(
-    start: Callable[[Channel], Coroutine[Any, Any, T]], tell: Callable[[Any], Awaitable[None]]
+    start: Callable[[TellingChannel], Coroutine[Any, Any, T]],
+    tell: Callable[[Any], Awaitable[None]],
 ) -> T:
     """Run a coroutine in this task, and tell a listener of the items that it pushes.
 
     A coroutine that pushes nothing costs no further task. It is cancelled if the listener fails.
     """
-    channel = _ToldChannel(tell)
+    channel = TellingChannel(tell)
     caller = channel.caller
     assert caller is not None
     before = caller.cancelling()

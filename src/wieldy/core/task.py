@@ -2,8 +2,12 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
-from typing import Any
+import types
+from collections.abc import Coroutine, Generator, Iterator
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Cancellation:
@@ -48,6 +52,28 @@ def current_task() -> "asyncio.Task[Any]":
     task = asyncio.current_task()
     assert task is not None
     return task
+
+
+@types.coroutine
+def run_in_copy(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Run a coroutine in this task, and in a copy of its context, as a task of its own would."""
+    context, given, failure = copy_context(), None, None
+    while True:
+        try:
+            if failure is None:
+                waited = context.run(coroutine.send, given)
+            else:
+                waited = context.run(coroutine.throw, failure)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            # An error refers to this frame, which must not refer to the error.
+            failure = None
+        try:
+            given = yield waited
+        except BaseException as error:
+            failure = error
 
 
 class _Current:

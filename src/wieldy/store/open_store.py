@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from time import perf_counter
 from typing import Any, TypeVar
@@ -55,18 +55,29 @@ class Opened:
         self._pulse = threading.Thread(target=self._keep_pulse, name="wieldy-pulse", daemon=True)
         self._pulse.start()
 
-    async def write(self, operation: Operation[T]) -> T:
-        """Run an operation, and return when it is durable; concurrent writers share a commit."""
+    def write(self, operation: Operation[T]) -> Awaitable[T]:
+        """Run an operation, and answer when it is durable; concurrent writers share a commit.
+
+        `StoreClosed` is raised at once, or by the awaitable.
+        """
         database = self.database
         if database.quiet and perf_counter() > database.gives_way_at:
-            await database.give_way()
-            if isinstance(operation, Write) and database.commit_here(operation):
-                done: T = operation.done
-                return done
+            return self._write_alone(operation)
+        return self._write_together(operation)
+
+    async def _write_alone(self, operation: Operation[T]) -> T:
+        """Write on this thread if there is still no other writer after a turn of the loop."""
+        await self.database.give_way()
+        if isinstance(operation, Write) and self.database.commit_here(operation):
+            done: T = operation.done
+            return done
+        return await self._write_together(operation)
+
+    def _write_together(self, operation: Operation[T]) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._submit_job(StoreJob(operation, future, loop))
-        return await future
+        return future
 
     def read(self, operation: Operation[T]) -> "Future[T]":
         """Run an operation beside the writer."""

@@ -1,7 +1,7 @@
 """How the parts of a store read, write, and wait for what others write."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -63,8 +63,20 @@ class StoreAccess:
             self._holdings.give_back_after(self)
         return await self._doorway.opened()
 
-    async def write(self, operation: Operation[T]) -> T:
-        """Run an operation and return its result when it is durable."""
+    def write(self, operation: Operation[T]) -> Awaitable[T]:
+        """Run an operation and answer with its result when it is durable.
+
+        Among many writers the answer is a future, because thousands may wait at the same time.
+        """
+        opened = self.in_use
+        if opened is None or opened.database.quiet:
+            return self._write_patiently(operation)
+        try:
+            return opened.write(operation)
+        except StoreClosed:
+            return self._write_patiently(operation)
+
+    async def _write_patiently(self, operation: Operation[T]) -> T:
         while True:
             opened = self.in_use or await self.opened()
             try:

@@ -7,7 +7,7 @@ import os
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,12 +17,14 @@ from wieldy.core.errors import StoreError
 from wieldy.core.forking import at_fork
 from wieldy.core.run_errors import StateRefused
 
-from .run_record import VERSION, StepWriter
+from .run_record import VERSION, StepWriter, WrittenStep
 
 if TYPE_CHECKING:
     # The modules of the store are loaded only if there is one.
     from wieldy.store.runs import RunClaim, Runs
 
+# A step that is being written.
+Settling = Coroutine[Any, Any, None]
 _STATES = {Step.INTERRUPTED: "interrupted", Step.DONE: "done"}
 _MOST_WAITING = 100_000
 
@@ -34,8 +36,8 @@ class Journal(Protocol):
     def recorded(self) -> bool:
         """Whether the run and its calls are in a store."""
 
-    async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
-        """Write the step that the run has just taken, and wait until it is durable."""
+    def settle(self, request: Request, state: RunState, answer: Any = None) -> Settling:
+        """Write the step that the run has just taken; awaited, it is durable."""
 
     async def leave(self, state: str, error: str | None = None) -> None:
         """Say that nobody carries the run on any more."""
@@ -70,25 +72,27 @@ class StoreJournal:
         self._planned = planned
         self._parent = parent
 
-    async def settle(self, request: Request, state: RunState, answer: Any = None) -> None:
+    def settle(self, request: Request, state: RunState, answer: Any = None) -> Settling:
         """Write the step that the run has just taken."""
         # Handlers may change the request until its first turns have been made.
         step = self._writer.write(request, state, whole_request=not self._planned)
         self._planned = self._planned or bool(state.turns)
+        number, self._number = self._number, self._number + 1
         if self._claim is None:
-            assert step.request is not None
-            self._claim = await self._runs.begin(
-                self._id,
-                request.agent,
-                step.request,
-                step.body,
-                session=request.call_session,
-                parent=self._parent,
-            )
-        else:
-            kept = _STATES.get(state.step, "running")
-            await self._runs.save(self._claim, self._number, step.body, kept, answer)
-        self._number += 1
+            return self._begin(request, step)
+        kept = _STATES.get(state.step, "running")
+        return self._runs.save(self._claim, number, step.body, kept, answer)
+
+    async def _begin(self, request: Request, step: WrittenStep) -> None:
+        assert step.request is not None
+        self._claim = await self._runs.begin(
+            self._id,
+            request.agent,
+            step.request,
+            step.body,
+            session=request.call_session,
+            parent=self._parent,
+        )
 
     async def leave(self, state: str, error: str | None = None) -> None:
         """Say that nobody carries the run on any more."""
