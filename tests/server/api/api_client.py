@@ -26,6 +26,7 @@ PEOPLE: dict[str, tuple[Role, ...]] = {
     "amy": ("approve",),
     "adam": ("administer",),
     "max": ("call", "approve"),
+    "nora": (),
 }
 
 

@@ -22,6 +22,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "set_mode": {"mode": "ask"},
 }
 QUERIES = {"compare_artifact_versions": {"old": 1}, "stream_events": {"seconds": 0}}
+# What somebody without any role may ask.
+FOR_ALL = {"get_me", "get_document"}
 PLAIN = [each for each in OPERATIONS if each.name != "stream_events"]
 HOSTILE = (
     "\0",
@@ -80,10 +82,15 @@ async def test_an_operation_is_for_its_roles_and_for_administrators(tmp_path: Pa
         for operation in PLAIN:
             for who, roles in PEOPLE.items():
                 answer = await ask(client, operation, who)
-                allowed = {*operation.roles, "administer"} & {*roles} or not operation.roles
+                needed = {*(operation.roles or ("call", "approve")), "administer"}
+                allowed = needed & {*roles} or operation.for_all
                 refused = answer.status_code == 403
                 assert refused is not bool(allowed), (operation.name, who, answer.text)
                 assert answer.status_code < 500, (operation.name, who, answer.text)
+
+
+def test_without_a_role_one_reads_who_one_is_and_the_document() -> None:
+    assert {each.name for each in OPERATIONS if each.for_all} == FOR_ALL
 
 
 async def test_hostile_text_in_a_path_is_an_id_that_does_not_exist(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from playwright.async_api import (
     BrowserContext,
     ConsoleMessage,
     Page,
+    Request,
     Response,
     async_playwright,
     expect,
@@ -25,6 +26,7 @@ from wieldy.tools.web.browser_process import find_browser
 # A user that systemd gives to services for as long as they run.
 _USER = 65_000
 _PATIENCE = 120_000
+WINDOW: Any = {"width": 1280, "height": 800}
 expect.set_options(timeout=_PATIENCE)
 
 
@@ -73,6 +75,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A served console with calls of many kinds, for tests that change nothing there."""
     with serve_console(make_tools(tmp_path_factory.mktemp("console"))) as made:
         seed_calls(made)
+        made.lasting = True
         yield made
 
 
@@ -83,33 +86,55 @@ def fresh(tmp_path: Path) -> Iterator[Gateway]:
         yield made
 
 
+async def visit(page: Page, path: str) -> None:
+    """Go to another page of the console as its links do, without loading everything anew."""
+    script = "path => { history.pushState(null, '', path); dispatchEvent(new Event('popstate')) }"
+    await page.evaluate(script, path)
+    await page.wait_for_selector("main:not([aria-busy]) h1")
+
+
 class OpenPage:
     """Opens pages of a console as one of the people.
 
-    `wrong` has the errors of scripts, refused code and failed requests on these pages. A test
-    that expects some empties it.
+    `wrong` has the errors of scripts, refused code, failed requests and requests to anybody else
+    on these pages. A test that expects some empties it. The page of a console that all tests use
+    is used by the next test too, which saves the time to load it.
     """
 
     def __init__(self, browser: Browser) -> None:
         self.wrong: list[str] = []
         self._browser = browser
         self._contexts: list[BrowserContext] = []
+        self._idle: dict[str, Page] = {}
+        self._lasting: dict[str, Page] = {}
 
     async def __call__(
         self, gateway: Gateway, path: str, who: str | None = "adam", **options: Any
     ) -> Page:
         """A page in a browser of its own, which has loaded."""
+        options = {"locale": "en-US", "viewport": WINDOW, **options}
+        key = repr((gateway.url, who, sorted(options.items())))
+        page = self._idle.pop(key, None)
+        if page is not None:
+            await visit(page, path)
+        else:
+            page = await self._make_page(gateway.url, who, options)
+            await page.goto(gateway.url + path)
+            await page.wait_for_selector("main:not([aria-busy]) h1")
+        if gateway.lasting and who is not None:
+            self._lasting[key] = page
+        return page
+
+    async def _make_page(self, url: str, who: str | None, options: dict[str, Any]) -> Page:
         headers = {} if who is None else {"Authorization": f"Bearer {who}-secret"}
-        options = {"locale": "en-US", "viewport": {"width": 1280, "height": 800}, **options}
         context = await self._browser.new_context(extra_http_headers=headers, **options)
         self._contexts.append(context)
         context.set_default_timeout(_PATIENCE)
+        context.on("request", lambda request: self._check_address(request, url))
         page = await context.new_page()
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", self._listen)
         page.on("response", self._look)
-        await page.goto(gateway.url + path)
-        await page.wait_for_selector("main:not([aria-busy]) h1")
         return page
 
     def _listen(self, said: ConsoleMessage) -> None:
@@ -121,16 +146,42 @@ class OpenPage:
         if response.status >= 500 or (response.status >= 400 and "/console/" in response.url):
             self.wrong.append(f"{response.status}: {response.url}")
 
+    def _check_address(self, request: Request, own: str) -> None:
+        if not request.url.startswith((own, "data:", "blob:")):
+            self.wrong.append(f"asked elsewhere: {request.url}")
+
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close what was opened, apart from what another test can use as it is."""
+        kept = {key: page for key, page in self._lasting.items() if await self._is_clean(page)}
+        self._lasting = {}
+        self._idle |= kept
+        idle = {page.context for page in self._idle.values()}
         for context in self._contexts:
-            await context.close()
+            if context not in idle:
+                await context.close()
+        self._contexts = [*idle]
+
+    async def _is_clean(self, page: Page) -> bool:
+        """Whether a page is as it was, once it has left what it showed."""
+        if page.is_closed() or page.viewport_size != WINDOW or len(page.context.pages) > 1:
+            return False
+        if await page.evaluate("localStorage.length || document.querySelector('.bare') !== null"):
+            return False
+        await visit(page, "/nothing")
+        return True
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def page_opener(browser: Browser) -> OpenPage:
+    """What opens the pages of all tests."""
+    return OpenPage(browser)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_page(browser: Browser) -> AsyncIterator[OpenPage]:
+async def open_page(page_opener: OpenPage) -> AsyncIterator[OpenPage]:
     """Opens pages, and fails the test if something went wrong there."""
-    opener = OpenPage(browser)
-    yield opener
-    await opener.close()
-    assert opener.wrong == []
+    page_opener.wrong = []
+    yield page_opener
+    wrong = page_opener.wrong
+    await page_opener.close()
+    assert wrong == []

@@ -103,6 +103,8 @@ class Gateway:
     def __init__(self, box: Toolbox, url: str) -> None:
         self.box = box
         self.url = url
+        # Whether it is served for more than one test.
+        self.lasting = False
 
     def send(self, who: str, method: str, path: str, body: Any = None) -> Any:
         """The body of an answer that is a success."""

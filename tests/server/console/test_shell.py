@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
 
-from tests.server.console.conftest import OpenPage
+from tests.server.console.conftest import OpenPage, visit
 from tests.server.console.served_console import Gateway, make_tools, serve_console
 from wieldy.server.console.console_routes import read_assets
 
@@ -104,29 +104,37 @@ async def test_everything_is_reached_by_keys(gateway: Gateway, open_page: OpenPa
     assert await page.evaluate(focused) == "solid"
 
 
-async def test_at_phone_width_nothing_is_cut_off_and_nothing_is_loaded_from_elsewhere(
+async def test_at_phone_width_everything_is_reached_and_nothing_is_cut_off(
     gateway: Gateway, open_page: OpenPage
 ) -> None:
     page = await open_page(gateway, "/inbox", viewport={"width": 360, "height": 740})
-    asked: list[str] = []
-    page.on("request", lambda each: asked.append(each.url))
     await page.get_by_role("button", name="Menu").click()
     await page.get_by_role("link", name="Rules and modes").click()
     await expect(heading(page)).to_have_text("Rules and modes")
     await expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_hidden()
 
     for path in PAGES:
-        await page.goto(gateway.url + path)
-        await page.wait_for_selector("main:not([aria-busy]) h1")
+        await visit(page, path)
         width = await page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360, path
-    assert len(asked) > len(PAGES)
-    assert [url for url in asked if not url.startswith((gateway.url, "data:", "blob:"))] == []
-    await page.goto(f"{gateway.url}/inbox")
+    await visit(page, "/inbox")
     await page.locator(".inbox-open").first.click()
     await expect(page.get_by_role("button", name="Approve")).to_be_in_viewport()
     await page.get_by_role("button", name="All calls").click()
     await expect(page.locator(".inbox-open").first).to_be_visible()
+
+
+async def test_somebody_without_a_role_sees_nothing(gateway: Gateway, open_page: OpenPage) -> None:
+    page = await open_page(gateway, "/", who="nora")
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.url))
+    await expect(page.get_by_role("navigation").get_by_role("link")).to_have_count(0)
+    await page.reload()
+    for path in (*PAGES, "/tools/wipe", "/servers/shop", "/artifacts/x", "/runs/x", "/calls/x"):
+        await visit(page, path)
+        await expect(page.get_by_text("Your roles: none.")).to_be_visible()
+    told = {url for url in asked if "/api/" in url}
+    assert told == {f"{gateway.url}/api/me"}
 
 
 async def test_after_a_restart_of_the_server_nothing_is_missed(

@@ -48,6 +48,8 @@ ANSWER_HEADERS = {
     "x-content-type-options": "nosniff",
 }
 _FLUSH_SECONDS = 2.0
+# What an operation needs that names no roles; those who administer may do everything.
+_ANY_ROLE: tuple[Role, ...] = ("call", "approve")
 
 
 class NoInput(Input):
@@ -197,6 +199,8 @@ class ApiOperation:
     statuses: tuple[int, ...] = (200,)
     # What an operation without a described answer gives.
     media_type: str = "text/event-stream"
+    # Whether also those may ask who have no role at all.
+    for_all: bool = False
 
     @property
     def name(self) -> str:
@@ -214,9 +218,10 @@ def operation(
     roles: Sequence[Role] = (),
     statuses: Sequence[int] = (200,),
     media_type: str = "text/event-stream",
+    for_all: bool = False,
 ) -> Callable[[Handler], ApiOperation]:
     """Make an operation of a function."""
-    given = tuple(roles), tuple(statuses), media_type
+    given = tuple(roles), tuple(statuses), media_type, for_all
 
     def make(run: Handler) -> ApiOperation:
         return ApiOperation(method, path, run, answer, query, body, *given)
@@ -251,8 +256,9 @@ class ApiPath:
             hint = f"This path knows {known}."
             raise Problem(405, "wrong_method", "Not this method.", hint, headers={"allow": known})
         asked = Asked(self._api, request)
-        if operation.roles and not asked.has_role(*operation.roles):
-            raise forbidden(" or ".join(operation.roles))
+        needed = operation.roles or _ANY_ROLE
+        if not operation.for_all and not asked.has_role(*needed):
+            raise forbidden(" or ".join(needed))
         asked.query = _read_query(request, operation.query)
         if operation.body is not None:
             asked.body = await _read_body(request, operation.body)

@@ -63,7 +63,7 @@ class ApiDocument(RootModel[dict[str, Any]]):
     root: dict[str, Any] = Field(description="OpenAPI 3.1.")
 
 
-@operation("GET", "/openapi.json", ApiDocument)
+@operation("GET", "/openapi.json", ApiDocument, for_all=True)
 async def get_document(asked: Asked) -> dict[str, Any]:
     """Read this document."""
     return make_document(OPERATIONS)

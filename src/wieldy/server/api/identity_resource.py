@@ -18,7 +18,7 @@ class Me(AnswerShape):
     view: PlainText | None = Field(description="The name of the view that you see.")
 
 
-@operation("GET", "/me", Me)
+@operation("GET", "/me", Me, for_all=True)
 async def get_me(asked: Asked) -> Me:
     """Say who you are, and what you may do."""
     who = asked.identity

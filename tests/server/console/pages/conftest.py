@@ -13,4 +13,5 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageGateway]:
     """A served console; tests add calls of their own and change nothing of others."""
     with serve_pages(tmp_path_factory.mktemp("pages")) as gateway:
         seed_calls(gateway)
+        gateway.lasting = True
         yield gateway

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Page
 
 from tests.server.console.axe_check import find_faults
-from tests.server.console.conftest import OpenPage
+from tests.server.console.conftest import OpenPage, visit
 from tests.server.console.pages.page_box import PageGateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -65,7 +65,7 @@ async def test_every_page_has_a_picture_in_the_documentation(
     _make_changes(pages)
     page = await open_page(pages, "/inbox", **STILL)
     for name, path in make_paths(pages).items():
-        await page.goto(pages.url + path)
+        await visit(page, path)
         await wait_for_rest(page)
         if name == "calls":
             body = {"tool": "count", "arguments": {"to": 4, "lane": "picture"}, "wait": 1}
@@ -106,7 +106,7 @@ async def test_axe_finds_nothing_serious_in_the_inbox_the_rules_and_their_dialog
     await page.keyboard.press("e")
     await page.get_by_role("button", name="Approve with these arguments").wait_for()
     found.append(await find_faults(page))
-    await page.goto(f"{pages.url}/rules?tool=wipe")
+    await visit(page, "/rules?tool=wipe")
     await wait_for_rest(page)
     found.append(await find_faults(page))
     await page.get_by_role("button", name="Add a rule").click()

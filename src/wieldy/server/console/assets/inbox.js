@@ -14,7 +14,7 @@ export default {
   path: "/inbox",
   nav: "inbox",
   title: "inbox.title",
-  role: null,
+  role: "call",
   async show(root, context) {
     const view = new Inbox(root, context);
     await view.start();

@@ -234,8 +234,10 @@ async function start() {
   }
   makeFrame();
   // A page that lists something before events come could miss what happens in between.
-  await startLive();
-  startCount();
+  if (me.roles.length) {
+    await startLive();
+    startCount();
+  }
   await showPage({ quiet: true });
 }
 
