@@ -19,9 +19,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
-
 from wieldy import Call, Outcome, Status, Toolbox
 from wieldy.wire import anthropic, openai
 
@@ -48,6 +45,9 @@ def book_table(place: str, people: int) -> str:
 
 async def ask_openai(messages: list[Message]) -> Message:
     """One streamed answer of a model behind OpenAI's chat API."""
+    # A loop loads the SDK that it uses, and not the other.
+    from openai import AsyncOpenAI  # noqa: PLC0415
+
     async with AsyncOpenAI(max_retries=2) as client:
         reader = openai.StreamReader(box)
         stream = await client.chat.completions.create(
@@ -64,6 +64,8 @@ async def ask_openai(messages: list[Message]) -> Message:
 
 async def ask_anthropic(messages: list[Message]) -> Message:
     """One streamed answer of a model behind Anthropic's messages API."""
+    from anthropic import AsyncAnthropic  # noqa: PLC0415
+
     async with AsyncAnthropic(max_retries=2) as client:
         reader = anthropic.StreamReader(box)
         stream = await client.messages.create(

@@ -13,7 +13,7 @@ import termios
 import time
 from pathlib import Path
 
-from tests.cli.command_server import WIELDY, run_forked
+from tests.forking.launch_files import INSTALLED, WIELDY, run_forked
 
 SECONDS = 120
 _CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -33,7 +33,7 @@ def wieldy(
         return run_forked(list(arguments), cwd, _environment(), SECONDS)
     # Some of them are read when Python starts or a module is loaded.
     return subprocess.run(
-        [WIELDY, *arguments],
+        [INSTALLED, *arguments],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,

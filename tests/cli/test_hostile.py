@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal, wieldy
+from tests.forking.launch_files import WIELDY
 from wieldy import Toolbox
 from wieldy.cli import screen
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal, wieldy
+from tests.forking.launch_files import WIELDY
 from wieldy.cli.app import app
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]

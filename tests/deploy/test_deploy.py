@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.cli.command_server import WIELDY
+from tests.forking.launch_files import INSTALLED
 from wieldy.server.config.gateway_file import ListenTable
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ CONTAINER = ROOT / "deploy" / "Containerfile"
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "wieldy.service"
-    unit.write_text(UNIT.read_text().replace("/opt/wieldy/bin/wieldy", WIELDY))
+    unit.write_text(UNIT.read_text().replace("/opt/wieldy/bin/wieldy", INSTALLED))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--recursive-errors=no", str(unit)],
         capture_output=True,
@@ -35,7 +35,7 @@ def test_the_unit_waits_longer_than_running_calls_may_take() -> None:
     assert float(service["TimeoutStopSec"]) > ListenTable().grace
     for line in (service["ExecStartPre"], service["ExecStart"]):
         words = shlex.split(line)
-        done = subprocess.run([WIELDY, words[1], "--help"], capture_output=True, timeout=120)
+        done = subprocess.run([INSTALLED, words[1], "--help"], capture_output=True, timeout=120)
         assert done.returncode == 0, line
 
 

@@ -30,7 +30,7 @@ from types import CodeType, ModuleType
 
 import pytest
 
-from tests.cli.command_server import run_forked
+from tests.forking.launch_files import run_forked, run_script
 from wieldy import Toolbox
 from wieldy.agent import BaseAgent
 
@@ -265,16 +265,8 @@ def test_the_page_begins_with_a_program_that_runs_as_a_saved_file(
     assert first is not None, "the page has no program"
     saved = tmp_path / "saved.py"
     saved.write_text(first.text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, saved.name],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=COMMAND_SECONDS,
-    )
-    assert done.returncode == 0, done.stdout
+    done = run_script(saved, tmp_path, dict(os.environ), COMMAND_SECONDS)
+    assert done.returncode == 0, done.stderr
 
 
 class Reader:

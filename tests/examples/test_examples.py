@@ -1,10 +1,11 @@
 """Run each example as its reader would, and compare what it prints with what it says it prints."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
+
+from tests.forking.launch_files import run_script
 
 # It serves until somebody ends it; tests/server/console/test_example.py is its test.
 SERVED = {"console"}
@@ -24,14 +25,7 @@ def test_the_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
     lines = example.read_text(encoding="utf-8").splitlines()
     expected = [line.removeprefix("# > ") for line in lines if line.startswith("# > ")]
 
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-W", "error", str(example)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        cwd=tmp_path,
-        timeout=120,
-    )
+    done = run_script(example, tmp_path, {**os.environ, "PYTHONWARNINGS": "error"}, 120)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == expected != []

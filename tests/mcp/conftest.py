@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking.launch_files import launch_file
 from wieldy import Toolbox
 
 SERVERS = Path(__file__).parent / "servers"
-SHOP = str(SERVERS / "shop.py")
-ASKING = str(SERVERS / "asking.py")
+FRESH_SHOP = str(SERVERS / "shop.py")
+SHOP = launch_file(SERVERS / "shop.py")
+ASKING = launch_file(SERVERS / "asking.py")
 
 
 def raw(mode: str, *more: str) -> list[str]:

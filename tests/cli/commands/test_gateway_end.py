@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp import MCPError
 
-from tests.cli.command_server import WIELDY
+from tests.forking.launch_files import WIELDY
 from tests.mcp.clients import connected, text_of
 from tests.mcp.serving.test_running import PROGRAM, calling, drains, end, write_to
 from wieldy import Toolbox
@@ -29,7 +29,7 @@ token_file = "metrics.token"
 [tasks]
 required = ["stuck"]
 [[sources]]
-path = {json.dumps(PROGRAM)}
+path = {json.dumps(str(PROGRAM))}
 """
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.cli.command_server import WIELDY
 from tests.cli.commands.test_gateway_end import address
 from tests.cli.terminal import wieldy
+from tests.forking.launch_files import WIELDY
 from tests.server.webhooks.receiver import SECRET, Receiver
 from tests.server.webhooks.test_dispatch import stay_silent
 

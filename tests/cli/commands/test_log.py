@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal
+from tests.forking.launch_files import WIELDY
 from wieldy import Context, Toolbox
 from wieldy.cli.moments import MomentError, read_moment
 from wieldy.core.choices import Durability

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, Terminal
+from tests.forking.launch_files import WIELDY
 from wieldy import Call, Scope, Toolbox
 
 

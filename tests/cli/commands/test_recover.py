@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, wieldy
+from tests.forking.launch_files import WIELDY
 
 SHOP = '''
 """Tools that stand still while there is a file named hold."""

@@ -14,9 +14,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.cli.command_server import WIELDY
 from tests.cli.conftest import Command
 from tests.cli.terminal import SECONDS, wieldy
+from tests.forking.launch_files import WIELDY
 
 
 class Serving:

@@ -13,9 +13,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.cli.command_server import WIELDY
 from tests.cli.commands.test_serve import Serving
 from tests.cli.terminal import wieldy
+from tests.forking.launch_files import WIELDY
 from tests.mcp.clients import Person, connected, text_of
 from wieldy import Toolbox
 

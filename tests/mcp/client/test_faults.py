@@ -9,7 +9,7 @@ from shutil import copy
 
 import pytest
 
-from tests.mcp.conftest import SHOP, raw
+from tests.mcp.conftest import FRESH_SHOP, SHOP, raw
 from tests.mcp.waiting import alive, parent_of, until
 from wieldy import (
     CallUnknown,
@@ -332,7 +332,7 @@ async def test_what_a_server_says_of_itself_does_not_make_it_safe_to_repeat(
 async def test_twenty_callers_of_a_dead_server_share_one_new_connection(
     box: Toolbox, env: dict[str, str]
 ) -> None:
-    await box.add_mcp(SHOP, env=env)
+    await box.add_mcp(FRESH_SHOP, env=env)
     guard = parent_of(process_of(env))
     os.kill(process_of(env), signal.SIGKILL)
     # The guard leaves when all threads of the server are gone, and its pipes with them.

@@ -14,14 +14,14 @@ from shutil import copy
 
 import pytest
 
-from tests.mcp.conftest import SHOP, raw
+from tests.mcp.conftest import FRESH_SHOP, SHOP, raw
 from tests.mcp.waiting import alive, children_of, until
 from wieldy import InvalidSource, Limits, Secret, ServerUnavailable, Status, Toolbox
 from wieldy.mcp import Patience
 
 
 @pytest.mark.parametrize(
-    "source", [SHOP, Path(SHOP), [sys.executable, SHOP], shlex.join([sys.executable, SHOP])]
+    "source", [FRESH_SHOP, Path(SHOP), [sys.executable, SHOP], shlex.join([sys.executable, SHOP])]
 )
 async def test_a_script_or_a_command_becomes_tools(box: Toolbox, source: object) -> None:
     tools = await box.add_mcp(source)
@@ -274,7 +274,7 @@ async def test_a_call_that_hangs_ends_in_time_and_the_next_has_a_new_server(
 ) -> None:
     starts = tmp_path / "starts"
     await box.add_mcp(
-        SHOP,
+        FRESH_SHOP,
         limits=Limits(timeout=0.5),
         patience=Patience(sign_of_life=0.3),
         env={"SHOP_STARTS": str(starts)},

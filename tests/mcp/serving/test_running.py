@@ -17,11 +17,13 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import CallToolResult
 
+from tests.forking.launch_files import launch_file
 from tests.mcp.clients import MODES, Mode, connected, soon, text_of
 from wieldy import Toolbox
 from wieldy.mcp import serve, server
 
-PROGRAM = str(Path(__file__).parents[1] / "program.py")
+PROGRAM = Path(__file__).parents[1] / "program.py"
+LAUNCHED = launch_file(PROGRAM)
 SECONDS = 120
 Calling = asyncio.Task[CallToolResult]
 
@@ -35,7 +37,7 @@ async def process(*arguments: str, **more: str) -> AsyncIterator[asyncio.subproc
     """The program, until the test is over."""
     started = await asyncio.create_subprocess_exec(
         sys.executable,
-        PROGRAM,
+        LAUNCHED,
         *arguments,
         env=environment(**more),
         stdin=subprocess.PIPE,
@@ -171,7 +173,7 @@ async def test_a_second_signal_ends_it_at_once(pipe: str) -> None:
 
 
 def stdio(**more: str) -> StdioServerParameters:
-    return StdioServerParameters(command=sys.executable, args=[PROGRAM], env=environment(**more))
+    return StdioServerParameters(command=sys.executable, args=[LAUNCHED], env=environment(**more))
 
 
 @pytest.mark.parametrize("mode", MODES)

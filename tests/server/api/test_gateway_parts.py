@@ -1,21 +1,19 @@
 """The rest of the API: artifacts, sessions, runs, servers, rules, modes, the lock, and me."""
 
 import json
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from tests.mcp.conftest import SHOP
 from tests.mcp.web import served
 from tests.server.api.api_client import People, api_of, make_box
 from wieldy import Toolbox
 from wieldy.lock.lockfile import Lock
 from wieldy.server import app
 from wieldy.wire.schema.target import PROVIDERS
-
-SHOP = [sys.executable, "-m", "tests.mcp.servers.shop"]
 
 
 async def test_me_says_who_asks_and_what_they_may_do(tmp_path: Path) -> None:

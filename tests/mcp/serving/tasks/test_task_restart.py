@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
+from tests.forking.launch_files import launch_file
 from tests.mcp.serving.tasks.task_client import TaskClient, task_client_at
 from wieldy import Toolbox
 
-PROGRAM = str(Path(__file__).parent / "yard_program.py")
+PROGRAM = launch_file(Path(__file__).parent / "yard_program.py")
 
 
 @asynccontextmanager
