@@ -169,9 +169,24 @@ class View(VisibleTools, Shareable):
         """
         sink = TellingSink(tell)
         extras = Extras(None, sink, check_output=check_output)
-        outcome = await self._run(self._make_call(call, None, None), self._selection, extras)
+        outcome = await self.call_equipped(call, extras)
         await sink
         return outcome, extras.tool
+
+    def call_equipped(self, call: Call, extras: Extras) -> Awaitable[Outcome]:
+        """Run one call with settings of the engine.
+
+        Args:
+            call: The call to run.
+            extras: The settings.
+
+        Returns:
+            The outcome, when it is awaited.
+
+        Example:
+            `outcome = await box.call_equipped(Call("report"), Extras(deps))`
+        """
+        return self._run(self._make_call(call, None, None), self._selection, extras)
 
     def call_observed(
         self, call: Call, extras: Extras | None = None, *, session: str | None = None

@@ -190,6 +190,8 @@ class Run:
     record: Any = None
     # Told once, directly before the function is entered.
     entered: "Entrance | None" = None
+    # Told the outcome of a recorded call directly before its end is recorded.
+    foretold: "Callable[[Outcome], None] | None" = None
 
     def __init__(self, call: Call, parent: "Run | None") -> None:
         self.call = call
@@ -472,10 +474,11 @@ class Extras:
     """Settings that few calls need: `deps`, a sink, a waiting thread, a check of the result.
 
     `entered` is told, once, when the function is about to be entered: after the permission, and
-    before anything is shown.
+    before anything is shown. `foretold` is told the outcome directly before its record is
+    durable, and must let nobody outside of the process know of it before the call returns.
     """
 
-    __slots__ = ("check_output", "deps", "entered", "home", "run", "sink")
+    __slots__ = ("check_output", "deps", "entered", "foretold", "home", "run", "sink")
 
     def __init__(
         self,
@@ -484,12 +487,14 @@ class Extras:
         home: Executor | None = None,
         check_output: bool = False,
         entered: "Entrance | None" = None,
+        foretold: Callable[[Outcome], None] | None = None,
     ) -> None:
         self.deps = deps
         self.sink = sink
         self.home = home
         self.check_output = check_output
         self.entered = entered
+        self.foretold = foretold
         self.run: Run | None = None
 
     @property
@@ -512,6 +517,8 @@ class Extras:
             run.checks_result = run.eventful = True
         if self.entered is not None:
             run.entered = self.entered
+        if self.foretold is not None:
+            run.foretold = self.foretold
 
     @property
     def needs_handler(self) -> bool:

@@ -1,4 +1,4 @@
-"""Record each call before its function is entered, and before anybody sees its end."""
+"""Record each call before its function is entered, and before anybody is shown its end."""
 
 import time
 from collections.abc import Awaitable, Iterator
@@ -137,6 +137,8 @@ class LedgerRecorder:
         opened = self._store.in_use
         try:
             ending = Ending(run, outcome, record)
+            if run.foretold is not None and record.begun:
+                run.foretold(outcome)
             ended = record.begun and opened is not None and opened.commit_here(ending)
         except BaseException:
             # The write was interrupted. It may have succeeded, and repeating it is safe.

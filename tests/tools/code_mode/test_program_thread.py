@@ -1,6 +1,8 @@
 """The conversation between the thread of a program and the loop."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -112,3 +114,35 @@ def test_a_function_ends_although_its_loop_was_closed() -> None:
     closed.set()
 
     assert ended.wait(5)
+
+
+_LEAVING = """
+import asyncio
+
+from wieldy import Toolbox
+from wieldy.tools.code_mode import add_code_mode
+
+box, entered = Toolbox(), asyncio.Event()
+
+
+@box.tool
+async def enter() -> None:
+    entered.set()
+
+
+async def leave() -> None:
+    global running
+    running = asyncio.ensure_future(box.call("run_code", {"code": CODE}))
+    await entered.wait()
+
+
+add_code_mode(box.view(), seconds=1_000)
+asyncio.new_event_loop().run_until_complete(leave())
+"""
+
+
+@pytest.mark.parametrize("rest", ["while True: pass", "await asyncio.sleep(900)"])
+def test_a_process_ends_although_a_program_of_it_runs(rest: str) -> None:
+    code = f"import asyncio\nawait enter()\n{rest}"
+    script = _LEAVING.replace("CODE", repr(code))
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=120)

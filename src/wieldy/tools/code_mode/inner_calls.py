@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from .program_errors import ProgramFailed
 
 _REMEMBERED = 1_000
 _LONGEST_OUTER = 400
+Foretold = Callable[[Outcome], None]
 _ADVICE = "The tools may have changed. Run the program anew, and mind that"
 
 
@@ -27,8 +28,13 @@ class InnerCalls(Protocol):
 
     started_at: float
 
-    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
-        """The outcome of the call at this index, which is made unless it was made before."""
+    async def make(
+        self, index: int, tool: str, arguments: Mapping[str, Any], foretold: Foretold | None = None
+    ) -> Outcome:
+        """The outcome of the call at this index, which is made unless it was made before.
+
+        `foretold` may be told the outcome before it is durable.
+        """
 
     def count_known(self) -> int:
         """How many calls the program had made, up to the last, when it was run before."""
@@ -62,12 +68,14 @@ class RecordedCalls:
         started_at = time.time() if entry is None else entry.proposed_at
         return cls(view, box, context, started_at, frozenset(known))
 
-    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    async def make(
+        self, index: int, tool: str, arguments: Mapping[str, Any], foretold: Foretold | None = None
+    ) -> Outcome:
         """The outcome of the call at this index, which is made unless it was made before."""
         call_id = inner_id(self.context.call_id, index)
         if call_id not in self.known:
             call = Call(tool, arguments, id=call_id, idempotency_key=call_id)
-            return await self.view.call(call, deps=self.context.deps)
+            return await self.view.call_equipped(call, Extras(self.context.deps, foretold=foretold))
         # A call that was made before has been counted, and is not refused now.
         token = current_spending.set(None)
         try:
@@ -126,7 +134,9 @@ class RememberedCalls:
     started_at: float = field(default_factory=time.time)
     made: dict[int, _Made] = field(default_factory=dict)
 
-    async def make(self, index: int, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    async def make(
+        self, index: int, tool: str, arguments: Mapping[str, Any], foretold: Foretold | None = None
+    ) -> Outcome:
         """The outcome of the call at this index, which is made unless it was made before."""
         digest, before = digest_of(arguments), self.made.get(index)
         if before is None:

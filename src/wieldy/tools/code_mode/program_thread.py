@@ -60,6 +60,11 @@ class ProgramThread(Generic[Question, Answer]):
         self._asked = self._loop.create_future()
         self._answers.put(answer)
 
+    @property
+    def busy(self) -> bool:
+        """Whether the function has an answer to go on with, and has asked nothing since."""
+        return not self._ended.done() and (self._asked.cancelled() or not self._asked.done())
+
     def result(self) -> Any:
         """What the function gave or raised, once it has ended."""
         if self._error is not None:

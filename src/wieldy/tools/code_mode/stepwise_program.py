@@ -27,7 +27,7 @@ from wieldy.core.call import Outcome, Status
 from wieldy.core.context import Context
 from wieldy.core.permission.waiting_calls import CallsNeeded
 
-from .inner_calls import InnerCalls, ended_early
+from .inner_calls import Foretold, InnerCalls, ended_early
 from .program_errors import ProgramFailed, count_made, explain_failure
 from .program_functions import KnownAnswer, ProgramFunctions, WantedCall
 from .program_thread import NobodyListens, ProgramThread
@@ -88,6 +88,9 @@ class Program:
         self._lock = threading.Lock()
         self._worker: int | None = None
         self._stopped = threading.Event()
+        # Set unless the program has been given an outcome that is not durable yet.
+        self._recorded = threading.Event()
+        self._recorded.set()
         self._open: dict[int, _Inner] = {}
         # The call that the loop was asked for before the program waits for it.
         self._asked: int | None = None
@@ -106,24 +109,25 @@ class Program:
         """
         self._thread.start(partial(self._converse, pool))
         try:
-            while (ids := await self._next_stop()) is not None:
-                self._thread.answer(await self._answer(ids))
+            while (ids := await self._thread.next_question()) is not None:
+                answers = await (self._answer(ids) if len(ids) > 1 else self._answer_one(ids[0]))
+                if answers is not None:
+                    self._thread.answer(answers)
             return self._thread.result()
         except MontyError as error:
             raise explain_failure(error, self._count_calls()) from None
         finally:
+            if self._thread.busy:
+                self._end_worker()
+            self._recorded.set()
             await self._thread.close()
 
-    async def _next_stop(self) -> list[int] | None:
-        """The calls that the program waits for, or None at its end; a cancellation ends it."""
-        try:
-            return await self._thread.next_question()
-        except asyncio.CancelledError:
-            self._stopped.set()
-            with self._lock, suppress(ProcessLookupError):
-                if self._worker is not None:
-                    os.kill(self._worker, _KILL)
-            raise
+    def _end_worker(self) -> None:
+        """End the process of the sandbox, in which the program would go on by itself."""
+        self._stopped.set()
+        with self._lock, suppress(ProcessLookupError):
+            if self._worker is not None:
+                os.kill(self._worker, _KILL)
 
     def _converse(self, pool: Callable[[], Monty]) -> Any:
         """Run the program, on its thread; returns its last value."""
@@ -238,33 +242,62 @@ class Program:
             self._thread.ask([snapshot.call_id])
         return snapshot.resume({"future": ...})
 
+    async def _answer_one(self, call_id: int) -> _Answers | None:
+        """What the program waits for, or None if it has got that already.
+
+        The program gets the outcome while that is being recorded. What it prints, its next call
+        and its end come after the record, so that nobody else sees a result before.
+        """
+        foretold: list[Outcome] = []
+
+        def tell(outcome: Outcome) -> None:
+            answers = self._to_answers({call_id: outcome})
+            foretold.append(outcome)
+            self._recorded.clear()
+            self._thread.answer(answers)
+
+        inner = self._open.pop(call_id)
+        self._made += inner.index >= 0
+        found = await self._settle(inner, tell)
+        if not foretold:
+            return self._to_answers({call_id: found})
+        if found is not foretold[0]:
+            assert isinstance(found, Outcome)
+            raise self._stop(f"its call of {inner.name} came to an unknown end: {found.text}")
+        self._recorded.set()
+        return None
+
     async def _answer(self, ids: list[int]) -> _Answers:
         """What the program waits for, once all of it is there."""
         waiting = [self._open.pop(call_id) for call_id in ids]
         self._made += sum(inner.index >= 0 for inner in waiting)
-        if len(waiting) == 1:
-            found: list[Any] = [await self._settle(waiting[0])]
-        else:
-            found = await asyncio.gather(*map(self._settle, waiting), return_exceptions=True)
-        for each in found:
+        found = await asyncio.gather(*map(self._settle, waiting), return_exceptions=True)
+        settled: dict[int, Outcome | KnownAnswer] = {}
+        for call_id, each in zip(ids, found, strict=True):
             if isinstance(each, BaseException):
                 raise each
-        outcomes = [each for each in found if isinstance(each, Outcome)]
+            settled[call_id] = each
+        return self._to_answers(settled)
+
+    def _to_answers(self, found: dict[int, Outcome | KnownAnswer]) -> _Answers:
+        outcomes = [each for each in found.values() if isinstance(each, Outcome)]
         parked = [each for each in outcomes if each.status is Status.PENDING]
         if parked:
             raise CallsNeeded(parked)
         for each in outcomes:
             self._pass_on(each)
-        return {call_id: _to_result(each) for call_id, each in zip(ids, found, strict=True)}
+        return {call_id: _to_result(each) for call_id, each in found.items()}
 
-    async def _settle(self, inner: _Inner) -> Outcome | KnownAnswer:
+    async def _settle(
+        self, inner: _Inner, foretold: Foretold | None = None
+    ) -> Outcome | KnownAnswer:
         wanted = inner.wanted
         if isinstance(wanted, float):
             await asyncio.sleep(wanted)
             return KnownAnswer(None)
         if isinstance(wanted, KnownAnswer):
             return wanted
-        return await self._calls.make(inner.index, wanted.tool, wanted.arguments)
+        return await self._calls.make(inner.index, wanted.tool, wanted.arguments, foretold)
 
     def _pass_on(self, outcome: Outcome) -> None:
         """Pass on what the program itself does not get: its pictures, and where it comes from."""
@@ -277,6 +310,9 @@ class Program:
 
     def _print(self, stream: str, text: str) -> None:
         """Show what the program prints, on its own thread, up to a limit."""
+        self._recorded.wait()
+        if self._stopped.is_set():
+            return
         room = self._limits.output - self._printed
         self._printed += len(text)
         if room > 0:
