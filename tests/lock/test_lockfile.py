@@ -420,8 +420,8 @@ def test_an_unknown_setting_is_refused(path: Path, given: dict[str, str]) -> Non
         Toolbox(**given)  # type: ignore[arg-type]
 
 
-async def test_ten_thousand_tools_are_held_to_their_lock(tmp_path: Path) -> None:
-    tools = [shop_tool(f"Tool {number}.", name=f"tool_{number}") for number in range(10_000)]
+async def test_two_thousand_tools_are_held_to_their_lock(tmp_path: Path) -> None:
+    tools = [shop_tool(f"Tool {number}.", name=f"tool_{number}") for number in range(2_000)]
     path = tmp_path / "tools.lock"
     Lock.of(tools).write(path)
 
@@ -430,5 +430,5 @@ async def test_ten_thousand_tools_are_held_to_their_lock(tmp_path: Path) -> None
         box.add(tool)
     box.add(tools[-1].replace(description="Other."))
 
-    assert len(box) == 9_999
-    assert [each.name for each in Lock.read(path).compare(box)] == ["tool_9999"]
+    assert len(box) == 1_999
+    assert [each.name for each in Lock.read(path).compare(box)] == ["tool_1999"]

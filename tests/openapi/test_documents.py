@@ -298,20 +298,20 @@ async def test_odd_pieces_that_do_not_matter_are_passed_over(box: Toolbox) -> No
     assert tool.output_schema is None
 
 
-async def test_ten_thousand_operations_are_read_and_one_schema_worked_out_when_asked(
+async def test_two_thousand_operations_are_read_and_one_schema_worked_out_when_asked(
     box: Toolbox,
 ) -> None:
     reference = {"$ref": "#/components/schemas/Big"}
     body = {"content": {"application/json": {"schema": reference}}, "required": True}
     paths = {f"/p{n}": {"post": operation(operationId=f"op{n}", requestBody=body)}
-             for n in range(10_000)}  # fmt: skip
+             for n in range(2_000)}  # fmt: skip
     broken = {"type": "object", "properties": {"a": {"type": "string"}}}
     tools = await box.add_openapi(document(paths, components={"schemas": {"Big": broken}}))
 
     # Read only now: a change to the document is still seen.
     broken["properties"] = {"later": {"type": "string"}}
-    assert list(tools[9_999].input_schema["properties"]) == ["later"]
-    assert len(box) == 10_000
+    assert list(tools[1_999].input_schema["properties"]) == ["later"]
+    assert len(box) == 2_000
     assert [tool.name for tool in box.search("op77")] == ["op77"]
 
 

@@ -183,10 +183,10 @@ def test_an_empty_log_is_said_to_be_empty(command: Command, store: Path) -> None
     assert logged(command, "--session", "no such") == []
 
 
-def test_ten_thousand_calls_are_all_shown(command: Command, folder: Path) -> None:
-    fill(folder / "wieldy.db", 10_000, "normal")
-    assert len(command("log", "--limit", "0").stdout.splitlines()) == 10_003
-    assert len(logged(command, "--limit", "0")) == 10_002
+def test_two_thousand_calls_are_all_shown(command: Command, folder: Path) -> None:
+    fill(folder / "wieldy.db", 2_000, "normal")
+    assert len(command("log", "--limit", "0").stdout.splitlines()) == 2_003
+    assert len(logged(command, "--limit", "0")) == 2_002
 
 
 @pytest.fixture
