@@ -10,6 +10,7 @@ from contextvars import ContextVar
 import httpx2
 
 from wieldy.core.model_errors import ModelAnswerTooLarge, ModelRefused
+from wieldy.core.network.server_trust import trusted_context
 
 # Each piece of an answer is sent in an envelope that is many times its size. Only one line is
 # held in memory at a time, but the last line of some APIs repeats the whole answer.
@@ -121,6 +122,7 @@ def make_http(connect_timeout: float, connections: int) -> httpx2.AsyncClient:
     because silence is measured between the deltas of an answer.
     """
     return httpx2.AsyncClient(
+        verify=trusted_context(),
         timeout=httpx2.Timeout(None, connect=connect_timeout),
         limits=httpx2.Limits(
             max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=30

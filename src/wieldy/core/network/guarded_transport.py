@@ -13,6 +13,7 @@ import httpcore2
 import httpx2
 
 from .addresses import Reach, is_near_host, near_error
+from .server_trust import trusted_context
 
 # One of several addresses must not use up the time for all of them.
 _SECONDS_FOR_ONE = 3.0
@@ -26,11 +27,12 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(self, reach: Reach, backend: httpcore2.AsyncNetworkBackend | None = None) -> None:
-        super().__init__()
+        trusted = trusted_context()
+        super().__init__(verify=trusted)
         self._reach = reach
         limits = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(),
+            ssl_context=trusted,
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
@@ -59,7 +61,9 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
             return None
         if named not in self._proxies:
             address = named if "://" in named else f"http://{named}"
-            self._proxies[named] = httpx2.AsyncHTTPTransport(proxy=address)
+            self._proxies[named] = httpx2.AsyncHTTPTransport(
+                verify=trusted_context(), proxy=address
+            )
         return self._proxies[named]
 
     async def _check_reach(self, url: httpx2.URL) -> None:
