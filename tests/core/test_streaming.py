@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,13 @@ from wieldy import Call, Context, Outcome, Status, Text, Toolbox
 from wieldy.core.streaming import TellingChannel, tell_pushed
 
 SOON = 120.0
+T = TypeVar("T")
+Tell = Callable[[Any], Awaitable[None]]
+
+
+async def run_telling(start: Callable[[TellingChannel], Coroutine[Any, Any, T]], tell: Tell) -> T:
+    channel = TellingChannel(tell)
+    return await tell_pushed(channel, start(channel))
 
 
 def counting_box() -> tuple[Toolbox, list[int]]:
@@ -187,7 +194,7 @@ async def test_a_listener_is_told_of_all_items_before_the_result_is_given() -> N
         await asyncio.sleep(0)
         told.append(item)
 
-    assert await tell_pushed(push_items, tell) == "result"
+    assert await run_telling(push_items, tell) == "result"
     assert told == [0, 1, 2]
 
 
@@ -205,7 +212,7 @@ async def test_a_listener_that_fails_cancels_what_it_listens_to_and_not_the_task
         raise ValueError(item)
 
     with pytest.raises(ValueError, match="item"):
-        await tell_pushed(push_and_wait, fail)
+        await run_telling(push_and_wait, fail)
     assert cancelled.is_set()
     task = asyncio.current_task()
     assert task is not None and task.cancelling() == 0
@@ -223,7 +230,7 @@ async def test_who_is_cancelled_while_a_listener_is_told_stops_telling_it() -> N
         await asyncio.Event().wait()
         told.append(item)
 
-    task = asyncio.create_task(tell_pushed(push_and_wait, tell))
+    task = asyncio.create_task(run_telling(push_and_wait, tell))
     await telling.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
@@ -11,7 +10,7 @@ from wieldy.core.errors import CallDenied, CallInterrupted, InvalidResult, ToolF
 from wieldy.core.permission.decisions import awaited_entrance
 from wieldy.core.permission.parked import make_receipt
 from wieldy.core.run import Entrance, Extras, Sink
-from wieldy.core.streaming import tell_pushed
+from wieldy.core.streaming import TellingChannel, tell_pushed
 from wieldy.core.task import current_task, run_in_copy
 
 from .request import Decider, Request
@@ -55,12 +54,15 @@ class CallRunner:
         self._cut = _NOTHING
         self._stopping: asyncio.Future[None] | None = None
 
-    async def run_calls(self, calls: Sequence[Call], streams: bool = True) -> list[Outcome]:
+    def run_calls(
+        self, calls: Sequence[Call], streams: bool = True
+    ) -> Coroutine[Any, Any, list[Outcome]]:
         """Run calls at the same time; those that wait for a person are noted in the state."""
         if len(calls) == 1 and not self._run.clock.will_ring:
-            outcomes = await self._run_alone(calls[0], streams)
-        else:
-            outcomes = await self._run_several(calls, streams)
+            return self._run_alone(calls[0], streams)
+        return self._run_several(calls, streams)
+
+    def _note_waiting(self, outcomes: list[Outcome]) -> list[Outcome]:
         waiting = [each.call.id for each in outcomes if each.status is Status.PENDING]
         self._run.state.pending = waiting
         return outcomes
@@ -74,7 +76,7 @@ class CallRunner:
         if task.cancelling() > before:
             # The tool has ignored that the run was cancelled.
             raise asyncio.CancelledError
-        return [outcome]
+        return self._note_waiting([outcome])
 
     async def _run_several(self, calls: Sequence[Call], streams: bool) -> list[Outcome]:
         perform = self._stream_call if streams else self._plain_call
@@ -86,7 +88,8 @@ class CallRunner:
         self._settled += denied
         tasks = [asyncio.ensure_future(self._cut_off(perform(call), call)) for call in allowed]
         with self._run.clock.ringing(lambda: self._stop_soon(allowed, tasks)):
-            return [*await _run_together(tasks), *denied]
+            outcomes = [*await _run_together(tasks), *denied]
+        return self._note_waiting(outcomes)
 
     def _stop_soon(self, calls: Sequence[Call], tasks: Sequence[asyncio.Task[Outcome]]) -> None:
         self._stopping = asyncio.ensure_future(self._stop_calls(calls, tasks))
@@ -114,7 +117,8 @@ class CallRunner:
 
     async def _stream_call(self, call: Call) -> Outcome:
         tell = _Teller(self._run, call)
-        made = await tell_pushed(partial(self._run_one, call, tell, tell.entered), tell.shown)
+        channel = TellingChannel(tell.shown)
+        made = await tell_pushed(channel, self._run_one(call, tell, tell.entered, channel))
         tell.raise_failure()
         outcome = await self._decide_outcome(made, tell)
         tell.raise_failure()
@@ -179,9 +183,9 @@ class CallRunner:
                     break
             tell.has_asked = True
         # The call may run again now, and shows what it shows.
-        resumed = await tell_pushed(
-            lambda sink: desk.go_on(receipt.call.id, Extras(request.deps, sink)), tell.shown
-        )
+        channel = TellingChannel(tell.shown)
+        going_on = desk.go_on(receipt.call.id, Extras(request.deps, channel))
+        resumed = await tell_pushed(channel, going_on)
         return resumed or receipt
 
     async def _decide_one(self, receipt: Outcome, tell: "_Teller") -> Outcome:

@@ -215,20 +215,16 @@ class TellingChannel:
             self._channel.close()
 
 
-async def tell_pushed(
-    start: Callable[[TellingChannel], Coroutine[Any, Any, T]],
-    tell: Callable[[Any], Awaitable[None]],
-) -> T:
-    """Run a coroutine in this task, and tell a listener of the items that it pushes.
+async def tell_pushed(channel: TellingChannel, pushing: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in this task, and tell the listener of a channel what it pushes there.
 
     A coroutine that pushes nothing costs no further task. It is cancelled if the listener fails.
     """
-    channel = TellingChannel(tell)
     caller = channel.caller
     assert caller is not None
     before = caller.cancelling()
     try:
-        result = await start(channel)
+        result = await pushing
         await channel.finish()
         return result
     except asyncio.CancelledError:

@@ -59,9 +59,12 @@ class Record:
             self.owner.give_up(self)
 
 
-def digest_without_secrets(run: Run) -> str:
-    """A digest of the arguments without their secrets, to recognise a repeated call."""
-    return digest_of(from_column(written_arguments(dict(run.arguments), run.secrets)[0]))
+def digest_without_secrets(run: Run, written: str | None = None) -> str:
+    """A digest of the arguments without their secrets, to recognise a repeated call.
+
+    `written` are the arguments as they are kept, where these are known.
+    """
+    return digest_of(from_column(written or written_arguments(run.arguments, run.secrets)[0]))
 
 
 def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transitions.Put:
@@ -78,16 +81,16 @@ def start_operation(run: Run, record: Record, owner: ProcessOwner) -> transition
         or call.idempotency_key is not None
         or run.because is not None
     ):
-        more = _start_columns(run)
+        more = _start_columns(run, arguments)
         start, row = insert_if_new(calls, (*start.names, *more)), (*row, *more.values())
     return transitions.Put(start, row, brief)
 
 
-def _start_columns(run: Run) -> dict[str, str]:
+def _start_columns(run: Run, arguments: str) -> dict[str, str]:
     """The columns that only some calls have at their start."""
     call, scope, repairs = run.call, run.call.scope, run.noted("repairs")
     said = {
-        "asked": None if call.idempotency_key is None else digest_without_secrets(run),
+        "asked": None if call.idempotency_key is None else digest_without_secrets(run, arguments),
         "agent": scope.agent,
         "session": scope.session,
         "parent": scope.parent,

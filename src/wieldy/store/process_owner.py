@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 import uuid
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ class ProcessOwner:
         self.pid = os.getpid()
         self._host = _host_scope()
         self._born = _birth_mark(self.pid)
+        self._tokens = count()
         self._lock = threading.Lock()
         self._last = 0.0
         # When each running call was proposed, by its start, because one call may be made twice.
@@ -55,6 +57,10 @@ class ProcessOwner:
         # The latest time that our row may have. The row itself may have an earlier one.
         self._since = 0.0
         self._heard = -math.inf
+
+    def make_token(self) -> str:
+        """A token that nobody else has: a part of our id, and a number. From any thread."""
+        return f"{self.id[:20]}{next(self._tokens):012x}"
 
     def begin(self, start: object, proposed_at: float) -> tuple[float, bool]:
         """The time at which a call starts, and whether our row in the store covers it already.

@@ -2,7 +2,6 @@
 
 import json
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -155,7 +154,7 @@ class Runs:
     ) -> RunClaim:
         """Write a new run with its first step, both as JSON; returns the claim to continue it."""
         opened = self._store.in_use or await self._store.opened()
-        claim, now = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id), time.time()
+        claim, now = RunClaim(run_id, opened.owner.make_token(), opened.owner.id), time.time()
         carried = ("running", claim.owner, claim.token, 1, now, now)
         row = (run_id, agent, session, parent, *carried, request)
         await self._store.write(_Beginning(_BEGIN, row, (run_id, 0, now, body)))
@@ -197,7 +196,7 @@ class Runs:
         found = await self.get(run_id)
         if found is not None and found.state == "running":
             await self._store.sweep()
-        claim = RunClaim(run_id, uuid.uuid4().hex, opened.owner.id)
+        claim = RunClaim(run_id, opened.owner.make_token(), opened.owner.id)
         row, ours = await self._store.write(lambda connection: _claim_run(connection, claim))
         if row is None:
             raise RunNotFound(run_id)
