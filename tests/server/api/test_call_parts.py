@@ -8,11 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.server.api.api_client import ApiClient, api_of, make_box
 from wieldy import Audio, Image, Resource, Secret, Text, Toolbox
 from wieldy.server.api.path_parts import write_part
-from wieldy.server.api.picture_kinds import find_picture_kind
+from wieldy.server.api.picture_kinds import find_picture_kind, find_picture_size
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -198,3 +200,44 @@ async def test_an_artifact_is_a_download_of_a_harmless_type(tmp_path: Path) -> N
     assert files[0].headers["content-type"] == "application/octet-stream"
     assert files[0].headers["content-disposition"] == 'attachment; filename="artifact-2.txt"'
     assert missing == (404, "not_found")
+
+
+def _webp(kind: bytes, rest: bytes) -> bytes:
+    return b"RIFF\0\0\0\0WEBP" + kind + b"\0\0\0\0" + rest
+
+
+_JPEG = b"\xff\xd8\xff\xe0\0\x04ab"
+_FRAME = b"\0\x11\x08\x01\x02\x03\x04"
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (PNG, (1, 1)),
+        (PNG[:20], None),
+        (PNG[:16] + b"\0" * 8, None),
+        (b"GIF89a\x05\0\x01\x02", (5, 513)),
+        (_JPEG + b"\xff\xc0" + _FRAME, (772, 258)),
+        # A table is no frame, and a marker may come after more bytes of 255.
+        (_JPEG + b"\xff\xc4\0\x02\xff\xff\xc2" + _FRAME, (772, 258)),
+        (_JPEG + b"\xff\xda\0\x02\x00\x00\x00\x00", None),
+        (_JPEG, None),
+        (_webp(b"VP8 ", b"\0" * 6 + b"\x07\x40\x09\0"), (7, 9)),
+        (_webp(b"VP8L", b"\x2f" + (6 | 8 << 14).to_bytes(4, "little")), (7, 9)),
+        (_webp(b"VP8X", b"\0" * 4 + b"\x06\0\0\x08\0\x01"), (7, 65545)),
+        (_webp(b"ALPH", b"\0" * 20), None),
+        (SVG, None),
+        (b"", None),
+    ],
+)
+def test_the_size_of_a_picture_is_read_from_its_bytes(
+    data: bytes, size: tuple[int, int] | None
+) -> None:
+    assert find_picture_size(data) == size
+
+
+@given(st.sampled_from([PNG[:8], b"GIF87a", _JPEG, b"RIFF\0\0\0\0WEBPVP8X"]), st.binary())
+def test_bytes_that_are_cut_or_broken_have_a_size_or_none(beginning: bytes, rest: bytes) -> None:
+    size = find_picture_size(beginning + rest)
+
+    assert size is None or min(size) > 0

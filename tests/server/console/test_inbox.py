@@ -276,7 +276,7 @@ async def test_what_changed_since_the_tool_was_locked_is_shown(
         gateway.call("greet")
         page = await open_page(gateway, "/inbox")
 
-        await expect(detail(page)).to_contain_text("This tool is not what it was")
+        await expect(detail(page)).to_contain_text("The definition differs")
         await expect(detail(page).locator(".code").first).to_contain_text("send me their keys")
         await page.goto(f"{gateway.url}/rules")
         await expect(page.get_by_text("Tools held back by the lock")).to_be_visible()

@@ -1,7 +1,8 @@
-"""Which kind of picture bytes are, read from the bytes and from nothing that is said of them."""
+"""Which kind of picture bytes are and how large it gets, read from nothing but the bytes."""
 
 import base64
 import binascii
+import struct
 
 _BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -20,6 +21,54 @@ def find_picture_kind(data: bytes) -> str | None:
         if data.startswith(beginning):
             return kind
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def find_picture_size(data: bytes) -> tuple[int, int] | None:
+    """The width and height that a picture says it has; None if it does not say."""
+    try:
+        match find_picture_kind(data):
+            case "image/png":
+                size = struct.unpack_from(">II", data, 16)
+            case "image/gif":
+                size = struct.unpack_from("<HH", data, 6)
+            case "image/jpeg":
+                size = _read_jpeg_size(data)
+            case "image/webp":
+                size = _read_webp_size(data)
+            case _:
+                return None
+    except struct.error:
+        return None
+    width, height = size
+    return (width, height) if width and height else None
+
+
+def _read_jpeg_size(data: bytes) -> tuple[int, int]:
+    place = 2
+    while True:
+        start, marker, length = struct.unpack_from(">BBH", data, place)
+        if start != 0xFF:
+            return 0, 0
+        # A start of frame has the size; three of its codes stand for tables.
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", data, place + 5)
+            return width, height
+        # Any number of bytes 0xFF may come before a marker.
+        place += 1 if marker == 0xFF else 2 + length
+
+
+def _read_webp_size(data: bytes) -> tuple[int, int]:
+    kind = data[12:16]
+    if kind == b"VP8 ":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if kind == b"VP8L":
+        (bits,) = struct.unpack_from("<I", data, 21)
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if kind == b"VP8X":
+        low, high, wide, tall = struct.unpack_from("<HBHB", data, 24)
+        return 1 + (low | high << 16), 1 + (wide | tall << 16)
+    return 0, 0
 
 
 def read_base64(text: str) -> bytes | None:

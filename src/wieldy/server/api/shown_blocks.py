@@ -10,13 +10,15 @@ from wieldy.store.artifacts.artifact import parse_handle
 
 from .answer_shapes import AnswerShape, CutPart, JsonValue, PlainText, cut_long
 from .path_parts import write_part
-from .picture_kinds import find_picture_kind, read_base64
+from .picture_kinds import find_picture_kind, find_picture_size, read_base64
 
 _MOST_BLOCKS = 200
 _SCHEME = "artifact://"
 # How much of pictures is answered with a call, as base64; the others are read by their address.
 _LARGEST_PICTURE = 1_400_000
 _MOST_OF_PICTURES = 4_000_000
+# Texts and colour profiles may come before the size of a picture.
+_BEGINNING = 400_000
 
 BlockType = Literal["text", "json", "image", "audio", "resource", "resource_link"]
 
@@ -40,6 +42,8 @@ class ShownBlock(AnswerShape):
     mime_type: PlainText | None = Field(
         None, description="Of a picture as its bytes say, null if they are none; or as is told."
     )
+    width: int | None = Field(None, description="Of a picture in pixels, if its bytes say so.")
+    height: int | None = None
     uri: PlainText | None = None
     name: PlainText | None = None
     artifact: ArtifactPlace | None = None
@@ -97,10 +101,14 @@ def _read_block(block: Block, whole: bool, room: int) -> dict[str, Any]:
 
 
 def _read_picture(data: str, room: int) -> dict[str, Any]:
-    # The kind is in the first bytes; four characters of base64 are three of them.
-    kind = find_picture_kind(read_base64(data[:64]) or b"")
+    # The kind and the size are at the beginning; four characters of base64 are three bytes.
+    text = "".join(data[:_BEGINNING].split())
+    beginning = read_base64(text[: len(text) // 4 * 4]) or b""
+    kind = find_picture_kind(beginning)
+    width, height = find_picture_size(beginning) or (None, None)
     small = len(data) <= min(_LARGEST_PICTURE, room)
-    return {"mime_type": kind, "data": data if kind and small else None, "cut": not small}
+    shown = data if kind and small else None
+    return {"mime_type": kind, "data": shown, "width": width, "height": height, "cut": not small}
 
 
 def _read_resource(block: Resource, whole: bool) -> dict[str, Any]:

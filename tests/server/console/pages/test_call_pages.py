@@ -67,7 +67,10 @@ async def test_calls_come_page_by_page_and_the_page_is_in_the_address(
     await expect(page.locator("main tbody tr")).to_have_count(50)
     # However many calls come while somebody looks, the list stays short.
     pages.call("spread", {"times": 150}, who="bob")
-    await expect(page.locator("main tbody tr")).to_have_count(100)
+    newest = pages.send("adam", "GET", "/calls?caller=bob&tool=echo&limit=1")["calls"][0]["call_id"]
+    first = page.locator("main tbody tr").first.locator("th a")
+    await expect(first).to_have_attribute("href", f"/calls/{newest}")
+    await expect(page.locator("main tbody tr")).to_have_count(50)
 
 
 @pytest.mark.parametrize("query", ["cursor=bad", "since=2026-01-01T00:00&tool=no", "state=<b>x"])
@@ -96,7 +99,7 @@ async def test_a_call_appears_by_itself_and_ends_before_ones_eyes(
     pages: PageGateway, open_page: OpenPage
 ) -> None:
     page = await open_page(pages, "/calls?tool=count&caller=bob")
-    await expect(page.get_by_text("There are no such calls.")).to_be_visible()
+    await expect(page.get_by_text("There is nothing here.")).to_be_visible()
 
     body = {"tool": "count", "arguments": {"to": 4, "lane": "bob"}, "wait": 1}
     call_id = pages.send("bob", "POST", "/calls", body)["call_id"]

@@ -78,7 +78,7 @@ async def test_plots_have_the_same_figures_as_tables(
     await page.get_by_text("As a table").first.click()
     rows = page.locator("figure").first.locator("tbody tr")
     await expect(rows.nth(50)).to_be_attached()
-    bars = page.locator("figure").first.locator("rect.bar-calls")
+    bars = page.locator("figure").first.locator("rect.plot-calls")
     assert await bars.count() == await rows.count()
 
     await page.get_by_label("Period").select_option("1h")

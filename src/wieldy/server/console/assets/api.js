@@ -29,7 +29,6 @@ export function part(id) {
   return /^\.*$/.test(text) ? text.replaceAll(".", "~2E") || "~" : text.replace(/%(?=[0-7])/g, "~");
 }
 
-/** The id in a part of a path. */
 export function partId(text) {
   return text === "~" ? "" : decodeURIComponent(text).replace(/~([0-7][\dA-F])/gi, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
 }
@@ -40,20 +39,16 @@ export function may(me, role) {
   return role === "call" ? me.roles.length > 0 : me.roles.includes(role);
 }
 
-/** Whether somebody has exactly this role, or administers. */
 export const hasRole = (me, role) => me.roles.includes(role) || me.roles.includes("administer");
 
-/** The address of something of the API, with parameters; empty ones are left out. */
-export function address(path, params = {}) {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(params || {})) {
-    if (value !== null && value !== undefined && value !== "") query.set(name, value);
-  }
-  const text = query.toString();
-  return `/api${path}${text ? `?${text}` : ""}`;
+/** A path with a query; empty values are left out. */
+export function pathWith(path, query = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return pairs.length ? `${path}?${new URLSearchParams(pairs)}` : path;
 }
 
-/** Send JSON to an address outside of /api. */
+export const address = (path, params) => `/api${pathWith(path, params)}`;
+
 export const submit = (path, body) => send("POST", path, { body, prefix: "" });
 
 async function send(method, path, { params, body, signal, prefix = "/api" } = {}) {
@@ -108,8 +103,6 @@ function isExact(value, source) {
   return source.replace(/[eE].*$/, "").replace(/\D/g, "").replace(/^0+/, "").length <= 17;
 }
 
-/** Whether a value is a number that is kept as its digits. */
 export const isDigits = (value) => exact && JSON.isRawJSON(value);
 
-/** A value as JSON text. */
 export const writeJson = (value, space) => JSON.stringify(value, null, space);

@@ -6,7 +6,8 @@ import { t } from "./words.js";
 const MOST_CALLS = 500;
 const MOST_TEXT = 20_000;
 
-/** The last progress and output of calls by their id. */
+export const isRunning = (call) => call.state === "started" || call.state === "approved";
+
 export class RunningCalls {
   constructor() {
     this.known = new Map();
@@ -40,7 +41,7 @@ export class RunningCalls {
   }
 }
 
-/** Add the part of a text that is not known yet. `end` is its place among all that the call has written. */
+// Add the part of a text that is not known yet. `end` is its place among all that the call has written.
 function addPiece(known, text, end) {
   const piece = [...text];
   const begin = end - piece.length;
@@ -53,23 +54,21 @@ function addPiece(known, text, end) {
   known.end = Math.max(known.end, end);
 }
 
-/** A bar, which moves without a value if nobody knows how much there is to do. */
-export function progressBar({ progress, total, message } = {}) {
+// The bar moves without a value if nobody knows how much there is to do.
+function progressBar({ progress, total, message } = {}) {
   const known = Number.isFinite(progress) && Number.isFinite(total) && total > 0;
   const part = known ? Math.min(1, Math.max(0, progress / total)) : null;
-  const label = known ? `${Math.floor(part * 100)} %` : t("call.running");
-  const bar = h("progress", { "aria-label": t("call.progress"), max: known ? "1" : null });
+  const label = known ? `${Math.floor(part * 100)} %` : t("state.started");
+  const bar = h("progress", { "aria-label": t("label.progress"), max: known ? "1" : null });
   if (known) bar.value = part;
-  return h("span", { class: "progress" }, bar, h("span", {}, label), message ? outside(message) : null);
+  return h("span.progress", bar, h("span", label), outside(message || null));
 }
 
-/** The last lines that a call has written. */
-export function outputTail(text, lines = 2) {
+function outputTail(text, lines = 2) {
   const last = text.trimEnd().split("\n").slice(-lines).join("\n");
-  return last ? h("pre", { class: "tail" }, outside(last, { longest: MOST_TEXT })) : null;
+  return last ? h("pre.tail", outside(last, { longest: MOST_TEXT })) : null;
 }
 
-/** Show how far a call is in an element. */
 export function showProgress(element, { progress, output }, lines) {
   show(element, progressBar(progress || {}), outputTail(output, lines));
 }

@@ -1,45 +1,43 @@
 // The blocks of a result: texts, JSON, pictures, other files and links. What is long is read on demand.
-import { address, ApiProblem, get, part, readJson } from "./api.js";
-import { escapeText, h, outside } from "./dom.js";
+import { address, ApiProblem, part, readJson } from "./api.js";
+import { h, outside, shortText } from "./dom.js";
 import { jsonView } from "./json_view.js";
 import { folded, linkTo } from "./page_parts.js";
 import { amount, button, codeText } from "./parts.js";
-import { pictureView, readBase64 } from "./pictures.js";
+import { pictureView, refusePicture } from "./pictures.js";
 import { t } from "./words.js";
 
 const MOST_BLOCKS = 50;
 
-/** Everything that a call has answered. `keep` gets functions that free what pictures hold. */
-export function resultView(call, keep) {
-  const views = call.blocks.slice(0, MOST_BLOCKS).map((block) => blockView(block, keep));
+export function resultView(call) {
+  const views = call.blocks.slice(0, MOST_BLOCKS).map(blockView);
   const left = call.blocks.length - MOST_BLOCKS;
   if (left > 0) {
-    const rest = () => h("div", {}, call.blocks.slice(MOST_BLOCKS).map((block) => blockView(block, keep)));
-    views.push(folded(t("list.more_of", { left }), rest));
+    const rest = () => h("div", call.blocks.slice(MOST_BLOCKS).map(blockView));
+    views.push(folded(t("more.items", { count: left }), rest));
   }
   if (call.artifact) views.push(spilledView(call.artifact));
   return views;
 }
 
-/** Whether a part of an answer was cut. */
 export function isCut(answer, name) {
   return answer.cut.some((each) => each.part === name);
 }
 
-function blockView(block, keep) {
-  return h("div", { class: "block" }, block.uri === null ? null : addressView(block), contentView(block, keep));
+function blockView(block) {
+  return h("div.block", block.uri === null ? null : addressView(block), contentView(block));
 }
 
-function contentView(block, keep) {
+function contentView(block) {
   if (block.type === "json") return jsonView(block.value, { depth: 2 });
-  if (block.type === "image") return imageView(block, keep);
+  if (block.type === "image") return imageView(block);
   if (block.text === null) return block.cut ? fileView(block) : null;
-  return h("div", {}, codeText(block.text, { label: t("call.result") }), block.cut ? wholeView(block.url) : null);
+  return h("div", codeText(block.text, { label: t("label.result") }), block.cut ? wholeView(block.url) : null);
 }
 
 /** All of a text that was cut, or of the JSON that it is. */
 export function wholeView(url) {
-  return h("div", {}, folded(t("call.whole"), async () => textView(await readBytes(url))), saveLink(url));
+  return h("div", folded(t("call.whole"), async () => textView(await readBytes(url))), saveLink(url));
 }
 
 function textView(bytes) {
@@ -51,7 +49,7 @@ function textView(bytes) {
       // It only begins as JSON does.
     }
   }
-  return codeText(text, { label: t("call.result") });
+  return codeText(text, { label: t("label.result") });
 }
 
 async function readBytes(url) {
@@ -60,20 +58,27 @@ async function readBytes(url) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-function imageView(block, keep) {
-  return h("div", {}, pictureOf(block, keep), fileView(block));
+function imageView(block) {
+  return h("div", refusePicture(block) || readPicture(block), fileView(block));
 }
 
-function pictureOf(block, keep) {
-  if (block.data !== null) return pictureView(readBase64(block.data), keep);
-  if (block.mime_type === null || block.url === null) return h("p", { class: "note" }, t("picture.unknown"));
-  return folded(t("picture.show"), async () => pictureView(await readBytes(block.url), keep));
+function readPicture(block) {
+  if (block.data !== null) return pictureView(readBase64(block.data), block);
+  return block.url && folded(t("picture.show"), async () => pictureView(await readBytes(block.url), block));
+}
+
+function readBase64(text) {
+  try {
+    return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
 }
 
 /** An address from outside is text; only our own artifacts are links. */
 function addressView({ uri, name, artifact }) {
   const named = name && name !== uri ? [outside(name), " "] : null;
-  return h("p", {}, named, artifact ? artifactLink(artifact) : h("code", {}, outside(uri)));
+  return h("p", named, artifact ? artifactLink(artifact) : h("code", outside(uri)));
 }
 
 /** Where a version of an artifact is read as a file. */
@@ -86,27 +91,22 @@ function artifactLink({ id, version, session }) {
 /** Bytes that are not shown can be saved, under a type that no browser opens. */
 function fileView({ url, mime_type: type }) {
   if (url === null) return null;
-  const known = type === null ? null : [h("code", {}, outside(type, { longest: 100 })), " "];
-  return h("p", {}, known, saveLink(url));
+  const known = type === null ? null : [h("code", outside(type, { longest: 100 })), " "];
+  return h("p", known, saveLink(url));
 }
 
 /** A link that saves something of the API as a file. */
 export const saveLink = (url) => h("a", { href: url, download: "" }, t("file.save"));
 
 function spilledView(place) {
-  const read = async () => {
-    const { id, version, session } = place;
-    const found = await get(`/artifacts/${part(id)}`, { version, session, whole: true });
-    return codeText(found.content, { label: t("call.result") });
-  };
-  return h("div", {}, h("p", {}, t("call.spilled"), " ", artifactLink(place), " ", saveLink(artifactFile(place))), folded(t("call.whole"), read));
+  return h("div", h("p", t("call.spilled"), " ", artifactLink(place)), wholeView(artifactFile(place)));
 }
 
 /** Which parts of an answer were cut, and a way to read them whole. */
 export function cutNote(answer, whole) {
   if (!answer.cut.length) return null;
   const parts = answer.cut.slice(0, 20).map(({ part: name, characters }) =>
-    h("li", {}, t("call.cut", { part: escapeText(name).slice(0, 100), characters: amount(characters) })),
+    h("li", t("call.cut", { part: shortText(name), characters: amount(characters) })),
   );
-  return h("div", { class: "note" }, h("ul", {}, parts), button(t("call.load_whole"), whole));
+  return h("div.note", h("ul", parts), button(t("call.whole"), whole));
 }

@@ -1,12 +1,13 @@
 // A unified diff as a table with the old text on the left and the new one on the right.
 import { h, outside } from "./dom.js";
+import { growing, note, scrollBox } from "./parts.js";
 import { t } from "./words.js";
 
 const ROWS_AT_ONCE = 500;
 const LONGEST_LINE = 2000;
 
-/** Rows {old, oldNumber, new, newNumber, kind} of a unified diff; kind: same, changed or gap. */
-export function readDiff(text) {
+// Rows {old, oldNumber, new, newNumber, kind} of a unified diff; kind: same, changed or gap.
+function readDiff(text) {
   const rows = [];
   let removed = [];
   let added = [];
@@ -41,31 +42,20 @@ export function readDiff(text) {
 /** A diff, the two sides next to each other; long ones are shown piece by piece. */
 export function diffView(text, oldName, newName) {
   const rows = readDiff(text);
-  if (!rows.length) return h("p", { class: "note" }, t("diff.same"));
-  const body = h("tbody", {});
+  if (!rows.length) return note(t("diff.same"));
+  const body = h("tbody");
   const table = h(
-    "table",
-    { class: "diff" },
-    h("caption", { class: "unseen" }, t("diff.caption", { old: oldName, new: newName })),
-    h("colgroup", {}, ["number", "line", "number", "line"].map((each) => h("col", { class: `diff-${each}-column` }))),
-    h("thead", {}, h("tr", {}, headCell(oldName), headCell(newName))),
+    "table.diff",
+    h("caption.unseen", t("diff.caption", { old: oldName, new: newName })),
+    h("colgroup", h("col"), h("col"), h("col"), h("col")),
+    h("thead", h("tr", headCell(oldName), headCell(newName))),
     body,
   );
-  const frame = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("diff.title") }, table);
-  const box = h("div", {}, frame);
-  let shown = 0;
-  const more = h("button", { type: "button", on: { click: () => grow() } });
-  const grow = () => {
-    body.append(...rows.slice(shown, shown + ROWS_AT_ONCE).map(diffRow));
-    shown = Math.min(rows.length, shown + ROWS_AT_ONCE);
-    if (shown < rows.length) {
-      more.textContent = t("list.more_of", { left: rows.length - shown });
-      box.append(more);
-    } else {
-      more.remove();
-    }
-  };
-  grow();
+  const box = h("div", scrollBox(t("diff.title"), table));
+  growing(box, "items", rows.length, (from) => {
+    body.append(...rows.slice(from, from + ROWS_AT_ONCE).map(diffRow));
+    return from + ROWS_AT_ONCE;
+  });
   return box;
 }
 
@@ -74,9 +64,7 @@ function headCell(name) {
 }
 
 function diffRow(row) {
-  if (row.kind === "gap") {
-    return h("tr", { class: "diff-gap" }, h("td", { colspan: "4" }, "⋯"));
-  }
+  if (row.kind === "gap") return h("tr.diff-gap", h("td", { colspan: "4" }, "⋯"));
   const changed = row.kind === "changed";
   return h(
     "tr",
@@ -87,9 +75,9 @@ function diffRow(row) {
 }
 
 function diffCells(number, line, mark, side) {
-  if (line === undefined) return [h("td", { class: "diff-number" }), h("td", { class: "diff-none" })];
+  if (line === undefined) return [h("td.diff-number"), h("td.diff-none")];
   return [
-    h("td", { class: "diff-number" }, String(number)),
-    h("td", { class: side }, h("span", { class: "diff-mark" }, mark), outside(line, { longest: LONGEST_LINE })),
+    h("td.diff-number", String(number)),
+    h("td", { class: side }, h("span.diff-mark", mark), outside(line, { longest: LONGEST_LINE })),
   ];
 }

@@ -49,15 +49,8 @@ function append(element, children) {
   return element;
 }
 
-/** Take everything out of an element. */
-export function clear(element) {
-  element.replaceChildren();
-  return element;
-}
-
-/** Put other children into an element. */
 export function show(element, ...children) {
-  clear(element);
+  element.replaceChildren();
   return append(element, children);
 }
 
@@ -83,7 +76,6 @@ export function escapeHidden(json) {
   return json.replace(HIDDEN, (each) => (/\s/.test(each) && each < " " ? each : [...Array(each.length).keys()].map((at) => `\\u${each.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")));
 }
 
-/** Whether a text has characters that are not seen. */
 export const hasHidden = (text) => text.search(HIDDEN) >= 0;
 
 /** A text from outside: isolated from the text around it, and with nothing hidden in it. */
@@ -91,12 +83,17 @@ export function outside(text, options = {}) {
   if (text === null || text === undefined) return null;
   const { longest = 300, ...attributes } = options;
   const whole = String(text);
-  const cut = whole.length > longest;
-  return h("bdi", attributes, escapeText(cut ? cutText(whole, longest) : whole) + (cut ? "…" : ""));
+  return h("bdi", attributes, escapeText(cutText(whole, longest)) + (whole.length > longest ? "…" : ""));
 }
+
+/** A text from outside that people wrote to be read, such as a reason or an error. */
+export const longText = (text) => outside(text, { longest: 2000 });
+
+/** The beginning of a text from outside, where only a text can be, such as in a label. */
+export const shortText = (text, longest = 100) => escapeText(cutText(String(text), longest));
 
 /** The beginning of a text, without half of a character at its end. */
 export function cutText(text, longest) {
   const beginning = text.slice(0, longest);
-  return /[\ud800-\udbff]$/.test(beginning) ? beginning.slice(0, -1) : beginning;
+  return text.length > longest && /[\ud800-\udbff]$/.test(beginning) ? beginning.slice(0, -1) : beginning;
 }

@@ -1,10 +1,10 @@
 // The inbox: calls that wait for a person, and one of them in full beside the list.
 
-import { hasRole } from "./api.js";
-import { escapeText, h, outside, show } from "./dom.js";
+import { hasRole, pathWith } from "./api.js";
+import { escapeText, h, outside, show, shortText } from "./dom.js";
 import { InboxCalls, sayCaller, sayDecision } from "./inbox_calls.js";
 import { allowAlways, decideSeveral, denyOne } from "./inbox_decisions.js";
-import { InboxDetail } from "./inbox_detail.js";
+import { InboxDetail, isAsking } from "./inbox_detail.js";
 import { jsonLine } from "./json_view.js";
 import { setKeys } from "./keyboard.js";
 import { announce, badge, button, emptyState, moment, pager, problemBox } from "./parts.js";
@@ -12,13 +12,10 @@ import { t } from "./words.js";
 
 export default {
   path: "/inbox",
-  nav: "inbox",
-  title: "inbox.title",
-  role: "call",
   async show(root, context) {
     const view = new Inbox(root, context);
+    context.keep(() => view.close());
     await view.start();
-    return () => view.close();
   },
 };
 
@@ -37,7 +34,7 @@ class Inbox {
     this.below = h("div");
     this.box = h("div.inbox", h("section.inbox-list.card", { "aria-label": t("inbox.list") }, this.bulk, this.listBox, this.below), this.detail.element);
     this.summary = h("span.faint");
-    show(root, h("div.page-head", h("h1", t("inbox.title")), this.summary), this.box);
+    show(root, h("div.page-head", h("h1", t("label.inbox")), this.summary), this.box);
     this.stopKeys = setKeys(this.makeKeys());
   }
 
@@ -51,24 +48,19 @@ class Inbox {
 
   makeKeys() {
     const keys = [
-      { key: "j", text: t("inbox.key_next"), run: () => this.move(1) },
-      { key: "k", text: t("inbox.key_previous"), run: () => this.move(-1) },
-      { key: "a", text: t("inbox.approve"), run: () => this.approve() },
-      { key: "d", text: t("inbox.deny"), run: () => this.deny() },
-      { key: "e", text: t("inbox.edit"), run: () => this.edit() },
-      { key: "x", text: t("inbox.key_select"), run: () => this.current && this.toggle(this.current) },
-      { key: "r", text: t("inbox.always"), run: () => this.always() },
+      ["j", "key_next", () => this.move(1)],
+      ["k", "key_previous", () => this.move(-1)],
+      ["a", "approve", () => this.approve()],
+      ["d", "deny", () => this.deny()],
+      ["e", "edit", () => this.edit()],
+      ["x", "key_select", () => this.current && this.toggle(this.current)],
+      ["r", "always", () => this.always()],
     ];
-    return this.decides ? keys : keys.slice(0, 2);
+    return (this.decides ? keys : keys.slice(0, 2)).map(([key, word, run]) => ({ key, text: t(`inbox.${word}`), run }));
   }
 
   async start() {
-    try {
-      await this.calls.load();
-    } catch (problem) {
-      show(this.box, problemBox(problem));
-      throw problem;
-    }
+    await this.calls.load();
     if (this.current && !this.calls.get(this.current)) await this.calls.readDetail(this.current).catch(() => (this.current = null));
     const first = this.calls.waiting()[0];
     // On a phone the list comes first, and a call is opened by a tap.
@@ -162,11 +154,19 @@ class Inbox {
   makeRow(item) {
     const { call } = item;
     const waits = item.state === "pending";
-    const mark = this.decides && waits ? h("input", { type: "checkbox", checked: this.selected.has(item.id), "aria-label": t("inbox.select_one", { tool: escapeText(call.tool).slice(0, 100) }), on: { change: () => this.toggle(item.id) } }) : h("span.inbox-mark");
+    const label = t("inbox.select_one", { tool: shortText(call.tool) });
+    const toggle = () => this.toggle(item.id);
+    const mark = this.decides && waits ? h("input", { type: "checkbox", checked: this.selected.has(item.id), "aria-label": label, on: { change: toggle } }) : h("span");
     const link = h(
-      "a",
-      { href: `/inbox?call=${encodeURIComponent(item.id)}`, class: "inbox-open", "aria-current": item.id === this.current ? "true" : null, on: { click: (event) => this.clickRow(event, item) } },
-      h("span.inbox-line", outside(call.tool, { class: "tool-name", longest: 80 }), waits ? null : badge(item.state), item.busy ? h("span.faint.small", t("inbox.sending")) : null, h("span.faint.small.inbox-when", moment(call.proposed_at))),
+      "a.inbox-open",
+      { href: pathWith("/inbox", { call: item.id }), "aria-current": item.id === this.current && "true", on: { click: (event) => this.clickRow(event, item) } },
+      h(
+        "span.inbox-line",
+        outside(call.tool, { class: "tool-name", longest: 80 }),
+        waits ? null : badge(item.state),
+        item.busy ? h("span.faint.small", t("inbox.sending")) : null,
+        h("span.faint.small.inbox-when", moment(call.proposed_at)),
+      ),
       h("span.inbox-preview.faint", jsonLine(call.arguments, 90)),
       h("span.small.faint", waits ? sayCaller(call) : sayDecision(item, this.me)),
     );
@@ -191,11 +191,9 @@ class Inbox {
     const ids = this.calls.list().map((each) => each.id);
     if (!ids.length) return;
     const at = ids.indexOf(this.current);
-    const next = at < 0 ? 0 : Math.min(ids.length - 1, Math.max(0, at + step));
-    this.open(ids[next]);
+    this.open(at < 0 ? ids[0] : ids[at + step] ?? this.current);
   }
 
-  /** Show a call beside the list. */
   async open(id, { focus = true } = {}) {
     const before = this.current;
     this.current = id;
@@ -211,7 +209,9 @@ class Inbox {
     const item = this.calls.get(id);
     this.detail.show(item);
     if (focus && !matchMedia("(min-width: 761px)").matches) this.detail.focus();
-    if (item && !item.detailed && item.state === "pending") await this.calls.readDetail(id).catch((problem) => problem.status === 404 && this.calls.refreshState(item).then(() => this.update(id)));
+    if (!item || item.detailed || item.state !== "pending") return;
+    const decided = () => this.calls.refreshState(item).then(() => this.update(id));
+    await this.calls.readDetail(id).catch((problem) => problem.status === 404 && decided());
   }
 
   /** Leave the call on a phone, where it covers the list. */
@@ -227,36 +227,36 @@ class Inbox {
   // The call that a key means: the one that is open, if it still waits.
   currentItem() {
     const item = this.calls.get(this.current);
-    return item && item.state === "pending" && !item.busy ? item : null;
+    return item?.state === "pending" && !item.busy ? item : null;
   }
 
   chosen() {
-    return [...this.selected].map((id) => this.calls.get(id)).filter((each) => each && each.state === "pending");
+    return [...this.selected].map((id) => this.calls.get(id)).filter((each) => each?.state === "pending");
   }
 
   approve() {
     if (!this.decides) return;
-    if (this.selected.size) return void decideSeveral(this, this.chosen(), "approve");
     const item = this.currentItem();
-    if (!item || this.detail.isAsking(item)) return;
-    if (this.detail.editing) return void this.detail.submitEdit();
-    return void this.calls.decide(item, "approve", {});
+    if (this.selected.size) decideSeveral(this, this.chosen(), "approve");
+    else if (!item || isAsking(item)) return;
+    else if (this.detail.editing) this.detail.submitEdit();
+    else this.calls.decide(item, "approve", {});
   }
 
   deny() {
     if (!this.decides) return;
-    if (this.selected.size) return void decideSeveral(this, this.chosen(), "deny");
     const item = this.currentItem();
-    if (item) denyOne(this, item);
+    if (this.selected.size) decideSeveral(this, this.chosen(), "deny");
+    else if (item) denyOne(this, item);
   }
 
   edit() {
     const item = this.currentItem();
-    if (item && this.decides && !this.detail.isAsking(item)) this.detail.edit(item);
+    if (item && this.decides && !isAsking(item)) this.detail.edit(item);
   }
 
   always() {
     const item = this.currentItem();
-    if (item && this.administers && !this.detail.isAsking(item)) allowAlways(this, item);
+    if (item && this.administers && !isAsking(item)) allowAlways(this, item);
   }
 }

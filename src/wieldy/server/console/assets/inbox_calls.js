@@ -2,7 +2,7 @@
 // list, with who decided and how, until the person takes it away.
 
 import { get, part, post } from "./api.js";
-import { escapeText, outside } from "./dom.js";
+import { shortText, outside } from "./dom.js";
 import { onEvent } from "./live.js";
 import { t } from "./words.js";
 
@@ -22,7 +22,6 @@ export class InboxCalls {
     this.stop = onEvent(["pending", "call", "reset"], (call, name) => this.follow(call, name));
   }
 
-  /** The calls in the order in which they were proposed. */
   list() {
     return [...this.items.values()];
   }
@@ -37,20 +36,24 @@ export class InboxCalls {
 
   /** Read the first page; what was decided meanwhile is kept. */
   async load() {
-    const page = await get("/pending", { limit: PAGE });
+    const page = await this.readPage();
     const found = new Set(page.pending.map((each) => each.call_id));
     for (const item of this.waiting()) {
       // A call that was waiting and is not listed was decided while nobody listened.
       if (!found.has(item.id) && !page.next_cursor) await this.refreshState(item);
     }
-    page.pending.forEach((each) => this.put(each));
-    this.nextCursor = page.next_cursor;
-    this.onChange(null);
+    this.putPage(page);
   }
 
-  /** Read the next page. */
   async loadMore() {
-    const page = await get("/pending", { limit: PAGE, cursor: this.nextCursor });
+    this.putPage(await this.readPage(this.nextCursor));
+  }
+
+  readPage(cursor) {
+    return get("/pending", { limit: PAGE, cursor });
+  }
+
+  putPage(page) {
     page.pending.forEach((each) => this.put(each));
     this.nextCursor = page.next_cursor;
     this.onChange(null);
@@ -133,24 +136,21 @@ export class InboxCalls {
     }
   }
 
-  /** Take away what was decided. */
-  dropDecided(except = null) {
-    for (const item of this.list()) if (item.state !== "pending" && !item.busy && item.id !== except) this.items.delete(item.id);
+  dropDecided() {
+    for (const item of this.list()) if (item.state !== "pending" && !item.busy) this.items.delete(item.id);
     this.onChange(null);
   }
 }
 
-/** Who asks, in one line. */
 export function sayCaller(call) {
   const names = [call.caller, call.agent && call.agent !== call.caller ? call.agent : null].filter(Boolean);
   if (!names.length) return t("inbox.by_nobody");
   return [t("inbox.asked_by"), " ", outside(names.join(" · "), { longest: 80 })];
 }
 
-/** What became of a call, in one line. */
 export function sayDecision(item, me) {
   const made = item.decision;
   if (!made) return t(`state.${item.state}`);
-  const by = made.by === null ? t("app.local") : made.by === me.name ? t("who.you") : escapeText(made.by).slice(0, 80);
+  const by = made.by === null ? t("app.local") : made.by === me.name ? t("who.you") : shortText(made.by, 80);
   return t(made.approved ? "inbox.approved_by" : "inbox.denied_by", { by });
 }

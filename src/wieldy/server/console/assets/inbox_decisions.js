@@ -3,8 +3,8 @@
 import { post } from "./api.js";
 import { h, outside } from "./dom.js";
 import { jsonLine } from "./json_view.js";
-import { announce, choice, dialog, field } from "./parts.js";
-import { lifeChoices } from "./rule_parts.js";
+import { announce, choice, dialog, field, note } from "./parts.js";
+import { HOLDERS, lifeChoices, reasonField } from "./rule_parts.js";
 import { t } from "./words.js";
 
 const AT_ONCE = 4;
@@ -12,46 +12,30 @@ const DAY = 24 * 3600;
 // What the server shows in place of a secret.
 const COVER = "**********";
 
-function reasonField() {
-  const reason = h("textarea", { rows: "3", maxlength: "10000" });
-  return { reason, element: field(t("inbox.reason"), reason, { hint: t("inbox.reason_hint") }) };
-}
-
 const toolName = (item) => outside(item.call.tool, { class: "tool-name", longest: 100 });
 
-/** Deny a call with a reason. */
 export function denyOne(inbox, item) {
-  const { reason, element } = reasonField();
-  const parts = [h("p", toolName(item), " ", jsonLine(item.call.arguments, 160)), element];
-  dialog(t("inbox.deny_title"), parts, [
-    {
-      text: t("inbox.deny"),
-      kind: "danger",
-      run: () => void inbox.calls.decide(item, "deny", { reason: reason.value.trim() || null }),
-    },
-  ]);
+  const reason = reasonField();
+  const parts = [h("p", toolName(item), " ", jsonLine(item.call.arguments, 160)), reason.element];
+  const run = () => void inbox.calls.decide(item, "deny", { reason: reason.read() });
+  dialog(t("inbox.deny_title"), parts, { text: t("inbox.deny"), kind: "danger", run });
   reason.focus();
 }
 
 /** Approve or deny several calls, after a look at all of them. */
 export function decideSeveral(inbox, items, verb) {
   if (!items.length) return;
-  const able = items.filter((each) => verb === "deny" || !each.call.requests);
-  const { reason, element } = reasonField();
+  const denies = verb === "deny";
+  const able = items.filter((each) => denies || !each.call.requests);
+  const reason = reasonField();
   const list = h("ul.bulk-list", able.map((each) => h("li", toolName(each), " ", jsonLine(each.call.arguments, 200))));
   const left = items.length - able.length;
-  const parts = [list, left ? h("p.note", t("inbox.several_left", { count: left })) : null, verb === "deny" ? element : null];
-  const body = () => (verb === "deny" ? { reason: reason.value.trim() || null } : {});
-  dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, [
-    {
-      text: t(`inbox.${verb}`),
-      kind: verb === "deny" ? "danger" : "primary",
-      run: () => {
-        inbox.selected.clear();
-        decideAll(inbox, able, verb, body());
-      },
-    },
-  ]);
+  const parts = [list, left ? note(t("inbox.several_left", { count: left })) : null, denies ? reason.element : null];
+  const run = () => {
+    inbox.selected.clear();
+    decideAll(inbox, able, verb, denies ? { reason: reason.read() } : {});
+  };
+  dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, { text: t(`inbox.${verb}`), kind: denies ? "danger" : "primary", run });
 }
 
 async function decideAll(inbox, items, verb, body) {
@@ -67,35 +51,29 @@ async function decideAll(inbox, items, verb, body) {
   announce(t("inbox.several_done", { count: items.length - failed, failed }));
 }
 
-/** Make a standing rule that allows calls like this one. */
 export function allowAlways(inbox, item) {
   const { call } = item;
-  const holders = [["", t("rule.anybody")], ...["caller", "agent", "session"].filter((name) => call[name]).map((name) => [name, `${t(`fact.${name}`)}: ${call[name].slice(0, 80)}`])];
-  const who = choice(holders, call.caller ? "caller" : "");
+  const holders = HOLDERS.filter((name) => call[name]).map((name) => [name, `${t(`label.${name}`)}: ${call[name].slice(0, 80)}`]);
+  const who = choice([["", t("rule.anybody")], ...holders], call.caller ? "caller" : "");
   const life = choice(lifeChoices(), String(DAY));
   const conditions = makeConditions(call.arguments);
   const approve = h("input", { type: "checkbox", checked: true });
   const parts = [
     h("p", t("rule.allow_tool"), " ", toolName(item)),
-    field(t("rule.who"), who),
+    field(t("label.holder"), who),
     conditions.element,
-    field(t("rule.life"), life),
+    field(t("label.life"), life),
     h("label.check", approve, t("rule.approve_too")),
   ];
-  dialog(t("inbox.always_title"), parts, [
-    {
-      text: t("rule.make"),
-      kind: "primary",
-      run: async () => {
-        const rule = { verdict: "allow", tool: call.tool, ...conditions.read() };
-        if (who.value) rule[who.value] = call[who.value];
-        if (life.value) rule.expires_in = Number(life.value);
-        await post("/rules", rule);
-        announce(t("rule.made"));
-        if (approve.checked && item.state === "pending") inbox.calls.decide(item, "approve", {});
-      },
-    },
-  ]);
+  const run = async () => {
+    const rule = { verdict: "allow", tool: call.tool, ...conditions.read() };
+    if (who.value) rule[who.value] = call[who.value];
+    if (life.value) rule.expires_in = Number(life.value);
+    await post("/rules", rule);
+    announce(t("rule.made"));
+    if (approve.checked && item.state === "pending") inbox.calls.decide(item, "approve", {});
+  };
+  dialog(t("inbox.always_title"), parts, { text: t("rule.make"), kind: "primary", run });
 }
 
 // A box for each argument that a rule can be bound to; all are bound at first.
@@ -108,7 +86,7 @@ function makeConditions(values) {
     h("legend", t("rule.only_if")),
     rows.length ? rows.map((each) => each.element) : h("p.faint", t("inbox.no_arguments")),
     rows.length > free.length ? h("p.faint.small", t("rule.or_pattern")) : null,
-    free.length || known.length > 50 ? h("p.note", t("rule.not_bound")) : null,
+    free.length || known.length > 50 ? note(t("rule.not_bound")) : null,
   );
   const read = (kind) => {
     const bound = rows.map((each) => each.read?.()).filter((each) => each && each.kind === kind);

@@ -1,17 +1,22 @@
 // One waiting call in full: what would run, why a person is asked, and what the person can do.
 
-import { part, post } from "./api.js";
-import { h, outside, show } from "./dom.js";
+import { part } from "./api.js";
+import { argumentForm, readProblems } from "./argument_form.js";
+import { h, longText, outside, show } from "./dom.js";
 import { allowAlways, denyOne } from "./inbox_decisions.js";
 import { sayCaller, sayDecision } from "./inbox_calls.js";
 import { jsonView } from "./json_view.js";
-import { amount, badge, button, codeText, duration, facts, fullTime, moment, problemBox } from "./parts.js";
+import { badge, button, codeText, duration, facts, fullTime, moment, note, problemBox, verdictLine } from "./parts.js";
+import { linkTo } from "./page_parts.js";
 import { matchedRules } from "./rule_parts.js";
 import { schemaForm } from "./schema_form.js";
 import { t } from "./words.js";
 
+const block = (title, ...content) => h("div.section", h("h3", title), content);
 const CALL_METHOD = "wieldy/call";
-const CHECK_DELAY = 250;
+
+/** Whether a call asks for answers or waits for other calls, and so can't be approved. */
+export const isAsking = (item) => Boolean(item.call.requests);
 
 export class InboxDetail {
   constructor(inbox) {
@@ -19,11 +24,6 @@ export class InboxDetail {
     this.element = h("section.inbox-detail.card", { "aria-label": t("inbox.detail") });
     this.editing = null;
     this.shown = null;
-  }
-
-  /** Whether a call asks for answers or waits for other calls, and so can't be approved. */
-  isAsking(item) {
-    return Boolean(item.call.requests);
   }
 
   focus() {
@@ -36,13 +36,14 @@ export class InboxDetail {
       this.shown = null;
       return void show(this.element, h("p.empty", t("inbox.choose")));
     }
-    const key = [item.id, item.state, item.busy, item.detailed, item.problem && item.problem.message, item.call.cut?.length].join();
-    const other = !this.shown || this.shown.id !== item.id;
-    // What somebody types is not taken away by news about the same call, unless it was decided.
+    const key = [item.id, item.state, item.busy, item.detailed, item.problem?.message, item.call.cut?.length].join();
+    const other = this.shown?.id !== item.id;
     if (!other && this.shown.key === key && !item.outcome) return;
-    if (!other && this.form && item.state === "pending" && !item.problem) return void (this.shown.key = key);
-    const typed = this.form && !other && item.state === "pending";
-    if (typed) return this.showProblem(item);
+    // What somebody types is not taken away by news about the same call, unless it was decided.
+    if (!other && this.form && item.state === "pending") {
+      if (item.problem) return this.showProblem(item);
+      return void (this.shown.key = key);
+    }
     this.leaveForm();
     this.shown = { id: item.id, key };
     const focused = !other && this.element.contains(document.activeElement);
@@ -54,13 +55,12 @@ export class InboxDetail {
   leaveForm() {
     this.form = null;
     this.editing = null;
-    clearTimeout(this.timer);
   }
 
   draw(item) {
     const { call } = item;
     this.trouble = h("div.section.inbox-trouble", { hidden: !item.problem }, item.problem ? problemBox(item.problem) : null);
-    this.argumentsBox = h("div.section", h("h3", t("inbox.arguments")), this.drawArguments(item));
+    this.argumentsBox = block(t("label.arguments"), this.drawArguments(item));
     this.foot = h("div.inbox-foot", this.drawActions(item));
     return [
       h(
@@ -77,7 +77,7 @@ export class InboxDetail {
       (this.questionBox = h("div.section", { hidden: true })),
       this.argumentsBox,
       repairList(call.repairs),
-      call.description ? h("div.section", h("h3", t("inbox.tool_says")), h("p.tool-text", outside(call.description, { longest: 2000 }))) : null,
+      call.description ? block(t("label.description"), h("p.tool-text", longText(call.description))) : null,
       this.drawFacts(call),
       this.foot,
     ];
@@ -86,32 +86,30 @@ export class InboxDetail {
   drawReason(call) {
     const waits = this.waitedCalls(call);
     const parts = [];
-    if (call.reason) parts.push(h("p", outside(call.reason, { longest: 2000 })));
+    if (call.reason) parts.push(h("p", longText(call.reason)));
     const rule = call.rule || {};
-    if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p.faint", t("inbox.rule_now"), " ", h("span", { class: `badge badge-${rule.decision}` }, t(`tryout.${rule.decision}`)), " ", outside(rule.because_now, { longest: 2000 })));
+    if (rule.because_now && rule.because_now !== call.reason) parts.push(h("p.faint", t("inbox.rule_now"), " ", verdictLine({ ...rule, because: rule.because_now })));
     if (rule.matched?.length) parts.push(matchedRules(rule.matched));
-    if (call.tool_changed) parts.push(h("p.note", t("inbox.tool_changed")));
-    if (call.origin?.untrusted_session) parts.push(h("p.note", t("inbox.untrusted")));
-    if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", h("a", { href: `/calls/${part(id)}` }, outside(id))))));
+    if (call.tool_changed) parts.push(note(t("inbox.tool_changed")));
+    if (call.origin?.untrusted_session) parts.push(note(t("inbox.untrusted")));
+    if (waits.length) parts.push(h("p", t("inbox.waits_for")), h("ul", waits.map((id) => h("li", linkTo("calls", id)))));
     if (!parts.length) parts.push(h("p", t("inbox.no_reason")));
-    return h("div.section", h("h3", t("inbox.why")), parts);
+    return block(t("inbox.why"), parts);
   }
 
   drawLock(call) {
     const lock = call.lock;
     if (!lock || !["changed", "new"].includes(lock.state)) return null;
-    return h("div.section", h("h3", t("inbox.lock")), h("p.note", t(`inbox.lock_${lock.state}`)), lock.reason ? h("p.faint", outside(lock.reason, { longest: 2000 })) : null, lock.diff ? codeText(lock.diff, { label: t("inbox.lock") }) : null);
+    return block(t("label.lock"), note(t(`lock.${lock.state}`)), lock.reason ? h("p.faint", longText(lock.reason)) : null, lock.diff ? codeText(lock.diff, { label: t("label.lock") }) : null);
   }
 
   drawArguments(item) {
     const { call } = item;
     const cut = (call.cut || []).find((each) => each.part === "arguments");
     if (cut) {
-      const whole = button(t("more.whole", { count: amount(cut.characters) }), async () => {
-        whole.disabled = true;
-        await this.inbox.calls.readDetail(item.id, true).catch((problem) => this.tell(problem));
-      }, { kind: "small" });
-      return [h("p.note", t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
+      const read = () => this.inbox.calls.readDetail(item.id, true).catch((problem) => this.tell(problem));
+      const whole = button(t("call.whole"), read, { kind: "small" });
+      return [note(t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
     }
     return argumentTable(call.arguments);
   }
@@ -119,16 +117,16 @@ export class InboxDetail {
   drawFacts(call) {
     return h(
       "div.section",
-      facts(
-        [t("fact.caller"), outside(call.caller)],
-        [t("fact.agent"), outside(call.agent)],
-        [t("fact.session"), outside(call.session)],
-        [t("fact.run"), call.run ? h("a", { href: `/runs/${part(call.run)}` }, outside(call.run)) : null],
-        [t("fact.parent"), call.parent ? h("a", { href: `/calls/${part(call.parent)}` }, outside(call.parent)) : null],
-        [t("fact.expires"), call.expires_at ? h("span", moment(call.expires_at), " · ", fullTime(call.expires_at)) : null],
-        [t("fact.source"), call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span.faint", ` · ${t("inbox.not_trusted")}`) : null] : null],
-        [t("fact.call"), h("a", { href: `/calls/${part(call.call_id)}` }, outside(call.call_id))],
-      ),
+      facts({
+        caller: outside(call.caller),
+        agent: outside(call.agent),
+        session: outside(call.session),
+        run: linkTo("runs", call.run),
+        parent: linkTo("calls", call.parent),
+        expires: call.expires_at ? h("span", moment(call.expires_at), " · ", fullTime(call.expires_at)) : null,
+        source: call.origin?.source ? [outside(call.origin.source), call.origin.trusted === false ? h("span.faint", ` · ${t("inbox.not_trusted")}`) : null] : null,
+        call: linkTo("calls", call.call_id),
+      }),
     );
   }
 
@@ -137,10 +135,10 @@ export class InboxDetail {
     const made = item.decision;
     const value = out.value !== undefined && out.value !== null ? (typeof out.value === "string" ? codeText(out.value) : jsonView(out.value)) : null;
     return h(
-      "div",
-      { class: "section", role: "status" },
-      h("p", { class: ["note", made?.approved && "good"] }, sayDecision(item, this.inbox.me), made?.reason ? [": ", outside(made.reason, { longest: 2000 })] : null),
-      out.ended_at || out.error ? h("p.outcome-line", badge(item.state), out.seconds ? ` ${duration(out.seconds)}` : null, out.error ? [" ", outside(out.error, { longest: 2000 })] : null) : null,
+      "div.section",
+      { role: "status" },
+      h("p", { class: ["note", made?.approved && "good"] }, sayDecision(item, this.inbox.me), made?.reason ? [": ", longText(made.reason)] : null),
+      out.ended_at || out.error ? h("p", badge(item.state), out.seconds ? ` ${duration(out.seconds)}` : null, out.error ? [" ", longText(out.error)] : null) : null,
       value,
     );
   }
@@ -149,15 +147,15 @@ export class InboxDetail {
     if (item.state !== "pending") return h("a.button", { href: `/calls/${part(item.id)}` }, t("inbox.story"));
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
-    const asks = this.isAsking(item);
     const own = item.call.decidable === false;
+    const able = !own && !isAsking(item);
     return h(
       "div.actions",
-      own ? h("p.faint", t("problem.own_call")) : null,
-      asks || own ? null : button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
-      asks || own ? null : button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
+      own && h("p.faint", t("problem.own_call")),
+      able && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
+      able && button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
-      asks || own || !this.inbox.administers ? null : button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
+      able && this.inbox.administers && button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),
     );
   }
 
@@ -179,7 +177,7 @@ export class InboxDetail {
   }
 
   asksPerson(item) {
-    return this.isAsking(item) && typeof item.call.requests === "object" && this.waitedCalls(item.call).length === 0;
+    return isAsking(item) && typeof item.call.requests === "object" && this.waitedCalls(item.call).length === 0;
   }
 
   showQuestions(item) {
@@ -226,14 +224,14 @@ export class InboxDetail {
 
   startForm(item, schema) {
     this.editing = item;
-    this.form = schemaForm(schema, item.call.arguments, { onChange: () => this.checkSoon(item) });
+    this.form = argumentForm(schema, item.call.arguments, { tool: item.call.tool, call_id: item.id });
     const leave = (event) => {
       if (event.key === "Escape") this.cancelEdit(item);
     };
-    show(this.argumentsBox, h("h3", t("inbox.arguments")), h("div", { on: { keydown: leave } }, this.form.element));
+    show(this.argumentsBox, h("h3", t("label.arguments")), h("div", { on: { keydown: leave } }, this.form.element));
     show(
       this.foot,
-      h("div.actions", button(t("inbox.approve_edited"), () => this.submitEdit(), { kind: "primary" }), button(t("cancel"), () => this.cancelEdit(item))),
+      h("div.actions", button(t("inbox.approve_edited"), () => this.submitEdit(), { kind: "primary" }), button(t("action.cancel"), () => this.cancelEdit(item))),
     );
     this.form.focus();
   }
@@ -245,23 +243,6 @@ export class InboxDetail {
     this.focus();
   }
 
-  checkSoon(item) {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.check(item), CHECK_DELAY);
-  }
-
-  // The engine's own check; nothing is run. An answer that comes late is not shown.
-  async check(item) {
-    const form = this.form;
-    const mine = (this.checks = (this.checks || 0) + 1);
-    try {
-      const told = await post("/check-arguments", { tool: item.call.tool, call_id: item.id, arguments: form.read() });
-      if (form === this.form && mine === this.checks) form.setProblems(told.problems);
-    } catch (problem) {
-      if (form === this.form && mine === this.checks) form.setProblems(problem.status === undefined ? [problem] : readProblems(problem));
-    }
-  }
-
   async submitEdit() {
     const item = this.editing;
     this.form.reveal();
@@ -271,10 +252,6 @@ export class InboxDetail {
       this.form.setProblems([problem]);
     }
   }
-}
-
-function readProblems(problem) {
-  return problem.details?.problems || [{ path: "", message: problem.message }];
 }
 
 function makeQuestion({ name, kind, message, answer_schema: schema, url }) {
@@ -291,7 +268,7 @@ function valueText(value) {
 export function repairList(repairs) {
   if (!Array.isArray(repairs) || !repairs.length) return null;
   const row = (each) => h("li", outside(each.path || "·", { class: "mono" }), ": ", h("del", valueText(each.before)), " → ", h("ins", valueText(each.after)), h("span.faint", " ", outside(String(each.kind || "").replaceAll("_", " "))));
-  return h("div.section", h("h3", t("inbox.repairs")), h("ul.repairs", repairs.slice(0, 100).map(row)));
+  return block(t("inbox.repairs"), h("ul.repairs", repairs.slice(0, 100).map(row)));
 }
 
 /** Arguments, one to a row, so that every one is read. */

@@ -3,7 +3,7 @@
 
 import { isDigits, writeJson } from "./api.js";
 import { h, outside, escapeText, cutText } from "./dom.js";
-import { amount } from "./parts.js";
+import { addText, amount, growing } from "./parts.js";
 import { t } from "./words.js";
 
 const ITEMS = 100;
@@ -16,7 +16,6 @@ export function jsonView(value, { depth = 2, label } = {}) {
   return h("div.json", { role: "group", "aria-label": label || "JSON" }, makeNode(null, value, depth, budget));
 }
 
-/** A value in one short line. */
 export function jsonLine(value, longest = 120) {
   return outside(beginning(value, longest), { class: "json-line", longest });
 }
@@ -57,22 +56,9 @@ function makeScalar(value) {
 
 function makeText(text) {
   const shown = h("bdi.json-string");
-  let end = 0;
-  const grow = (size) => {
-    const piece = cutText(text.slice(end), size);
-    shown.append(escapeText(piece));
-    end += piece.length || size;
-  };
-  grow(TEXT);
-  if (end >= text.length) return h("span.json-quoted", shown);
-  const more = h("button", { type: "button", class: "link more", on: { click: () => {
-    grow(20_000);
-    if (end >= text.length) more.remove();
-    else sayRest();
-  } } });
-  const sayRest = () => (more.textContent = t("more.characters", { count: amount(text.length - end) }));
-  sayRest();
-  return h("span.json-quoted", shown, more);
+  const box = h("span.json-quoted", shown);
+  growing(box, "characters", text.length, (from) => addText(shown, text, from, from ? 20_000 : TEXT));
+  return box;
 }
 
 function makeBranch(key, value, depth, budget) {
@@ -84,24 +70,18 @@ function makeBranch(key, value, depth, budget) {
   const count = h("span.faint", `${brackets[0]} ${t(list ? "json.items" : "json.fields", { count: size, amount: amount(size) })} ${brackets[1]}`);
   const inner = h("div.json-inner");
   const branch = h("details.json-branch", h("summary", makeKey(key), count), inner);
-  let made = 0;
-  const grow = () => {
-    const end = Math.min(size, made + ITEMS);
-    for (; made < end; made += 1) {
-      const name = list ? made : keys[made];
+  const add = (from) => {
+    const end = Math.min(size, from + ITEMS);
+    for (let at = from; at < end; at += 1) {
+      const name = list ? at : keys[at];
       inner.append(makeNode(name, value[name], depth - 1, budget));
     }
-    if (made < size) {
-      const more = h("button", { type: "button", class: "link more", on: { click: () => { more.remove(); grow(); } } }, t("more.items", { count: amount(size - made) }));
-      inner.append(more);
-    }
+    return end;
   };
-  const opened = () => { if (branch.open && made === 0) grow(); };
+  const opened = () => branch.open && !inner.hasChildNodes() && growing(branch, "items", size, add);
   branch.addEventListener("toggle", opened);
   budget.left -= Math.min(size, ITEMS);
-  if (depth > 0 && budget.left > 0) {
-    branch.open = true;
-    opened();
-  }
+  branch.open = depth > 0 && budget.left > 0;
+  opened();
   return branch;
 }

@@ -17,22 +17,20 @@ export function setKeys(keys) {
   };
 }
 
-/** Whether the focus is where typed characters go. */
 export function isTyping(target) {
   return target instanceof Element && target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
 }
 
 const PLACES = [
-  ["i", "/inbox", "inbox.title"],
-  ["c", "/calls", "calls.title"],
-  ["t", "/tools", "tools.title"],
-  ["s", "/servers", "servers.title"],
-  ["u", "/runs", "runs.title"],
-  ["r", "/rules", "rules.title"],
+  ["i", "inbox"],
+  ["c", "calls"],
+  ["t", "tools"],
+  ["s", "servers"],
+  ["u", "runs"],
+  ["r", "rules"],
 ];
 let afterG = false;
 
-/** Begin to listen to keys. */
 export function startKeys({ go }) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -42,7 +40,7 @@ export function startKeys({ go }) {
     afterG = event.key === "g" && !afterG;
     if (place) {
       event.preventDefault();
-      go(place[1]);
+      go(`/${place[1]}`);
       return;
     }
     if (afterG) return;
@@ -52,11 +50,10 @@ export function startKeys({ go }) {
   });
 }
 
-/** Show which keys there are. */
 export function showHelp() {
-  const line = ([keys, text]) => h("div.key-line", h("dt", keys.map((key) => h("kbd", key))), h("dd", text));
+  const line = ([keys, text]) => h("div", h("dt", keys.map((key) => h("kbd", key))), h("dd", text));
   const pageKeys = own.map(({ key, text }) => [[key], text]);
-  const everywhere = [...PLACES.map(([key, , name]) => [["g", key], t(name)]), [["?"], t("keys.help")], [["Esc"], t("keys.close")]];
+  const everywhere = [...PLACES.map(([key, name]) => [["g", key], t(`label.${name}`)]), [["?"], t("keys.help")], [["Esc"], t("keys.close")]];
   const parts = [h("h3", t("keys.everywhere")), h("dl.keys", everywhere.map(line))];
   if (pageKeys.length) parts.unshift(h("h3", t("keys.page")), h("dl.keys", pageKeys.map(line)));
   dialog(t("app.help"), parts);

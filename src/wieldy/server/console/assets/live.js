@@ -25,7 +25,6 @@ export function onEvent(names, listener) {
 /** Whether events come now; null before that is known. */
 export const isUp = () => up;
 
-/** Whether this tab reads the stream for all tabs. */
 export const isLeader = () => leads;
 
 /**
@@ -58,7 +57,6 @@ export function startLive() {
   });
 }
 
-/** Tell the other tabs that somebody else may be signed in now. */
 export function tellSignIn() {
   channel.postMessage({ name: "signed-in" });
 }
@@ -138,13 +136,13 @@ async function readStream(reached) {
     if (response.status === 409) return waitForStore();
     if (!response.ok) throw new Error(`events: ${response.status}`);
     const text = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    const parser = new EventParser();
-    for (let read = await text.read(); !read.done; read = await text.read()) {
+    const read = eventReader();
+    for (let piece = await text.read(); !piece.done; piece = await text.read()) {
       clearTimeout(timer);
       timer = setTimeout(() => stop.abort(), SILENCE);
       reached();
       tell("connection", { up: true });
-      for (const event of parser.feed(read.value)) handle(event);
+      for (const event of read(piece.value)) handle(event);
     }
   } finally {
     clearTimeout(timer);
@@ -165,44 +163,30 @@ function waitForStore() {
 function handle({ name, data, id }) {
   if (id) place = id;
   if (name === "hello") return;
-  let value = null;
   try {
-    value = JSON.parse(data);
-  } catch {
-    return;
+    tell(name, JSON.parse(data));
+  } catch (error) {
+    console.error(error);
   }
-  tell(name, value);
 }
 
-/** Reads server-sent events out of pieces of text. */
-export class EventParser {
-  constructor() {
-    this.rest = "";
-    this.reset();
-  }
-
-  reset() {
-    this.name = "message";
-    this.data = [];
-    this.id = null;
-  }
-
-  feed(text) {
+// A function that gives the server-sent events in pieces of text.
+function eventReader() {
+  let rest = "";
+  let event = { name: "message", data: [], id: null };
+  return (text) => {
     const events = [];
-    const lines = (this.rest + text).split("\n");
-    this.rest = lines.pop();
+    const lines = (rest + text).split("\n");
+    rest = lines.pop();
     for (const line of lines) {
-      if (line === "" && this.data.length) events.push({ name: this.name, data: this.data.join("\n"), id: this.id });
-      if (line === "") this.reset();
-      else this.readLine(line);
+      const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line) || [];
+      if (field === "event") event.name = value;
+      else if (field === "data") event.data.push(value);
+      else if (field === "id") event.id = value;
+      if (line !== "") continue;
+      if (event.data.length) events.push({ ...event, data: event.data.join("\n") });
+      event = { name: "message", data: [], id: null };
     }
     return events;
-  }
-
-  readLine(line) {
-    const [, field, value] = /^([^:]*):? ?(.*)$/.exec(line) || [];
-    if (field === "event") this.name = value;
-    else if (field === "data") this.data.push(value);
-    else if (field === "id") this.id = value;
-  }
+  };
 }

@@ -1,6 +1,6 @@
 // The shell: who is here, the navigation, the router, the connection and the keyboard.
 
-import { get, may, onSignedOut, partId, submit } from "./api.js";
+import { get, may, onSignedOut, partId, pathWith, submit } from "./api.js";
 import { h, outside, show } from "./dom.js";
 import { showHelp, startKeys } from "./keyboard.js";
 import { isUp, onEvent, startLive, tellSignIn } from "./live.js";
@@ -12,7 +12,7 @@ import { startWaitingCount } from "./waiting_count.js";
 import { languageTag, t } from "./words.js";
 
 let me = null;
-let stopPage = null;
+const ends = new Set();
 let turn = 0;
 const main = h("main", { id: "page", class: "page", tabindex: "-1" });
 const banner = h("div.banner", { role: "status", hidden: true });
@@ -20,55 +20,32 @@ const announcer = h("div", { id: "announcer", class: "unseen", "aria-live": "pol
 
 function findPage(path) {
   for (const page of PAGES) {
-    const params = matchPath(page.path, path);
-    if (params) return { page, params };
+    const found = new RegExp(`^${page.path.replace(/:(\w+)/g, "(?<$1>[^/]+)")}$`).exec(path);
+    if (!found) continue;
+    try {
+      return { page, params: Object.fromEntries(Object.entries(found.groups || {}).map(([name, text]) => [name, partId(text)])) };
+    } catch {
+      return null;
+    }
   }
   return null;
 }
 
-function matchPath(pattern, path) {
-  const wanted = pattern.split("/");
-  const given = path.split("/");
-  if (wanted.length !== given.length) return null;
-  const params = {};
-  for (const [index, name] of wanted.entries()) {
-    if (name.startsWith(":")) {
-      try {
-        params[name.slice(1)] = partId(given[index]);
-      } catch {
-        return null;
-      }
-      if (given[index] === "") return null;
-    } else if (name !== given[index]) {
-      return null;
-    }
-  }
-  return params;
-}
-
-/** Go to an address of the console. */
-export function go(address, { replace = false } = {}) {
-  if (replace) history.replaceState(null, "", address);
-  else history.pushState(null, "", address);
+function go(address) {
+  history.pushState(null, "", address);
   return showPage();
 }
 
 // Change parameters of the address without showing the page anew; empty ones are taken out.
 function setQuery(changes) {
-  const query = new URLSearchParams(location.search);
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === null || value === undefined || value === "") query.delete(name);
-    else query.set(name, value);
-  }
-  const text = query.toString();
-  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+  const query = Object.fromEntries(new URLSearchParams(location.search));
+  history.replaceState(null, "", pathWith(location.pathname, { ...query, ...changes }));
 }
 
 function leavePage() {
   turn += 1;
-  const stop = stopPage;
-  stopPage = null;
-  if (typeof stop === "function") stop();
+  ends.forEach((end) => end());
+  ends.clear();
   // A dialog belongs to the page that opened it.
   document.querySelectorAll("dialog").forEach((each) => each.close());
 }
@@ -79,24 +56,24 @@ async function showPage({ quiet = false } = {}) {
   const path = location.pathname === "/" ? "/inbox" : location.pathname;
   const found = findPage(path);
   markNav(found?.page);
-  const title = found ? t(found.page.title) : t("app.not_found");
+  const title = found ? titleOf(found.page) : t("app.not_found");
   nameWindow(title);
   // A page draws into an element of its own, so that what comes late does not disturb the next one.
   const root = h("div.page-root");
   show(main, root);
   main.setAttribute("aria-busy", "true");
   if (!found) {
-    show(root, h("h1", { tabindex: "-1" }, title), emptyState("", h("a", { href: "/inbox" }, t("app.to_inbox"))));
-  } else if (!may(me, found.page.role)) {
-    show(root, h("h1", { tabindex: "-1" }, title), emptyState(sayRoles(found.page.role)));
+    show(root, h("h1", title), emptyState("", h("a", { href: "/inbox" }, t("app.to_inbox"))));
+  } else if (!may(me, roleOf(found.page))) {
+    show(root, h("h1", title), emptyState(sayRoles(roleOf(found.page))));
   } else {
     const query = new URLSearchParams(location.search);
+    // What a page keeps is called when it is left, also if it was left before it was ready.
+    const keep = (end) => (mine === turn ? ends.add(end) : end());
     try {
-      const stop = await found.page.show(root, { params: found.params, query, me, go, setQuery, may: (role) => may(me, role) });
-      if (mine !== turn) typeof stop === "function" && stop();
-      else stopPage = stop;
+      await found.page.show(root, { params: found.params, query, me, go, setQuery, keep });
     } catch (problem) {
-      if (problem.status !== 401) root.append(problemBox(problem), button(t("app.try_again"), () => showPage()));
+      if (problem.status !== 401) root.append(problemBox(problem), button(t("action.try_again"), () => showPage()));
       if (!problem.status && problem.code !== "unreachable") console.error(problem);
     }
   }
@@ -104,6 +81,11 @@ async function showPage({ quiet = false } = {}) {
   main.removeAttribute("aria-busy");
   if (!quiet) focusHeading(title);
 }
+
+// A page is for callers and is named after its path, unless it says otherwise.
+const roleOf = ({ role = "call" }) => role;
+const titleOf = ({ path, title = path.slice(1) }) => t(`label.${title}`);
+const sectionOf = ({ path }) => path.split("/")[1];
 
 function sayRoles(role) {
   const roles = me.roles.map((each) => t(`role.${each}`)).join(", ") || t("app.no_roles");
@@ -125,14 +107,15 @@ let waiting = 0;
 
 function nameWindow(title = pageTitle) {
   pageTitle = title;
-  document.title = `${waiting ? `(${waiting}) ` : ""}${title} · ${t("app.name")}`;
+  document.title = `${waiting ? `(${waiting}) ` : ""}${title} · Wieldy`;
 }
 
-// The navigation
 let nav, side;
 
 function makeFrame() {
-  nav = h("nav.nav", { "aria-label": t("app.nav") }, h("ul", PAGES.filter((page) => page.nav && may(me, page.role)).map((page) => h("li", h("a", { href: page.path, "data-nav": page.nav }, t(page.title))))));
+  const pages = PAGES.filter((page) => !page.path.includes(":") && may(me, roleOf(page)));
+  const link = (page) => h("li", h("a", { href: page.path, "data-nav": sectionOf(page) }, titleOf(page)));
+  nav = h("nav.nav", { "aria-label": t("app.nav") }, h("ul", pages.map(link)));
   const menu = button(t("app.menu"), () => {
     const open = side.classList.toggle("open");
     menu.setAttribute("aria-expanded", String(open));
@@ -144,14 +127,14 @@ function makeFrame() {
     h("div.row", button(t("app.settings"), showSettings, { kind: "quiet small" }), button(t("app.help"), showHelp, { kind: "quiet small", keys: "?" })),
     h("div.row", h("span.who", name), me.name === null ? null : button(t("app.sign_out"), signOut, { kind: "quiet small" })),
   );
-  const brand = h("a", { href: "/inbox", class: "brand" }, h("img", { src: "/console/icon.svg", alt: "", width: "22", height: "22" }), t("app.name"));
+  const brand = h("a", { href: "/inbox", class: "brand" }, h("img", { src: "/console/icon.svg", alt: "", width: "22", height: "22" }), "Wieldy");
   side = h("header.side", h("div.side-top", brand, menu), h("div", { id: "side-parts", class: "side-parts" }, nav, end));
   show(document.body, h("a.skip", { href: "#page" }, t("app.skip")), h("div.frame", side, h("div", banner, main)), announcer);
 }
 
 function markNav(page) {
   for (const link of nav.querySelectorAll("a")) {
-    if (page && link.dataset.nav === (page.nav || page.under)) link.setAttribute("aria-current", "page");
+    if (page && link.dataset.nav === sectionOf(page)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   side.classList.remove("open");
@@ -199,7 +182,7 @@ function enterSignIn() {
   if (me === null && document.querySelector(".bare")) return;
   leavePage();
   me = null;
-  document.title = `${t("sign_in.title")} · ${t("app.name")}`;
+  document.title = `${t("sign_in.title")} · Wieldy`;
   showSignIn(show(document.body), () => {
     tellSignIn();
     start();
@@ -227,7 +210,7 @@ async function start() {
     me = await get("/me");
   } catch (problem) {
     if (problem.status !== 401) {
-      show(document.body, h("main.bare.card", h("h1", t("app.name")), problemBox(problem)));
+      show(document.body, h("main.bare.card", h("h1", "Wieldy"), problemBox(problem)));
       setTimeout(start, 2000);
     }
     return;

@@ -1,28 +1,24 @@
 // A sound or a notification when a call waits. Both are off until somebody wishes them.
 
-import { escapeText } from "./dom.js";
+import { escapeText, shortText } from "./dom.js";
 import { t } from "./words.js";
 
 const WISHES = ["sound", "desktop"];
 
-/** What the person wishes. */
 export function wishesOf() {
   return Object.fromEntries(WISHES.map((name) => [name, localStorage.getItem(`wieldy.notify.${name}`) === "on"]));
 }
 
-/** Keep a wish. */
 export function setWish(name, on) {
   if (on) localStorage.setItem(`wieldy.notify.${name}`, "on");
   else localStorage.removeItem(`wieldy.notify.${name}`);
 }
 
-/** Ask the person whether the browser may show notifications. */
 export async function canNotify() {
   if (!("Notification" in window)) return false;
   return (await Notification.requestPermission()) === "granted";
 }
 
-/** Play two short tones. */
 export function playSound() {
   try {
     const context = new AudioContext();
@@ -48,7 +44,7 @@ export function tellWaiting(call, onOpen) {
   if (wishes.sound) playSound();
   if (!wishes.desktop || !("Notification" in window) || Notification.permission !== "granted") return;
   const who = escapeText(call.caller || call.agent || t("who.somebody")).slice(0, 100);
-  const notice = new Notification(t("notify.title", { tool: escapeText(call.tool).slice(0, 100) }), { body: t("notify.body", { who }), tag: call.call_id });
+  const notice = new Notification(t("notify.title", { tool: shortText(call.tool) }), { body: `${t("inbox.asked_by")} ${who}`, tag: call.call_id });
   notice.onclick = () => {
     window.focus();
     onOpen(call.call_id);

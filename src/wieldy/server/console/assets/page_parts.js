@@ -1,55 +1,44 @@
-// What several pages are made of: lists with filters in the address, tables, facts and long texts.
-import { part } from "./api.js";
+// What several pages are made of: lists with filters in the address, tables, and what is read anew as it changes.
+import { get, part, pathWith, writeJson } from "./api.js";
 import { h, outside, escapeText, show } from "./dom.js";
 import { setKeys } from "./keyboard.js";
 import { onEvent } from "./live.js";
-import { choice, emptyState, pager, problemBox } from "./parts.js";
+import { choice, emptyState, field, pager, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
-/** A path of the console with a query; empty values are left out. */
-export function pathWith(path, query = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(pairs).toString();
-  return text ? `${path}?${text}` : path;
-}
-
-/** A link to a thing of the console that has this id, such as linkTo("calls", id). */
+/** A link to a thing of the console that has this id, such as linkTo("calls", id); nothing without an id. */
 export function linkTo(kind, id, label = id, query = {}) {
-  return h("a", { href: pathWith(`/${kind}/${part(id)}`, query) }, outside(label));
+  return (id ?? null) === null ? null : h("a", { href: pathWith(`/${kind}/${part(id)}`, query) }, outside(label));
 }
 
-/** A table whose rows become cards on a narrow screen. `rows` are lists of cells. */
+/** The head of a page about one thing of a list: the way back, its name, and what stands beside it. */
+export function pageHead(list, name, ...beside) {
+  return [h("p.crumbs", h("a", { href: `/${list}` }, t(`label.${list}`))), h("div.page-head", h("h1", outside(name)), beside)];
+}
+
+/** A table whose rows become cards on a narrow screen. `heads` name labels, or nothing; `rows` are lists of cells. */
 export function dataTable(caption, heads, rows) {
-  const labels = heads.map((head) => t(head));
-  const body = h("tbody", {}, rows.map((cells) => tableRow(labels, cells)));
   return h(
-    "table",
-    { class: "cards" },
-    h("caption", { class: "unseen" }, caption),
-    h("thead", {}, h("tr", {}, labels.map((label) => h("th", { scope: "col" }, label)))),
-    body,
+    "table.cards",
+    h("caption.unseen", caption),
+    h("thead", h("tr", heads.map((head) => (head ? h("th", { scope: "col" }, t(`label.${head}`)) : h("td"))))),
+    h("tbody", rows.map((cells) => tableRow(heads, cells))),
   );
 }
 
 /** One row of a table; the first cell names it. */
-export function tableRow(labels, cells) {
-  return h(
-    "tr",
-    {},
-    cells.map((cell, place) =>
-      place ? h("td", { "data-label": labels[place] }, cell) : h("th", { scope: "row", "data-label": labels[0] }, cell),
-    ),
-  );
+export function tableRow(heads, cells) {
+  const label = (place) => ({ "data-label": heads[place] && t(`label.${heads[place]}`) });
+  return h("tr", cells.map((cell, place) => (place ? h("td", label(place), cell) : h("th", { scope: "row", ...label(0) }, cell))));
 }
 
-/** A section with a heading; `level` says how deep it is. */
 export function section(title, ...content) {
-  return h("section", { class: "part" }, h("h2", {}, title), ...content);
+  return h("section.part", h("h2", title), content);
 }
 
 /** Something that is made only when it is opened. `make` may be slow, and may fail. */
 export function folded(summary, make, attributes = {}) {
-  const body = h("div", { class: "folded" });
+  const body = h("div.folded");
   let made = false;
   const open = async () => {
     if (made || !details.open) return;
@@ -61,19 +50,30 @@ export function folded(summary, make, attributes = {}) {
       show(body, problemBox(problem));
     }
   };
-  const details = h("details", { ...attributes, on: { toggle: open } }, h("summary", {}, summary), body);
+  const details = h("details", { ...attributes, on: { toggle: open } }, h("summary", summary), body);
   return details;
 }
 
-/** Functions that are called once when a page is left. */
-export function leaving() {
-  const ends = new Set();
-  return {
-    keep: (end) => ends.add(end),
-    stop: () => {
-      ends.forEach((end) => end());
-      ends.clear();
-    },
+/**
+ * A function that reads something and puts it on the page, or a problem into `box`. Only the answer to the
+ * last question counts, and what has not changed stays as it is, with what was opened.
+ */
+export function loader(box, read, put) {
+  let asked = 0;
+  let before = null;
+  return async () => {
+    const mine = ++asked;
+    try {
+      const found = await read();
+      const text = writeJson(found);
+      if (mine !== asked || text === before) return;
+      before = text;
+      put(found);
+    } catch (problem) {
+      if (mine !== asked) return;
+      before = null;
+      show(box, problemBox(problem));
+    }
   };
 }
 
@@ -106,57 +106,72 @@ export function calmly(milliseconds, work) {
   return calm;
 }
 
+/** Load again soon after news of a call that concerns the page. */
+export function followCalls({ keep }, milliseconds, load, concerns) {
+  const soon = calmly(milliseconds, load);
+  keep(soon.stop);
+  keep(onEvent(["call", "pending", "reset"], (call, name) => (name === "reset" || concerns(call)) && soon()));
+}
+
+/** A page that is a list. `what` is its address, its title and its name in the API; `cells(item)` is a row. */
+export function listPage({ what, fields, limit, heads, cells, follow = () => {} }) {
+  return {
+    path: `/${what}`,
+    async show(root, context) {
+      const render = (items) => dataTable(t(`label.${what}`), heads, items.map(cells));
+      const list = pagedList(root, context, { what, fields: fields(), limit, render });
+      follow(list, context);
+      await list.reload();
+    },
+  };
+}
+
 /**
  * A list with filters in the address, page by page.
  *
- * `fields` are {name, label, options?, type?}; `read(filters)` gives {items, next}; `render(items)`
- * gives an element. The address is changed in place, so that the field keeps the focus.
+ * `fields` are those of a filter form, `ask(filters)` makes parameters of the API of the filters, and
+ * `render(items)` gives an element. The address is changed in place, so that the field keeps the focus.
  */
-export function pagedList(root, { path, query, fields, read, render, empty, go }) {
+export function pagedList(root, { query, keep, go }, { what, fields, limit = 50, render, ask = (filters) => filters, beside }) {
+  const path = `/${what}`;
   const filters = Object.fromEntries(fields.map(({ name }) => [name, query.get(name) || ""]));
-  const cursor = query.get("cursor") || "";
-  const list = h("div", { class: "list", "aria-busy": "true" });
-  const state = { filters, cursor, first: cursor === "", reload, list };
+  let cursor = query.get("cursor") || "";
+  const list = h("div.list", { "aria-busy": "true" });
+  const refresh = loader(list, () => get(path, { ...ask(filters), cursor, limit }), (answer) => {
+    const focused = list.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const items = answer[what];
+    show(list, items.length ? render(items) : emptyState(t("list.empty")), pageLinks(answer.next_cursor));
+    [...list.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
+  });
   let asked = 0;
-  async function reload() {
-    asked += 1;
-    const mine = asked;
+  const reload = async () => {
+    const mine = ++asked;
     list.setAttribute("aria-busy", "true");
-    try {
-      const { items, next } = await read({ ...filters, cursor: state.cursor });
-      if (mine !== asked) return;
-      show(list, items.length ? render(items) : emptyState(empty || t("list.empty")), pageLinks(next));
-    } catch (problem) {
-      if (mine === asked) show(list, problemBox(problem));
-    } finally {
-      if (mine === asked) list.setAttribute("aria-busy", "false");
-    }
-  }
-  function pageLinks(next) {
-    const back = state.first ? null : h("a", { class: "button", href: pathWith(path, filters) }, t("list.first"));
-    const onNext = () => go(pathWith(path, { ...filters, cursor: next }));
-    return h("div", { class: "pages" }, back, next ? pager({ next, onNext }) : null);
-  }
+    await refresh();
+    if (mine === asked) list.setAttribute("aria-busy", "false");
+  };
+  const pageLinks = (next) => {
+    const back = cursor ? h("a.button", { href: pathWith(path, filters) }, t("list.first")) : null;
+    return h("div.pages", back, pager({ next, onNext: () => go(pathWith(path, { ...filters, cursor: next })) }));
+  };
   const change = (name, value) => {
     if (filters[name] === value) return;
     filters[name] = value;
-    Object.assign(state, { cursor: "", first: true });
+    cursor = "";
     history.replaceState(history.state, "", pathWith(path, filters));
     reload();
   };
   const form = filterForm(fields, filters, change);
-  root.append(form, list);
-  const here = leaving();
-  here.keep(onReturn(reload));
-  here.keep(
+  root.append(h("div.page-head", h("h1", t(`label.${what}`)), beside), form, list);
+  keep(onReturn(refresh));
+  keep(
     setKeys([
-      { key: "/", text: t("list.search"), run: () => form.querySelector("input, select").focus() },
+      { key: "/", text: t("label.search"), run: () => form.querySelector("input, select").focus() },
       { key: "j", text: t("list.down"), run: () => moveFocus(list, 1) },
       { key: "k", text: t("list.up"), run: () => moveFocus(list, -1) },
     ]),
   );
-  state.stop = here.stop;
-  return state;
+  return { reload, refresh };
 }
 
 function moveFocus(list, step) {
@@ -165,27 +180,31 @@ function moveFocus(list, step) {
   links[Math.min(links.length - 1, Math.max(0, place))]?.focus();
 }
 
-/** A form of filters. What is typed holds after a moment, so that one need not press Enter. */
-export function filterForm(fields, filters, change) {
-  const inputs = fields.map((field) => {
-    const typed = calmly(400, change);
-    const name = field.name;
-    const input = field.options ? choiceField(field, filters[name], change) : textField(field, filters[name], typed);
-    return h("label", { class: "filter" }, h("span", {}, t(field.label)), input);
-  });
-  return h("form", { class: "filters", role: "search", on: { submit: (event) => event.preventDefault() } }, inputs);
+export function stateField(states, stem = "") {
+  return { name: "state", options: [["", t("list.any")], ...states.map((state) => [state, t(`state.${stem}${state}`)])] };
 }
 
-function textField({ name, type }, value, typed) {
-  const input = h("input", { name, type: type || "search", autocomplete: "off", spellcheck: "false", maxlength: "500" });
-  input.value = value;
+/**
+ * A form of filters, which are {name, label?, options?, type?}. What is typed holds after a moment, so that
+ * one need not press Enter.
+ */
+export function filterForm(fields, filters, change) {
+  const inputs = fields.map((each) => {
+    const { name, label = name, options } = each;
+    const input = options ? choiceField(options, filters[name], (chosen) => change(name, chosen)) : textField(each, filters[name], calmly(400, change));
+    input.name = name;
+    return field(t(`label.${label}`), input);
+  });
+  return h("form.filters", { role: "search", on: { submit: (event) => event.preventDefault() } }, inputs);
+}
+
+function textField({ name, type = "search" }, value, typed) {
+  const input = h("input", { type, autocomplete: "off", spellcheck: "false", maxlength: "500", value });
   input.addEventListener("input", () => typed(name, input.value.trim()));
   return input;
 }
 
-function choiceField({ name, options }, value, change) {
+function choiceField(options, value, change) {
   const known = options.some(([each]) => each === value) ? options : [...options, [value, escapeText(value)]];
-  const select = choice(known, value, (chosen) => change(name, chosen));
-  select.name = name;
-  return select;
+  return choice(known, value, change);
 }

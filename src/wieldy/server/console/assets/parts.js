@@ -1,12 +1,27 @@
 // Small parts that pages are made of.
 
-import { clear, h, outside, escapeText, show } from "./dom.js";
+import { cutText, escapeText, h, longText, outside, show } from "./dom.js";
 import { hasWord, languageTag, t } from "./words.js";
 
+const TONES = {
+  good: "ok allow run approved permission-auto lock-locked connected run-done",
+  bad: "error denied deny timeout unknown permission-deny lock-changed disconnected run-crashed run-failed",
+  wait: "pending ask expired interrupted permission-confirm lock-new run-interrupted",
+  info: "started dry_run dry-run mode run-running",
+};
+const TONE_OF = new Map(Object.entries(TONES).flatMap(([tone, states]) => states.split(" ").map((state) => [state, tone])));
+
+export const toneOf = (state) => TONE_OF.get(state) || "plain";
+
 /** The state of a call, or another short word, as a coloured label. */
-export function badge(state, kind) {
-  const word = hasWord(`state.${state}`) ? t(`state.${state}`) : escapeText(state);
-  return h("span", { class: ["badge", `badge-${kind || state}`.replace(/[^\w-]/g, "")] }, word);
+export function badge(state, word = hasWord(`state.${state}`) ? t(`state.${state}`) : escapeText(state)) {
+  return h("span", { class: ["badge", toneOf(state)] }, word);
+}
+
+export const note = (...words) => h("p.note", words);
+
+export function verdictLine({ decision, because }) {
+  return [badge(decision, t(`tryout.${decision}`)), " ", longText(because)];
 }
 
 const STEPS = [
@@ -32,7 +47,6 @@ export function moment(iso) {
   return h("time", { datetime: date.toISOString(), title: fullTime(iso), class: "moment" }, sayMoment(date));
 }
 
-/** A moment in full, in the time zone of the person. */
 export function fullTime(iso) {
   return new Date(iso).toLocaleString(languageTag(), { dateStyle: "medium", timeStyle: "medium" });
 }
@@ -41,7 +55,6 @@ setInterval(() => {
   for (const each of document.querySelectorAll("time.moment")) show(each, sayMoment(new Date(each.dateTime)));
 }, 15_000);
 
-/** Seconds as a short text. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
@@ -51,40 +64,56 @@ export function duration(seconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
 }
 
-/** A number with separators. */
+export function sayLength(seconds) {
+  const [unit, size] = seconds > 86_400 ? ["day", 86_400] : ["hour", 3600];
+  return new Intl.NumberFormat(languageTag(), { style: "unit", unit, unitDisplay: "long" }).format(seconds / size);
+}
+
 export const amount = (number) => new Intl.NumberFormat(languageTag()).format(number);
 
-const PIECE = 20_000;
-
-/** A text with its line breaks, in pieces: what is long is shown further when asked for. */
-export function codeText(text, { piece = PIECE, label } = {}) {
-  const whole = String(text);
-  const shown = h("code", { dir: "ltr" });
-  const box = h("pre.code", { tabindex: "0", role: "group", "aria-label": label || t("code.text") }, h("bdi", shown));
-  const outer = h("div.code-box", box);
+/**
+ * Show something long piece by piece: `add(from)` appends a piece to the page and gives where the next one
+ * begins. As long as there is more of the `size`, a button below the pieces in `box` asks for it; `unit` is
+ * what is counted.
+ */
+export function growing(box, unit, size, add) {
   let end = 0;
   const grow = () => {
-    let next = Math.min(whole.length, end + piece);
-    if (next < whole.length && /[\ud800-\udbff]/.test(whole[next - 1])) next += 1;
-    shown.append(escapeText(whole.slice(end, next)));
-    end = next;
-    if (end >= whole.length) more.remove();
-    else show(more, t("more.characters", { count: amount(whole.length - end) }));
+    end = add(end);
+    if (end >= size) return more.remove();
+    show(more, t(`more.${unit}`, { count: amount(size - end) }));
+    return more.parentNode || box.append(more);
   };
-  const more = h("button", { type: "button", class: "link more", on: { click: grow } });
-  if (whole.length > piece) outer.append(more);
+  const more = button("", grow, { kind: "link more" });
   grow();
+}
+
+/** Append a piece of a long text, with nothing hidden in it, and give where the next piece begins. */
+export function addText(element, text, from, size) {
+  const piece = cutText(text.slice(from), size);
+  element.append(escapeText(piece));
+  return from + (piece.length || size);
+}
+
+export const errorText = (text) => codeText(text, { label: t("label.error") });
+
+/** A text with its line breaks, in pieces: what is long is shown further when asked for. */
+export function codeText(text, { piece = 20_000, label = t("label.text") } = {}) {
+  const whole = String(text);
+  const shown = h("code", { dir: "ltr" });
+  const box = h("pre.code", { tabindex: "0", role: "group", "aria-label": label }, h("bdi", shown));
+  const outer = h("div.code-box", box);
+  growing(outer, "characters", whole.length, (from) => addText(shown, whole, from, piece));
   return outer;
 }
 
-/** What went wrong, and what to do about it. */
 export function problemBox(problem) {
   const known = hasWord(`problem.${problem.code}`);
   return h(
-    "div",
-    { class: "problem", role: "alert" },
-    h("p", known ? t(`problem.${problem.code}`, spellDetails(problem.details)) : outside(problem.message || String(problem), { longest: 2000 })),
-    !known && problem.hint ? h("p.faint", outside(problem.hint, { longest: 2000 })) : null,
+    "div.problem",
+    { role: "alert" },
+    h("p", known ? t(`problem.${problem.code}`, spellDetails(problem.details)) : longText(problem.message || String(problem))),
+    !known && problem.hint ? h("p.faint", longText(problem.hint)) : null,
   );
 }
 
@@ -98,35 +127,22 @@ function spellDetails(details = {}) {
 /** A button that asks for the next page, or nothing after the last one. */
 export function pager({ next, onNext }) {
   if (!next) return null;
-  const button = h("button", { type: "button", class: "button", on: { click: () => { button.disabled = true; onNext(next); } } }, t("more.page"));
-  return h("div.pager", button);
+  return h("div.pager", button(t("action.more"), () => onNext(next)));
 }
 
-/** A field to search with. `onSearch` gets the text when the person stops typing. */
-export function searchBox({ value = "", label, onSearch, delay = 250 }) {
-  let timer;
-  const input = h("input", { type: "search", value, placeholder: label, "aria-label": label, maxlength: "1000" });
-  const fire = () => {
-    clearTimeout(timer);
-    onSearch(input.value.trim());
-  };
-  input.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(fire, delay);
-  });
-  return h("form.search", { role: "search", on: { submit: (event) => { event.preventDefault(); fire(); } } }, input);
-}
-
-/** What is said where a list is empty. */
 export function emptyState(text, ...more) {
   return h("div.empty", h("p", text), ...more);
 }
 
-/** A field with its label. */
-export function field(label, control, { hint, wide } = {}) {
+/** A box that is scrolled, also by keys. */
+export const scrollBox = (label, ...content) => h("div.scroll", { tabindex: "0", role: "region", "aria-label": label }, content);
+
+export function field(label, control, { hint } = {}) {
   control.id ||= newId("field");
-  return h("div", { class: ["field", wide && "wide"] }, h("label", { for: control.id }, label), control, hint ? h("p.faint.hint", hint) : null);
+  return h("div.field", h("label", { for: control.id }, label), control, hint ? h("p.faint.hint", hint) : null);
 }
+
+export const textInput = (attributes = {}) => h("input", { type: "text", maxlength: "500", ...attributes });
 
 let ids = 0;
 
@@ -139,56 +155,68 @@ export function choice(options, value, onChange) {
   return select;
 }
 
-/** A button. `kind` is primary, danger, quiet or nothing. */
-export function button(text, onClick, { kind, keys, ...attributes } = {}) {
+/**
+ * A button. `kind` is primary, danger, quiet or nothing. It can't be pressed again while what it started goes
+ * on, and a problem is shown in the element `trouble`.
+ */
+export function button(text, onClick, { kind, keys, trouble, ...attributes } = {}) {
   const keyboard = keys ? h("kbd", { "aria-hidden": "true" }, keys) : null;
-  return h("button", { type: "button", class: ["button", kind], "aria-keyshortcuts": keys, on: onClick ? { click: onClick } : {}, ...attributes }, text, keyboard);
+  const press = async (event) => {
+    const work = onClick(event);
+    if (!(work instanceof Promise)) return;
+    made.disabled = true;
+    try {
+      await work;
+    } catch (problem) {
+      if (!trouble) throw problem;
+      show(trouble, problemBox(problem));
+    } finally {
+      made.disabled = false;
+    }
+  };
+  const made = h("button", { type: "button", class: ["button", kind], "aria-keyshortcuts": keys, on: { click: press }, ...attributes }, text, keyboard);
+  return made;
 }
 
 /**
- * Open a dialog. `actions` are {text, kind, run}; `run` may be async, and the dialog stays open with
- * the problem if it fails or gives false. The focus goes back to where it was.
+ * Open a dialog. An `action` is {text, kind, run}; `run` may be async, and if it fails the dialog stays open
+ * with the problem. The focus goes back to where it was.
  */
-export function dialog(title, content, actions = []) {
+export function dialog(title, content, action) {
   const heading = h("h2", { id: newId("dialog") }, title);
   const trouble = h("div");
   const before = document.activeElement;
-  const box = h("dialog", { "aria-labelledby": heading.id, class: "dialog" });
-  const close = () => box.close();
-  const perform = async (action, pressed) => {
-    clear(trouble);
-    pressed.disabled = true;
+  const perform = async () => {
+    show(trouble);
+    submit.disabled = true;
     try {
-      if ((await action.run?.()) !== false) close();
+      await action.run();
+      box.close();
     } catch (problem) {
       show(trouble, problemBox(problem));
-    } finally {
-      pressed.disabled = false;
     }
+    submit.disabled = false;
   };
-  const buttons = actions.map((action, index) => {
-    const made = h("button", { type: index === 0 ? "submit" : "button", class: ["button", action.kind] }, action.text);
-    if (index > 0) made.addEventListener("click", () => perform(action, made));
-    return made;
-  });
-  const form = h("form", { on: { submit: (event) => { event.preventDefault(); if (actions.length) perform(actions[0], buttons[0]); } } });
-  form.append(heading, h("div.dialog-body", content), trouble, h("div.actions", buttons, button(actions.length ? t("cancel") : t("close"), close, { kind: "quiet" })));
-  box.append(form);
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
-  box.addEventListener("close", () => {
+  const submit = action && h("button", { class: ["button", action.kind] }, action.text);
+  const leave = button(t(action ? "action.cancel" : "action.close"), () => box.close(), { kind: "quiet" });
+  const send = (event) => {
+    event.preventDefault();
+    if (action) perform();
+  };
+  const form = h("form", { on: { submit: send } }, heading, h("div.dialog-body", content), trouble, h("div.actions", submit, leave));
+  const keys = (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && form.requestSubmit();
+  const close = () => {
     box.remove();
-    if (before && before.isConnected) before.focus();
-  });
+    if (before?.isConnected) before.focus();
+  };
+  const box = h("dialog.dialog", { "aria-labelledby": heading.id, on: { keydown: keys, close } }, form);
   document.body.append(box);
   box.showModal();
-  return { element: box, close };
+  return box;
 }
 
 let region;
 
-/** Have a screen reader say something. */
 export function announce(text) {
   region ||= document.getElementById("announcer");
   if (!region) return;
@@ -196,12 +224,8 @@ export function announce(text) {
   region.textContent = region.textContent === text ? `${text}\u00a0` : text;
 }
 
-/** Names and their values, as a list in two columns. What is null is left out. */
-export function facts(...pairs) {
-  const list = h("dl.facts");
-  for (const pair of pairs) {
-    if (!pair || pair[1] === null || pair[1] === undefined || pair[1] === "") continue;
-    list.append(h("dt", pair[0]), h("dd", pair[1]));
-  }
-  return list;
+/** Values by the names of their labels, as a list in two columns. What is null is left out. */
+export function facts(values) {
+  const known = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return h("dl.facts", known.map(([name, value]) => [h("dt", t(`label.${name}`)), h("dd", value)]));
 }

@@ -1,8 +1,8 @@
 // Plots of calls over time: rate and failures, latency, cost; and the figures by tool and by caller.
-import { get } from "./api.js";
+import { get, may, pathWith } from "./api.js";
 import { h, outside, show } from "./dom.js";
-import { dataTable, filterForm, folded, leaving, onReturn, pathWith, repeat } from "./page_parts.js";
-import { amount, duration, emptyState, fullTime, problemBox } from "./parts.js";
+import { dataTable, filterForm, folded, loader, onReturn, repeat } from "./page_parts.js";
+import { amount, duration, emptyState, fullTime, sayLength, scrollBox } from "./parts.js";
 import { languageTag, t } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -13,52 +13,38 @@ const PERCENTILES = ["p50", "p90", "p99"];
 
 export default {
   path: "/plots",
-  nav: "plots",
-  title: "plots.title",
-  role: "call",
-  async show(root, { query, may }) {
-    const here = leaving();
-    const filters = { span: Object.hasOwn(HOURS, query.get("span")) ? query.get("span") : "24h", tool: query.get("tool") || "", caller: query.get("caller") || "" };
-    const body = h("div", { class: "plots" });
+  async show(root, { query, me, keep, setQuery }) {
+    const span = Object.hasOwn(HOURS, query.get("span")) ? query.get("span") : "24h";
+    const filters = { span, tool: query.get("tool") || "", caller: query.get("caller") || "" };
+    const body = h("div.plots");
     let answer = null;
-    const draw = () => answer && body.clientWidth && show(body, ...drawAll(answer, body.clientWidth));
-    const load = async () => {
-      try {
-        answer = await readPlots(filters);
-        draw();
-      } catch (problem) {
-        answer = null;
-        show(body, problemBox(problem));
-      }
-    };
+    const draw = () => answer && body.clientWidth && show(body, drawAll(answer, body.clientWidth));
+    const load = loader(body, () => readPlots(filters), (found) => {
+      answer = found;
+      draw();
+    });
     const change = (name, value) => {
       filters[name] = value;
-      history.replaceState(history.state, "", pathWith("/plots", filters));
+      setQuery(filters);
       load();
     };
-    root.append(h("h1", {}, t("plots.title")), filterForm(fields(may), filters, change), body);
-    here.keep(watchWidth(body, draw));
-    here.keep(repeat(60, load));
-    here.keep(onReturn(load));
+    root.append(h("h1", t("label.plots")), filterForm(fields(me), filters, change), body);
+    keep(watchWidth(body, draw));
+    keep(repeat(60, load));
+    keep(onReturn(load));
     await load();
-    return here.stop;
   },
 };
 
-function fields(may) {
-  const options = Object.keys(HOURS).map((span) => [span, t(`plots.${span}`)]);
-  return [
-    { name: "span", label: "plots.span", options },
-    { name: "tool", label: "calls.tool" },
-    // Callers see their own calls only.
-    ...(may("approve") ? [{ name: "caller", label: "calls.caller" }] : []),
-  ];
+function fields(me) {
+  const options = Object.entries(HOURS).map(([span, hours]) => [span, sayLength(hours * 3600)]);
+  // Callers see their own calls only.
+  return [{ name: "span", options }, { name: "tool" }, ...(may(me, "approve") ? [{ name: "caller" }] : [])];
 }
 
 async function readPlots({ span, tool, caller }) {
   const since = new Date(Date.now() - HOURS[span] * 3600_000);
-  const answer = await get("/plots", { since: since.toISOString(), tool, caller });
-  return { ...answer, since: new Date(answer.since), until: new Date(answer.until) };
+  return get("/plots", { since: since.toISOString(), tool, caller });
 }
 
 function watchWidth(element, draw) {
@@ -77,16 +63,16 @@ function drawAll(answer, width) {
   const spent = answer.buckets.some((bucket) => bucket.cost);
   return [
     totals(answer.buckets),
-    figure("plots.rate", answer, width, [bars("calls", "calls"), bars("failures", "failures")], amount),
-    figure("plots.latency", answer, width, PERCENTILES.map((each) => line(each, each)), duration),
-    spent ? figure("plots.cost", answer, width, [bars("cost", "cost")], costText) : null,
-    figureTable("plots.by_tool", answer.by_tool, "calls.tool", "tool"),
-    figureTable("plots.by_caller", answer.by_caller, "calls.caller", "caller"),
+    figure("plots.rate", answer, width, [bars("calls"), bars("failures")], amount),
+    figure("plots.latency", answer, width, PERCENTILES.map(line), duration),
+    spent ? figure("label.cost", answer, width, [bars("cost")], costText) : null,
+    figureTable("plots.by_tool", answer.by_tool, "tool"),
+    figureTable("plots.by_caller", answer.by_caller, "caller"),
   ];
 }
 
-const bars = (name, style) => ({ name, style, draw: drawBars });
-const line = (name, style) => ({ name, style, draw: drawLine });
+const bars = (name) => ({ name, draw: drawBars });
+const line = (name) => ({ name, draw: drawLine });
 
 function costText(value) {
   return new Intl.NumberFormat(languageTag(), { maximumSignificantDigits: 3 }).format(value);
@@ -96,21 +82,18 @@ function totals(buckets) {
   const sum = (name) => buckets.reduce((all, bucket) => all + (bucket[name] || 0), 0);
   const calls = sum("calls");
   const share = calls ? (100 * sum("failures")) / calls : 0;
-  const facts = { calls: amount(calls), failures: amount(sum("failures")), share: share.toFixed(1), cost: costText(sum("cost")) };
-  return h("p", { class: "totals" }, t(sum("cost") ? "plots.totals_cost" : "plots.totals", facts));
+  const facts = { calls: amount(calls), failures: amount(sum("failures")), share: share.toFixed(1) };
+  return h("p.totals", t("plots.totals", facts), sum("cost") ? ` · ${t("label.cost")}: ${costText(sum("cost"))}` : null);
 }
 
 /** One plot with its legend, and the same figures as a table. */
 function figure(title, answer, width, series, format) {
-  const caption = h("figcaption", {}, h("h2", {}, t(title)), legend(series));
-  const names = series.map((each) => `plots.${each.name}`);
-  const rows = () =>
-    answer.buckets.filter((bucket) => bucket.calls).map((bucket) => [
-      fullTime(bucket.at),
-      ...series.map((each) => say(bucket[each.name], format)),
-    ]);
-  const table = folded(t("plots.table"), () => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t(title) }, dataTable(t(title), ["calls.when", ...names], rows())));
-  return h("figure", { class: "plot" }, caption, drawPlot(t(title), answer, width, series, format), table);
+  const caption = h("figcaption", h("h2", t(title)), legend(series));
+  const names = series.map((each) => each.name);
+  const row = (bucket) => [fullTime(bucket.at), ...names.map((name) => say(bucket[name], format))];
+  const rows = () => answer.buckets.filter((bucket) => bucket.calls).map(row);
+  const table = folded(t("plots.table"), () => scrollBox(t(title), dataTable(t(title), ["when", ...names], rows())));
+  return h("figure.plot", caption, drawPlot(t(title), answer, width, series, format), table);
 }
 
 function say(value, format) {
@@ -118,8 +101,8 @@ function say(value, format) {
 }
 
 function legend(series) {
-  const items = series.map((each) => h("li", {}, h("span", { class: `swatch swatch-${each.style}` }), t(`plots.${each.name}`)));
-  return h("ul", { class: "legend", "aria-hidden": "true" }, items);
+  const items = series.map((each) => h("li", h("span", { class: `swatch plot-${each.name}` }), t(`label.${each.name}`)));
+  return h("ul.legend", { "aria-hidden": "true" }, items);
 }
 
 function svg(tag, attributes, ...children) {
@@ -132,7 +115,7 @@ function svg(tag, attributes, ...children) {
 function drawPlot(title, answer, width, series, format) {
   const values = answer.buckets.flatMap((bucket) => series.map((each) => bucket[each.name] || 0));
   const most = roundUp(Math.max(0, ...values));
-  const [start, end] = [answer.since.getTime(), answer.until.getTime()];
+  const [start, end] = [Date.parse(answer.since), Date.parse(answer.until)];
   const inner = { width: Math.max(50, width - EDGE.left - EDGE.right), height: HEIGHT - EDGE.top - EDGE.bottom };
   const scale = {
     x: (at) => EDGE.left + (inner.width * (Math.min(end, Math.max(start, at)) - start)) / (end - start),
@@ -140,11 +123,11 @@ function drawPlot(title, answer, width, series, format) {
     bar: Math.max(1, (inner.width * answer.bucket_seconds * 1000) / (end - start) - 1),
     step: answer.bucket_seconds * 1000,
   };
-  const peak = series.map((each) => `${t(`plots.${each.name}`)}: ${say(Math.max(0, ...answer.buckets.map((b) => b[each.name] || 0)), format)}`);
-  const label = t("plots.peak", { title, peak: peak.join(", ") });
+  const peak = ({ name }) => `${t(`label.${name}`)}: ${format(Math.max(0, ...answer.buckets.map((bucket) => bucket[name] || 0)))}`;
+  const label = t("plots.peak", { title, peak: series.map(peak).join(", ") });
   return svg(
     "svg",
-    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label, class: "chart" },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label },
     ...gridLines(most, width, scale, format),
     ...timeMarks(start, end, inner.width, scale),
     ...series.flatMap((each) => each.draw(answer.buckets, each, scale)),
@@ -179,20 +162,19 @@ function timeMarks(start, end, width, scale) {
   );
 }
 
-function drawBars(buckets, { name, style }, scale) {
+function drawBars(buckets, { name }, scale) {
   return buckets.filter((bucket) => bucket[name] > 0).map((bucket) => {
     const y = scale.y(bucket[name]);
-    const box = { x: scale.x(new Date(bucket.at).getTime()), y, width: scale.bar, height: scale.y(0) - y };
-    return svg("rect", { ...box, class: `bar bar-${style}` });
+    return svg("rect", { x: scale.x(Date.parse(bucket.at)), y, width: scale.bar, height: scale.y(0) - y, class: `bar plot-${name}` });
   });
 }
 
 /** Lines are broken where nothing was called; a single point is a dot. */
-function drawLine(buckets, { name, style }, scale) {
+function drawLine(buckets, { name }, scale) {
   const runs = [];
   let last = -Infinity;
   for (const bucket of buckets) {
-    const at = new Date(bucket.at).getTime();
+    const at = Date.parse(bucket.at);
     if (!bucket.calls || !Number.isFinite(bucket[name])) continue;
     if (at - last > scale.step * 1.5) runs.push([]);
     runs.at(-1).push([scale.x(at) + scale.bar / 2, scale.y(bucket[name])]);
@@ -200,29 +182,29 @@ function drawLine(buckets, { name, style }, scale) {
   }
   return runs.map((points) =>
     points.length === 1
-      ? svg("circle", { cx: points[0][0], cy: points[0][1], r: 2, class: `dot dot-${style}` })
-      : svg("polyline", { points: points.map((point) => point.join(",")).join(" "), class: `line line-${style}` }),
+      ? svg("circle", { cx: points[0][0], cy: points[0][1], r: 2, class: `bar plot-${name}` })
+      : svg("polyline", { points: points.map((point) => point.join(",")).join(" "), class: `line plot-${name}` }),
   );
 }
 
 function hovers(buckets, series, scale, height, format) {
   return buckets.filter((bucket) => bucket.calls).map((bucket) => {
-    const said = series.map((each) => `${t(`plots.${each.name}`)}: ${say(bucket[each.name], format)}`);
-    const box = { x: scale.x(new Date(bucket.at).getTime()), y: EDGE.top, width: scale.bar + 1, height };
-    return svg("rect", { ...box, class: "hover" }, svg("title", {}, [fullTime(bucket.at), ...said].join("\n")));
+    const said = series.map((each) => `${t(`label.${each.name}`)}: ${say(bucket[each.name], format)}`);
+    const box = { x: scale.x(Date.parse(bucket.at)), y: EDGE.top, width: scale.bar + 1, height, class: "hover" };
+    return svg("rect", box, svg("title", {}, [fullTime(bucket.at), ...said].join("\n")));
   });
 }
 
-function figureTable(title, groups, head, field) {
+function figureTable(title, groups, field) {
   const rows = (groups || []).map((each) => [
-    each.name === null ? t("calls.nobody") : h("a", { href: pathWith("/plots", { [field]: each.name }) }, outside(each.name)),
+    each.name === null ? "–" : h("a", { href: pathWith("/plots", { [field]: each.name }) }, outside(each.name)),
     amount(each.calls),
     failureCell(each),
     ...PERCENTILES.map((name) => say(each[name], duration)),
     each.cost ? costText(each.cost) : "–",
   ]);
-  const heads = [head, "plots.calls", "plots.failures", "plots.p50", "plots.p90", "plots.p99", "plots.cost"];
-  return h("section", { class: "part numbers" }, h("h2", {}, t(title)), dataTable(t(title), heads, rows));
+  const heads = [field, "calls", "failures", "p50", "p90", "p99", "cost"];
+  return h("section.part.numbers", h("h2", t(title)), dataTable(t(title), heads, rows));
 }
 
 function failureCell({ failures, calls }) {

@@ -2,57 +2,55 @@
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
-import { button, choice, dialog, field } from "./parts.js";
-import { lifeChoices } from "./rule_parts.js";
+import { button, choice, dialog, field, textInput } from "./parts.js";
+import { HOLDERS, lifeChoices, reasonField } from "./rule_parts.js";
 import { t } from "./words.js";
 
 const TRAITS = ["read_only", "destructive", "open_world", "untrusted"];
 
 /** Ask for a rule; `onMade` is called when it holds. */
-export function showNewRule({ onMade, tool = "" }) {
-  const verdict = choice(["allow", "ask", "deny"].map((each) => [each, t(`state.${each}`)]), "ask", () => (reason.parentElement.hidden = verdict.value === "allow"));
-  const pattern = h("input", { type: "text", value: tool, maxlength: "500", required: true, placeholder: "delete_*" });
+export function showNewRule(onMade) {
+  const verdict = choice(["allow", "ask", "deny"].map((each) => [each, t(`state.${each}`)]), "ask", () => (reason.element.hidden = verdict.value === "allow"));
+  const pattern = textInput({ required: true, placeholder: "delete_*" });
   const conditions = h("div.rule-conditions");
   const addCondition = button(t("rule.add_condition"), () => {
     conditions.append(makeCondition());
     conditions.lastElementChild.querySelector("input").focus();
   }, { kind: "quiet small" });
-  const holders = ["caller", "agent", "session"].map((name) => [name, h("input", { type: "text", maxlength: "500" })]);
+  const holders = HOLDERS.map((name) => [name, textInput()]);
   const life = choice(lifeChoices(), "");
-  const reason = h("textarea", { rows: "2", maxlength: "10000" });
+  const reason = reasonField();
   const traits = TRAITS.map((name) => [name, choice([["", t("rule.any")], ["true", t("rule.yes")], ["false", t("rule.no")]], "")]);
-  const more = h("details", h("summary", t("rule.more")), h("div.field-grid", holders.map(([name, input]) => field(t(`fact.${name}`), input)), traits.map(([name, select]) => field(t(`rule.${name}`), select))));
-  const reasonBox = field(t("inbox.reason"), reason, { hint: t("inbox.reason_hint") });
+  const more = [...holders, ...traits].map(([name, control]) => field(t(`label.${name}`), control));
   const read = () => ({
     verdict: verdict.value,
     pattern: pattern.value.trim(),
     where: readConditions(conditions),
-    reason: (verdict.value !== "allow" && reason.value.trim()) || null,
+    reason: verdict.value === "allow" ? null : reason.read(),
     expires_in: life.value ? Number(life.value) : null,
     ...Object.fromEntries(holders.map(([name, input]) => [name, input.value.trim() || null])),
     ...Object.fromEntries(traits.map(([name, select]) => [name, select.value === "" ? null : select.value === "true"])),
   });
-  dialog(
-    t("rules.add"),
-    [field(t("rules.verdict"), verdict), field(t("rule.pattern"), pattern, { hint: t("rule.pattern_hint") }), h("div.field", h("span.faint.small", t("rule.conditions")), conditions, h("div", addCondition)), field(t("rule.life"), life), reasonBox, more],
-    [
-      {
-        text: t("rule.make"),
-        kind: "primary",
-        run: async () => {
-          await post("/rules", read());
-          onMade();
-        },
-      },
-    ],
-  );
+  const fields = [
+    field(t("label.verdict"), verdict),
+    field(t("label.tool"), pattern, { hint: t("rule.pattern_hint") }),
+    h("div.field", h("span.faint.small", t("rule.conditions")), conditions, h("div", addCondition)),
+    field(t("label.life"), life),
+    reason.element,
+    h("details", h("summary", t("rule.more")), h("div.field-grid", more)),
+  ];
+  const run = async () => {
+    await post("/rules", read());
+    onMade();
+  };
+  dialog(t("rules.add"), fields, { text: t("rule.make"), kind: "primary", run });
   pattern.focus();
 }
 
 function makeCondition() {
-  const name = h("input", { type: "text", placeholder: "path", "aria-label": t("rule.argument") });
-  const value = h("input", { type: "text", placeholder: "/srv/**", "aria-label": t("rule.argument_pattern") });
-  const row = h("div.rule-condition", name, "=", value, button("×", () => row.remove(), { kind: "quiet", "aria-label": t("remove") }));
+  const name = textInput({ placeholder: "path", "aria-label": t("label.argument") });
+  const value = textInput({ placeholder: "/srv/**", "aria-label": t("label.pattern"), maxlength: null });
+  const row = h("div.rule-condition", name, "=", value, button("×", () => row.remove(), { kind: "quiet", "aria-label": t("action.remove") }));
   return row;
 }
 

@@ -3,11 +3,10 @@
 import { h } from "./dom.js";
 import { canNotify, playSound, wishesOf, setWish } from "./notices.js";
 import { choice, dialog, field } from "./parts.js";
-import { currentLanguage, setLanguage, t } from "./words.js";
+import { currentLanguage, languageChoices, setLanguage, t } from "./words.js";
 
-/** Open the settings. */
 export function showSettings() {
-  const language = choice([["en", "English"], ["zh", "中文"]], currentLanguage(), (value) => {
+  const language = choice(languageChoices(), currentLanguage(), (value) => {
     opened.close();
     setLanguage(value);
   });
@@ -25,7 +24,7 @@ export function showSettings() {
     box.checked = on && allowed;
     setWish("desktop", on && allowed);
   });
-  const opened = dialog(t("app.settings"), [field(t("app.language"), language), field(t("app.theme"), theme), sound, desktop, refused]);
+  const opened = dialog(t("app.settings"), [field(t("label.language"), language), field(t("label.theme"), theme), sound, desktop, refused]);
 }
 
 function setTheme(name) {

@@ -1,9 +1,9 @@
 // Come in with a one-time link. The key is in the fragment of the address, which is never sent or logged.
 
 import { submit } from "./api.js";
-import { h, outside, show } from "./dom.js";
+import { h, show } from "./dom.js";
 import { button, choice, problemBox } from "./parts.js";
-import { currentLanguage, setLanguage, t } from "./words.js";
+import { currentLanguage, languageChoices, setLanguage, t } from "./words.js";
 
 /** Show how to sign in. With a key in the address, a button uses it. */
 export function showSignIn(root, onSignedIn) {
@@ -11,7 +11,7 @@ export function showSignIn(root, onSignedIn) {
   // The key does not stay in the history.
   if (key) history.replaceState(null, "", "/sign-in");
   const trouble = h("div");
-  const enter = button(t("sign_in.enter"), async () => {
+  const enter = button(t("sign_in.title"), async () => {
     enter.disabled = true;
     show(trouble);
     try {
@@ -24,8 +24,8 @@ export function showSignIn(root, onSignedIn) {
     if (location.pathname === "/sign-in") history.replaceState(null, "", "/inbox");
     onSignedIn();
   }, { kind: "primary" });
-  const language = choice([["en", "English"], ["zh", "中文"]], currentLanguage(), setLanguage);
-  language.setAttribute("aria-label", t("app.language"));
+  const language = choice(languageChoices(), currentLanguage(), setLanguage);
+  language.setAttribute("aria-label", t("label.language"));
   const title = h("h1", { tabindex: "-1" }, t("sign_in.title"));
   const parts = key ? [h("p", t("sign_in.ready")), h("div.actions", enter)] : [explain()];
   show(root, h("main.bare.card.sign-in", title, parts, trouble, h("div.sign-in-end", language)));

@@ -1,22 +1,22 @@
 // What the console says, in the language of the person.
 
-import en from "./words_en.js";
-import zh from "./words_zh.js";
+import pages from "./words_pages.js";
+import shared from "./words_shared.js";
 
-const LANGUAGES = { en, zh };
-let language = remembered() || (navigator.languages || []).map((each) => each.slice(0, 2)).find((each) => each in LANGUAGES) || "en";
+const WORDS = { ...shared, ...pages };
+const NAMES = { en: "English", zh: "中文" };
+const LANGUAGES = Object.keys(NAMES);
+const wished = [localStorage.getItem("wieldy.language"), ...(navigator.languages || []).map((each) => each.slice(0, 2))];
+let language = wished.find((each) => LANGUAGES.includes(each)) || "en";
 
-function remembered() {
-  const found = localStorage.getItem("wieldy.language");
-  return found in LANGUAGES ? found : null;
-}
-
-/** The current language. */
 export const currentLanguage = () => language;
+
+/** The languages as pairs for a choice. */
+export const languageChoices = () => Object.entries(NAMES);
 
 /** Say everything in this language from now on, also after a reload. */
 export function setLanguage(name) {
-  language = name in LANGUAGES ? name : "en";
+  language = name;
   localStorage.setItem("wieldy.language", language);
   document.documentElement.lang = languageTag();
   dispatchEvent(new Event("wieldy-language"));
@@ -25,18 +25,21 @@ export function setLanguage(name) {
 /** The language as HTML and Intl name it. */
 export const languageTag = () => (language === "zh" ? "zh-Hans" : "en");
 
-/**
- * A text by its name. `{name}` in it is replaced by that parameter. Where a text depends on a number
- * it is {one: …, other: …}, and `count` decides.
- */
-export function t(name, params = {}) {
-  let found = LANGUAGES[language][name] ?? en[name] ?? name;
-  if (typeof found === "object") {
-    const form = new Intl.PluralRules(languageTag()).select(params.count ?? 0);
-    found = found[form] ?? found.other;
-  }
-  return found.replace(/\{(\w+)\}/g, (whole, key) => (key in params ? String(params[key] ?? "") : whole));
+function findWord(name) {
+  const [group, ...rest] = name.split(".");
+  const key = rest.join(".");
+  return Object.hasOwn(WORDS, group) && Object.hasOwn(WORDS[group], key) ? WORDS[group][key] : null;
 }
 
-/** Whether there is a text of this name. */
-export const hasWord = (name) => name in en;
+export const hasWord = (name) => findWord(name) !== null;
+
+/**
+ * A text by its name. `{name}` in it is replaced by that parameter. Where a text depends on a number it is
+ * written for one, a bar, and for others, and `count` decides.
+ */
+export function t(name, params = {}) {
+  const found = findWord(name);
+  if (!found) console.error(`There is no text ${name}.`);
+  const [one, others = one] = (found?.[LANGUAGES.indexOf(language)] ?? name).split("|");
+  return (params.count === 1 ? one : others).replace(/\{(\w+)\}/g, (whole, key) => (key in params ? String(params[key] ?? "") : whole));
+}
