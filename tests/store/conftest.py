@@ -1,5 +1,6 @@
 """Each test of a store runs on both kinds of database."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -8,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.store.child import Children
+from tests.store.made_store import make_file
 from tests.store.server import Server
 
 Execute = Callable[[str], str]
+_SERVER = pytest.StashKey[Server]()
+_MADE_FILE = pytest.StashKey[Path]()
 
 
 @pytest.fixture(autouse=True)
@@ -19,16 +23,35 @@ def in_time(bounded: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """The PostgreSQL server of this test session."""
-    server = Server()
-    yield server
-    server.remove()
+def server(pytestconfig: pytest.Config) -> Server:
+    """The PostgreSQL server of this test session, also for the folders that import this fixture."""
+    if _SERVER not in pytestconfig.stash:
+        started = pytestconfig.stash[_SERVER] = Server()
+        pytestconfig.add_cleanup(started.remove)
+    return pytestconfig.stash[_SERVER]
+
+
+def _made_file(request: pytest.FixtureRequest) -> Path:
+    """The file that the stores of this test session are copies of."""
+    stash = request.config.stash
+    if _MADE_FILE not in stash:
+        folders: pytest.TempPathFactory = request.getfixturevalue("tmp_path_factory")
+        stash[_MADE_FILE] = make_file(folders.mktemp("made") / "store.db")
+    return stash[_MADE_FILE]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store."""
+    """The address of a store that holds nothing. Its tables are there already."""
+    if request.param == "sqlite":
+        return f"sqlite:///{shutil.copy(_made_file(request), tmp_path / 'store.db')}"
+    server: Server = request.getfixturevalue("server")
+    return server.new_store()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database without tables."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/store.db"
     server: Server = request.getfixturevalue("server")
@@ -36,8 +59,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def children(url: str, tmp_path: Path) -> Iterator[Children]:
+def children(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Children]:
     """Starts other processes on the same store."""
+    url: str = request.getfixturevalue("new_url" if "new_url" in request.fixturenames else "url")
     with Children(url, tmp_path) as children:
         yield children
 

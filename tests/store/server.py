@@ -5,7 +5,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
+from itertools import chain
 from pathlib import Path
+
+from tests.store.made_store import make_tables
+from tests.store.psql import Psql
 
 INSTRUCTION = (
     "The store's tests need a PostgreSQL server and can't start one. "
@@ -13,6 +18,22 @@ INSTRUCTION = (
     "sudo apt-get update && sudo apt-get install -y postgresql"
 )
 _TRIES = 3
+_NEW_SCHEMA = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
+# What distinguishes the tables of a store from those that a test has changed.
+_SHAPE = """
+SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM (
+    SELECT concat_ws(' ', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS line
+        FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT version::text FROM wieldy_version AS version
+) AS lines;
+"""
+_USED = """
+SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+    AND relname <> 'wieldy_version' AND pg_relation_size(oid) > 0;
+"""
 
 
 class Server:
@@ -22,6 +43,8 @@ class Server:
         self.user = "postgres" if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="wieldy-pg-"))
         self.port = 0
+        self._shape = ""
+        self._idle: dict[str, list[Psql]] = {}
         if self.user is not None:
             shutil.chown(self.folder, self.user)
         self._run("initdb", "-D", self._data, "-A", "trust", "-U", "wieldy", "--no-sync")
@@ -38,30 +61,74 @@ class Server:
 
     def stop(self, mode: str = "fast") -> None:
         """Stop, and wait until it is gone."""
+        for session in chain.from_iterable(self._idle.values()):
+            session.close()
+        self._idle.clear()
         self._run("pg_ctl", "-D", self._data, "-w", "-m", mode, "stop")
 
     def new_database(self) -> str:
         """The address of an empty database: the one of before, emptied, which is far cheaper."""
         self.disconnect()
-        self.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public", "test")
-        return f"postgresql://wieldy@127.0.0.1:{self.port}/test"
+        self.execute(_NEW_SCHEMA, "test")
+        return self._url
+
+    def new_store(self) -> str:
+        """The address of a store that holds nothing.
+
+        Making its tables takes far longer than most tests, so they are made once and emptied.
+        """
+        self.disconnect()
+        if not self._shape:
+            self._make_store()
+            self._shape = self._read_shape()
+        elif self._read_shape() != self._shape:
+            self._make_store()
+        else:
+            self._empty_store()
+        return self._url
 
     def disconnect(self) -> None:
-        """Cut every connection, as a failing network does."""
+        """Cut every connection but ours, as a failing network does."""
         self.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'test'",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = 'test' AND application_name <> 'psql';",
             "postgres",
         )
 
     def execute(self, sql: str, database: str) -> str:
-        """Run a statement with psql and give what it prints."""
-        address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "wieldy", "-d", database)
-        return self._run("psql", *address, "-qtAX", "-v", "ON_ERROR_STOP=1", "-c", sql)
+        """Run statements with psql and give what it prints."""
+        idle = self._idle.setdefault(database, [])
+        if idle:
+            session = idle.pop()
+        else:
+            address = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "wieldy", "-d", database)
+            session = Psql(_find("psql"), address, self.user, self.folder)
+        said = session.execute(sql)
+        idle.append(session)
+        return said
 
     def remove(self) -> None:
         """Stop for good."""
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _make_store(self) -> None:
+        self.execute(_NEW_SCHEMA, "test")
+        make_tables(self._url)
+        self._empty_store()
+
+    def _empty_store(self) -> None:
+        used = self.execute(_USED, "test").strip()
+        chore = f"INSERT INTO wieldy_chores VALUES ('prune', {time.time()})"
+        self.execute(f"TRUNCATE {used}; {chore};", "test")
+
+    def _read_shape(self) -> str:
+        there = self.execute("SELECT to_regclass('wieldy_version');", "test").strip()
+        return self.execute(_SHAPE, "test") if there else "no store"
+
+    @property
+    def _url(self) -> str:
+        return f"postgresql://wieldy@127.0.0.1:{self.port}/test"
 
     @property
     def _data(self) -> str:

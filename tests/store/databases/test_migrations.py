@@ -22,6 +22,18 @@ def make_box(url: str) -> Toolbox:
     return box
 
 
+async def test_a_new_database_is_made_once_by_all_who_open_it_at_once(
+    new_url: str, children: Children
+) -> None:
+    child, boxes = children.start(), [make_box(new_url) for _ in range(3)]
+    child.send("open")
+    await asyncio.gather(*(box.sessions.append("s", n) for n, box in enumerate(boxes)))
+    assert child.answer() == {"opened": True}
+    assert sorted(await boxes[0].sessions.read("s")) == [0, 1, 2]
+    for box in boxes:
+        await box.close()
+
+
 async def test_a_store_of_the_step_before_goes_on(url: str, execute: Execute) -> None:
     async with make_box(url) as box:
         parked = await box.call("risk", {"n": 1}, session="s")
