@@ -31,9 +31,12 @@ async def given_back(
 ) -> AsyncIterator[None]:
     """Each test gives back what its boxes held."""
     gc.collect()
+    # What other tests have loaded is not looked through each time.
+    gc.freeze()
     before = held_now(tmp_path)
     yield
     await collected(lambda: held_now(tmp_path) <= before)
+    gc.unfreeze()
 
 
 @pytest.fixture

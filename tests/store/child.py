@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import queue
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -15,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import wieldy
+from tests.fork_server import fork_server
 
 PROGRAM = Path(__file__).with_name("program.py")
 SECONDS = 120.0
@@ -35,21 +33,14 @@ class Child:
     """One process that runs `program.py`."""
 
     def __init__(self, url: str, effects: Path, death: str) -> None:
-        source = str(Path(wieldy.__file__).parents[1])
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), url, str(effects), death],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": source},
-        )
+        words = [str(PROGRAM), url, str(effects), death]
+        self._process = fork_server().start(words, os.environ)
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def send(self, do: str, **facts: Any) -> None:
         """Give a command."""
-        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **facts}) + "\n")
         self._process.stdin.flush()
 
@@ -71,7 +62,7 @@ class Child:
 
     def wait(self) -> int:
         """Wait until it has ended."""
-        code = self._process.wait(SECONDS)
+        code = self._process.wait()
         self._reader.join(SECONDS)
         return code
 
@@ -84,19 +75,12 @@ class Child:
 
     def close(self) -> None:
         """End it, if it has not ended."""
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait(SECONDS)
+        self._process.kill()
+        self._process.wait()
         self._reader.join(SECONDS)
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            try:
-                stream.close()
-            except BrokenPipeError:
-                continue
+        self._process.close()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
         for line in self._process.stdout:
             # A killed process may leave half a line.
             if line.endswith("\n"):

@@ -2,6 +2,7 @@
 
 import random
 import time
+from functools import cache
 from typing import Any
 
 import pytest
@@ -76,6 +77,17 @@ async def test_any_value_ends_in_a_row(url: str, make: Any) -> None:
         assert (await box.call("give", idempotency_key="k")).call.id == outcome.call.id
 
 
+@cache
+def _texts() -> dict[str, str]:
+    """Text that can't be made smaller: an index of PostgreSQL takes 2,700 bytes of it at most."""
+    chance = random.Random(1)
+    return {
+        "endless": "".join(chr(chance.randint(32, 0xD000)) for _ in range(300_000)),
+        "nul": "\0" * 400,
+        "surrogates": "".join(chr(chance.randint(0xD800, 0xDFFF)) for _ in range(499)),
+    }
+
+
 @pytest.mark.parametrize(
     "where", ["id", "agent", "parent", "provider_id", "tool", "idempotency_key"]
 )
@@ -83,14 +95,7 @@ async def test_any_value_ends_in_a_row(url: str, make: Any) -> None:
 async def test_any_name_ends_in_an_outcome_and_the_store_goes_on(
     url: str, where: str, kind: str
 ) -> None:
-    """Text that can't be made smaller: an index of PostgreSQL takes 2,700 bytes of it at most."""
-    chance = random.Random(1)
-    texts = {
-        "endless": "".join(chr(chance.randint(32, 0xD000)) for _ in range(300_000)),
-        "nul": "\0" * 400,
-        "surrogates": "".join(chr(chance.randint(0xD800, 0xDFFF)) for _ in range(499)),
-    }
-    text = texts[kind] if where != "idempotency_key" else texts[kind][:499]
+    text = _texts()[kind] if where != "idempotency_key" else _texts()[kind][:499]
     ran: list[int] = []
     async with Toolbox(store=url) as box:
 

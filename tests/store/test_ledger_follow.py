@@ -76,7 +76,7 @@ async def _until_heard(box: Toolbox, tool: str, first: asyncio.Future[Entry]) ->
     return entry.call.id
 
 
-async def test_ten_thousand_calls_of_many_callers_are_all_seen_once(url: str) -> None:
+async def test_thousands_of_calls_of_many_callers_are_all_seen_once(url: str) -> None:
     async with Toolbox(store=url, durability="normal") as box:
         box.add(add)
         await box.call("add", {"a": -1})
@@ -84,13 +84,13 @@ async def test_ten_thousand_calls_of_many_callers_are_all_seen_once(url: str) ->
         assert (await anext(entries)).call.arguments == {"a": -1}
 
         async def call_all() -> None:
-            for start in range(0, 10_000, 500):
+            for start in range(0, 2_000, 500):
                 await box.call_many([("add", {"a": start + n}) for n in range(500)])
 
         async with asyncio.timeout(600), asyncio.TaskGroup() as group:
             group.create_task(call_all())
-            seen = [await anext(entries) for _ in range(10_000)]
-        assert sorted(entry.value for entry in seen) == list(range(1, 10_001))
+            seen = [await anext(entries) for _ in range(2_000)]
+        assert sorted(entry.value for entry in seen) == list(range(1, 2_001))
 
 
 async def test_only_what_is_asked_for_is_given(url: str) -> None:

@@ -314,11 +314,11 @@ async def test_of_writers_that_expect_the_same_version_one_gets_through(
 async def test_updates_at_once_are_all_applied(artifacts: Artifacts) -> None:
     await artifacts.create("a", "END")
 
-    made = await asyncio.gather(*(artifacts.update("a", "END", f"{n}\nEND") for n in range(30)))
+    made = await asyncio.gather(*(artifacts.update("a", "END", f"{n}\nEND") for n in range(15)))
 
-    assert sorted(change.version for change in made) == list(range(2, 32))
+    assert sorted(change.version for change in made) == list(range(2, 17))
     lines = (await artifacts.read("a")).content.split("\n")
-    assert sorted(map(int, lines[:-1])) == list(range(30))
+    assert sorted(map(int, lines[:-1])) == list(range(15))
 
 
 async def test_updates_of_several_processes_are_all_applied(
@@ -327,39 +327,39 @@ async def test_updates_of_several_processes_are_all_applied(
     await artifacts.create("a", "END")
     growing = [children.start() for _ in range(3)]
     for word, child in zip("xyz", growing, strict=True):
-        child.send("grow", id="a", word=word, times=20)
-    for n in range(20):
+        child.send("grow", id="a", word=word, times=10)
+    for n in range(10):
         await artifacts.update("a", "END", f"w{n}\nEND")
     for child in growing:
         assert child.answer() == {"grown": True}
 
     found = await artifacts.read("a")
-    assert found.version == 81
+    assert found.version == 41
     lines = found.content.split("\n")[:-1]
-    assert sorted(lines) == sorted(f"{word}{n}" for word in "wxyz" for n in range(20))
+    assert sorted(lines) == sorted(f"{word}{n}" for word in "wxyz" for n in range(10))
     for word in "wxyz":
-        assert [line for line in lines if line[0] == word] == [f"{word}{n}" for n in range(20)]
+        assert [line for line in lines if line[0] == word] == [f"{word}{n}" for n in range(10)]
 
 
 async def test_processes_that_change_several_artifacts_at_once_do_not_hinder_each_other(
     url: str,
 ) -> None:
-    names = [f"a{n}" for n in range(6)]
+    names = [f"a{n}" for n in range(4)]
     async with Toolbox(store=url) as one, Toolbox(store=url) as other:
         for name in names:
             await one.artifacts.create(name, "END")
         await asyncio.gather(
-            *(one.artifacts.update(name, "END", f"{n} END") for n in range(8) for name in names),
+            *(one.artifacts.update(name, "END", f"{n} END") for n in range(4) for name in names),
             *(
                 other.artifacts.update(name, "END", f"{n} END")
-                for n in range(8, 16)
+                for n in range(4, 8)
                 for name in reversed(names)
             ),
         )
 
         for name in names:
             words = (await one.artifacts.read(name)).content.split()
-            assert sorted(map(int, words[:-1])) == list(range(16))
+            assert sorted(map(int, words[:-1])) == list(range(8))
 
 
 async def test_a_process_learns_of_a_conflict_with_another(

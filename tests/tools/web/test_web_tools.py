@@ -88,7 +88,8 @@ async def test_a_long_page_is_cut_and_says_so(site: Api) -> None:
 
 
 async def test_a_page_of_many_parts_is_read_up_to_its_first_million(site: Api) -> None:
-    body = "<html><body>" + "<p>hello <a href=x>you</a></p>" * 60_000 + "</body></html>"
+    part = f"<p>hello <a href=x>you</a>{' and so on' * 10}</p>"
+    body = f"<html><body>{part * 15_000}</body></html>"
     site.answer("/wide", 200, body, Content_Type="text/html")
 
     [page] = await fetch(f"{site.url}/wide", max_content_length=1_000_000)

@@ -97,9 +97,12 @@ def _seconds(flood: tuple[str, str, str], size: int, chunk: int) -> float:
 @pytest.mark.parametrize("name", FLOODS)
 @pytest.mark.parametrize("chunk", [7, 1_000_000])
 def test_hostile_text_takes_time_in_step_with_its_length(name: str, chunk: int) -> None:
-    small = min(_seconds(FLOODS[name], SMALL, chunk) for _ in range(2))
-    large = min(_seconds(FLOODS[name], 4 * SMALL, chunk) for _ in range(2))
-    assert large < 10 * small + 0.2
+    def is_in_step() -> bool:
+        small = _seconds(FLOODS[name], SMALL, chunk)
+        return _seconds(FLOODS[name], 4 * SMALL, chunk) < 10 * small + 0.2
+
+    # Another process may have disturbed the first measurement.
+    assert any(is_in_step() for _ in range(3))
 
 
 @pytest.mark.parametrize("dialect", ["xml", "auto"])
