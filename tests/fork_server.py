@@ -14,8 +14,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +24,13 @@ from typing import Any
 
 _ROOT = Path(__file__).parents[1]
 _LARGEST = 1_000_000
-_LOADED = ("asyncpg", "wieldy.agent", "wieldy.store.artifacts.artifacts")
+_LOADED = (
+    "asyncpg",
+    "wieldy.agent",
+    "wieldy.cli.app",
+    "wieldy.store.artifacts.artifacts",
+    "wieldy.tools.code_mode",
+)
 _SECONDS = 120.0
 
 
@@ -71,14 +78,31 @@ class ForkServer:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+                [*prefix, sys.executable, "-B", "-m", "tests.fork_server", str(theirs.fileno())],
                 cwd=_ROOT,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
 
-    def start(
+    def run(
         self, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script with its arguments to its end."""
+        with tempfile.TemporaryFile("a+") as stderr:
+            program = self.start(words, environment, folder, stderr.fileno())
+            with closing(program):
+                program.stdin.close()
+                stdout = program.stdout.read()
+                code = program.wait()
+            stderr.seek(0)
+            return subprocess.CompletedProcess(list(words), code, stdout, stderr.read())
+
+    def start(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path | None = None,
+        stderr: int = 2,
     ) -> ForkedProgram:
         """Start a script with its arguments."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -88,7 +112,7 @@ class ForkServer:
             "environment": dict(environment),
             "folder": str(folder or Path.cwd()),
         }
-        given = [theirs.fileno(), read, write, 2]
+        given = [theirs.fileno(), read, write, stderr]
         socket.send_fds(self._line, [json.dumps(asked).encode()], given)
         theirs.close()
         os.close(read)

@@ -4,13 +4,11 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import wieldy
+from tests.fork_server import fork_server
 from wieldy import Toolbox
 
 PROGRAM = Path(__file__).with_name("crashing_program.py")
@@ -28,19 +26,11 @@ class Crasher:
     """The program that carries runs on in processes of its own."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        source = str(Path(wieldy.__file__).parents[1])
         self._folder = folder
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), url, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": source},
-        )
+        self._process = fork_server().start([str(PROGRAM), url, str(folder)], os.environ)
 
     def carry_on(self, run: str, point: str = "never", left: int = 0) -> int:
         """Carry a run on in a process that dies at a point; gives how it ended."""
-        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps({"run": run, "point": point, "left": left}) + "\n")
         self._process.stdin.flush()
         code: int = json.loads(self._process.stdout.readline())["code"]
@@ -69,10 +59,9 @@ class Crasher:
 
     def close(self) -> None:
         """End the program."""
-        assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(120)
-        self._process.stdout.close()
+        self._process.wait()
+        self._process.close()
 
 
 async def check_effects(crasher: Crasher, box: Toolbox, run: str) -> None:

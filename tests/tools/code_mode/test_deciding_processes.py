@@ -1,12 +1,10 @@
 """A program whose calls are decided one by one, each in a process of its own."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
-import wieldy
+from tests.fork_server import fork_server
 from tests.tools.code_mode.deciding_program import make_box
 from wieldy import Status
 
@@ -15,13 +13,8 @@ PROGRAM = Path(__file__).with_name("deciding_program.py")
 
 def do_elsewhere(work: str, url: str, folder: Path) -> None:
     """Do something in another process, and wait for its end."""
-    source = str(Path(wieldy.__file__).parents[1])
-    subprocess.run(
-        [sys.executable, str(PROGRAM), url, str(folder), work],
-        env={**os.environ, "PYTHONPATH": source},
-        timeout=120,
-        check=True,
-    )
+    ended = fork_server().run([str(PROGRAM), url, str(folder), work], os.environ)
+    assert ended.returncode == 0, ended.stderr
 
 
 async def test_each_process_that_decides_does_its_part_and_nothing_runs_twice(

@@ -1,14 +1,12 @@
 """A program whose process is killed goes on in another one, with no effect twice."""
 
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-import wieldy
+from tests.fork_server import fork_server
 from tests.tools.code_mode.killed_agent import make_agent
 from tests.tools.code_mode.killed_program import make_box
 from wieldy import Status
@@ -21,14 +19,8 @@ ACTS = {f"act {n}": 1 for n in (0, 1, 2, 10, 11)}
 
 def kill_at(point: str, url: str, folder: Path, program: Path = PROGRAM) -> None:
     """Run the program in a process that dies at a point."""
-    source = str(Path(wieldy.__file__).parents[1])
-    ended = subprocess.run(
-        [sys.executable, str(program), url, str(folder), point],
-        env={**os.environ, "PYTHONPATH": source},
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == -9
+    ended = fork_server().run([str(program), url, str(folder), point], os.environ)
+    assert ended.returncode == -9, ended.stderr
 
 
 def effects(folder: Path) -> Counter[str]:
