@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -219,17 +220,19 @@ class Heartbeat:
 
 
 @pytest.mark.parametrize(
-    "value",
+    "make",
     [
-        b"x" * 100_000_000,
-        "y" * 100_000_000,
-        [{"number": number, "text": str(number)} for number in range(1_000_000)],
+        lambda: b"x" * 100_000_000,
+        lambda: "y" * 100_000_000,
+        lambda: [{"number": number, "text": str(number)} for number in range(1_000_000)],
     ],
     ids=["bytes", "text", "objects"],
 )
 async def test_a_hundred_megabytes_go_each_way_while_the_loop_is_free(
-    box: Toolbox, value: Any
+    box: Toolbox, make: Callable[[], Any]
 ) -> None:
+    value = make()
+
     @box.tool(isolation="process", validation="describe")
     def echo(value: Any) -> Any:
         return value

@@ -70,30 +70,30 @@ def closure() -> Any:
     return inner
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        where,
-        where_async,
-        Plain().method,
-        Plain.of_class,
-        Plain.of_nobody,
-        Plain(),
-        closure(),
-        lambda: os.getpid(),
-        partial(lambda extra: os.getpid() + extra, 0),
-        lambda: where_async(),
-    ],
-)
-async def test_whatever_can_be_called_runs_in_another_process(box: Toolbox, function: Any) -> None:
-    box.add(function, name="made", isolation="process")
+CALLABLE: dict[str, Any] = {
+    "function": where,
+    "coroutine_function": where_async,
+    "method": Plain().method,
+    "method_of_class": Plain.of_class,
+    "static_method": Plain.of_nobody,
+    "object": Plain(),
+    "closure": closure(),
+    "lambda": lambda: os.getpid(),
+    "partial": partial(lambda extra: os.getpid() + extra, 0),
+    "lambda_that_gives_a_coroutine": lambda: where_async(),
+}
 
-    outcome = await box.call("made")
 
-    assert outcome.value == outcome.metadata["pid"] != os.getpid()
-    assert outcome.metadata["isolation"] == "process"
-    assert outcome.metadata["cpu_ms"] >= 0
-    assert outcome.metadata["peak_bytes"] > 1_000_000
+async def test_whatever_can_be_called_runs_in_another_process(box: Toolbox) -> None:
+    for name, function in CALLABLE.items():
+        box.add(function, name=name, isolation="process")
+
+        outcome = await box.call(name)
+
+        assert outcome.value == outcome.metadata["pid"] != os.getpid(), name
+        assert outcome.metadata["isolation"] == "process"
+        assert outcome.metadata["cpu_ms"] >= 0
+        assert outcome.metadata["peak_bytes"] > 1_000_000
 
 
 async def test_a_worker_is_warm_for_the_next_call(box: Toolbox) -> None:

@@ -53,7 +53,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "NUL": lambda: "\0",
     "NUL in JSON": lambda: '{"a": "\\u0000"}',
     "NUL in a dict": lambda: {"a": "\0", "\0": 2},
-    "large text": lambda: "x" * 50_000_000,
+    "large text": lambda: "x" * 5_000_000,
     "large JSON": lambda: '{"a": "' + "x" * 5_000_000 + '"}',
     "no number": lambda: {"a": float("nan"), "b": float("inf")},
     "no number in JSON": lambda: '{"a": NaN, "b": -Infinity}',
@@ -119,13 +119,12 @@ class _Mute(Exception):
     __repr__ = __str__
 
 
-@pytest.mark.parametrize("depth", [300, 900, 980, 5000, MANY])
 @pytest.mark.parametrize("where", ["value", "error", "metadata", "content"])
-async def test_an_end_of_any_depth_is_a_row(url: str, where: str, depth: int) -> None:
+async def test_an_end_of_any_depth_is_a_row(url: str, where: str) -> None:
     async with Toolbox(store=url) as box:
 
         @box.tool
-        async def end(context: Context) -> Any:
+        async def end(depth: int, context: Context) -> Any:
             """End in some way."""
             if where == "error":
                 raise ValueError(nested(depth), _Mute())
@@ -135,12 +134,13 @@ async def test_an_end_of_any_depth_is_a_row(url: str, where: str, depth: int) ->
                 await context.emit(nested(depth))
             return nested(depth) if where == "value" else None
 
-        outcome = await box.call("end")
-        assert outcome.status is (Status.ERROR if where == "error" else Status.OK)
-        entry = await box.ledger.get(outcome.call.id)
-        assert entry is not None
-        assert entry.status is outcome.status
-        assert [each.state for each in await box.ledger.list()] == [entry.state]
+        for count, depth in enumerate((300, 900, 980, 5000, MANY), start=1):
+            outcome = await box.call("end", {"depth": depth})
+            assert outcome.status is (Status.ERROR if where == "error" else Status.OK), depth
+            entry = await box.ledger.get(outcome.call.id)
+            assert entry is not None
+            assert entry.status is outcome.status, depth
+            assert [each.state for each in await box.ledger.list()] == [entry.state] * count
 
 
 async def test_a_deep_row_is_read_from_deep_inside_a_program(url: str) -> None:

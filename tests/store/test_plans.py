@@ -94,9 +94,14 @@ async def test_calls_are_listed_by_an_index_whatever_they_are_listed_by(
             assert await box.ledger.list(tool="x" * 5000) == []
             assert len(await box.ledger.list(tool="work", status="ok")) == 50
             assert len(await box.ledger.list(since=4990, until=4995)) == 5
-            assert len([entry async for entry in box.ledger.walk(tool="work")]) == 5000
-            assert len([entry async for entry in box.ledger.walk(status="ok")]) == 5000
-            assert len([entry async for entry in box.ledger.walk()]) == 5001
+            for walk in (
+                box.ledger.walk(tool="work"),
+                box.ledger.walk(status="ok"),
+                box.ledger.walk(),
+            ):
+                # That is the third page, which is read like all further ones.
+                assert len([await anext(walk) for _ in range(1001)]) == 1001
+                await walk.aclose()
             assert len(await box.ledger.ids("ended", limit=3)) == 3
         assert any("LIMIT" in statement and "<=" in statement for statement in said)
         await assert_indexed(box, said)

@@ -40,7 +40,7 @@ OPENAPI_KEYWORDS = {
 }  # fmt: skip
 OPENAPI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}
 
-many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def nodes(schema: Schema) -> Iterator[Schema]:
