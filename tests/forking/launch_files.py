@@ -40,7 +40,7 @@ _servers: list["subprocess.Popen[bytes]"] = []
 
 def launch_file(script: Path) -> str:
     """A file that can be started in the place of a script, under the same name."""
-    return _write_file(script.name, _find_server(_LIBRARIES), str(script))
+    return _write_file(script.name, find_server(_LIBRARIES), str(script))
 
 
 def run_forked(
@@ -51,7 +51,7 @@ def run_forked(
     together: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end. If `together`, errors are written among the output."""
-    address = _find_server(_OF_THE_COMMAND)
+    address = find_server(_OF_THE_COMMAND)
     return _run(address, _COMMAND, [INSTALLED, *words], folder, environment, seconds, together)
 
 
@@ -59,7 +59,7 @@ def run_script(
     script: Path, folder: Path, environment: dict[str, str], seconds: float
 ) -> subprocess.CompletedProcess[str]:
     """Run a script to its end."""
-    address = _find_server(_LIBRARIES)
+    address = find_server(_LIBRARIES)
     return _run(address, str(script), [str(script)], folder, environment, seconds)
 
 
@@ -93,19 +93,22 @@ def _run(
 
 
 @cache
-def _find_server(modules: tuple[str, ...]) -> str:
-    """The address of a server that has loaded some modules."""
+def find_server(modules: tuple[str, ...], prefix: tuple[str, ...] = ()) -> str:
+    """The address of a server that has loaded some modules, and is started with a prefix."""
     folder = tempfile.mkdtemp(prefix="wieldy-forks-")
     address = f"{folder}/socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(100)
         number = listener.fileno()
-        program = [sys.executable, str(_HERE / "fork_server.py"), folder, str(number), *modules]
+        words = [sys.executable, "-B", str(_HERE / "fork_server.py"), folder, str(number)]
         # Kept, because the server ends when the pipe to it is closed.
         _servers.append(
             subprocess.Popen(
-                program, stdin=subprocess.PIPE, pass_fds=[number], start_new_session=True
+                [*prefix, *words, *modules],
+                stdin=subprocess.PIPE,
+                pass_fds=[number],
+                start_new_session=True,
             )
         )
     return address
@@ -125,4 +128,4 @@ def _write_file(name: str, address: str, target: str, called: str = "") -> str:
 
 
 # A file that can be started in the place of the installed command.
-WIELDY = _write_file("wieldy", _find_server(_OF_THE_COMMAND), _COMMAND, INSTALLED)
+WIELDY = _write_file("wieldy", find_server(_OF_THE_COMMAND), _COMMAND, INSTALLED)

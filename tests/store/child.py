@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import queue
 import threading
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.fork_server import fork_server
+from tests.forking.forked_program import ForkedProgram
 
 PROGRAM = Path(__file__).with_name("program.py")
 SECONDS = 120.0
@@ -33,8 +32,7 @@ class Child:
     """One process that runs `program.py`."""
 
     def __init__(self, url: str, effects: Path, death: str) -> None:
-        words = [str(PROGRAM), url, str(effects), death]
-        self._process = fork_server().start(words, os.environ)
+        self._process = ForkedProgram([str(PROGRAM), url, str(effects), death])
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -22,10 +22,16 @@ _NEW_SCHEMA = "DROP SCHEMA public CASCADE; CREATE SCHEMA public;"
 # What distinguishes the tables of a store from those that a test has changed.
 _SHAPE = """
 SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM (
-    SELECT concat_ws(' ', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS line
+    SELECT concat_ws(' ', attrelid::regclass, attname, atttypid, atttypmod, attcollation,
+            attnotnull, atthasdef, relkind, reloptions) AS line
         FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
         WHERE relnamespace = 'public'::regnamespace AND NOT attisdropped
     UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+    UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid))
+        FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace
     UNION ALL SELECT version::text FROM wieldy_version AS version
 ) AS lines;
 """

@@ -1,14 +1,13 @@
 """Runs in processes that are killed, and what has to hold of them afterwards."""
 
 import json
-import os
 import random
 import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.fork_server import fork_server
+from tests.forking.forked_program import ForkedProgram
 from wieldy import Toolbox
 
 PROGRAM = Path(__file__).with_name("crashing_program.py")
@@ -27,7 +26,7 @@ class Crasher:
 
     def __init__(self, url: str, folder: Path) -> None:
         self._folder = folder
-        self._process = fork_server().start([str(PROGRAM), url, str(folder)], os.environ)
+        self._process = ForkedProgram([str(PROGRAM), url, str(folder)])
 
     def carry_on(self, run: str, point: str = "never", left: int = 0) -> int:
         """Carry a run on in a process that dies at a point; gives how it ended."""

@@ -1,7 +1,6 @@
 """A store file that can only be read: nothing runs, and what is there can be looked at."""
 
 import asyncio
-import atexit
 import json
 import os
 import sqlite3
@@ -9,21 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wieldy
-from tests.fork_server import ForkServer
+from tests.forking.forked_program import run_program
+from tests.forking.launch_files import INSTALLED
 from tests.store.server import Server
 from wieldy import StoreUnavailable, Toolbox
 from wieldy.store.databases.database import shown_address
 
 SOURCE = str(Path(wieldy.__file__).parents[1])
 TOOLS = """
-from functools import cache
 from pathlib import Path
 
 from wieldy import Toolbox
@@ -41,7 +39,6 @@ def wipe(path: str) -> str:
     return f"wiped {path}"
 """
 COMMAND = [sys.executable, "-c", "from wieldy.cli import main; main()"]
-WIELDY = str(Path(sys.executable).parent / "wieldy")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
 # Added after the step from which on a file is read as it is.
 LATER_COLUMNS = (
@@ -73,24 +70,16 @@ def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@cache
-def _bound_server() -> ForkServer:
-    """Starts programs that may not write where nothing says that they may."""
-    server = ForkServer(BOUND)
-    atexit.register(server.close)
-    return server
-
-
 def ask(folder: Path, *arguments: str) -> Any:
     """What a command says to programs who may not write where it does not say that they may."""
-    done = _bound_server().run([WIELDY, *arguments, "--json"], ENVIRONMENT, folder)
+    done = run_program([INSTALLED, *arguments, "--json"], folder, ENVIRONMENT, BOUND)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def refused(folder: Path, *arguments: str) -> tuple[int, str]:
     """How a command ends, and what it says then."""
-    done = _bound_server().run([WIELDY, *arguments], ENVIRONMENT, folder)
+    done = run_program([INSTALLED, *arguments], folder, ENVIRONMENT, BOUND)
     assert not done.stdout
     return done.returncode, done.stderr
 

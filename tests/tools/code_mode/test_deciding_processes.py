@@ -1,10 +1,9 @@
 """A program whose calls are decided one by one, each in a process of its own."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
-from tests.fork_server import fork_server
+from tests.forking.forked_program import run_program
 from tests.tools.code_mode.deciding_program import make_box
 from wieldy import Status
 
@@ -13,7 +12,7 @@ PROGRAM = Path(__file__).with_name("deciding_program.py")
 
 def do_elsewhere(work: str, url: str, folder: Path) -> None:
     """Do something in another process, and wait for its end."""
-    ended = fork_server().run([str(PROGRAM), url, str(folder), work], os.environ)
+    ended = run_program([str(PROGRAM), url, str(folder), work])
     assert ended.returncode == 0, ended.stderr
 
 

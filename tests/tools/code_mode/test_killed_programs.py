@@ -1,12 +1,11 @@
 """A program whose process is killed goes on in another one, with no effect twice."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.fork_server import fork_server
+from tests.forking.forked_program import run_program
 from tests.tools.code_mode.killed_agent import make_agent
 from tests.tools.code_mode.killed_program import make_box
 from wieldy import Status
@@ -19,7 +18,7 @@ ACTS = {f"act {n}": 1 for n in (0, 1, 2, 10, 11)}
 
 def kill_at(point: str, url: str, folder: Path, program: Path = PROGRAM) -> None:
     """Run the program in a process that dies at a point."""
-    ended = fork_server().run([str(program), url, str(folder), point], os.environ)
+    ended = run_program([str(program), url, str(folder), point])
     assert ended.returncode == -9, ended.stderr
 
 
