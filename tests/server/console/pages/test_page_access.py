@@ -1,5 +1,6 @@
 """Every page for everybody: axe-core, the width of a phone, the keyboard, pictures of the pages."""
 
+import re
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ async def test_plots_have_the_same_figures_as_tables(
     await expect(page).to_have_url(f"{shown.url}/plots?span=1h&tool=search")
     by_tool = page.locator("section", has=page.get_by_role("heading", name="By tool"))
     await expect(by_tool.locator("tbody th")).to_have_text(["search"])
+    figures = {
+        "Failures": r"^\d+ \(\d+\.\d %\)$",
+        "Median": "ms|s$",
+        "99th percentile": "ms|s$",
+        "Cost": r"^\d",
+    }
+    for label, pattern in figures.items():
+        cell = by_tool.locator(f"td[data-label='{label}']")
+        await expect(cell).to_have_text(re.compile(pattern))
 
 
 async def test_callers_see_plots_of_their_own_calls(
