@@ -2,8 +2,8 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,7 @@ def _write_wrapper(folder: Path) -> str:
     home.mkdir()
     os.chown(home, _USER, _USER)
     # Another user has to find the way there.
-    for each in (folder, *folder.parents):
-        with suppress(OSError):
-            each.chmod(each.stat().st_mode | 0o011)
+    folder.chmod(0o755)
     wrapper = folder / "chromium"
     user = f"setpriv --reuid={_USER} --regid={_USER} --clear-groups"
     words = f'exec {user} env HOME="{home}" TMPDIR="{home}" "{browser}" "$@"'
@@ -51,9 +49,10 @@ def _write_wrapper(folder: Path) -> str:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+async def browser() -> AsyncIterator[Browser]:
     """A Chromium with its sandbox on."""
-    folder = tmp_path_factory.mktemp("browser")
+    # Another run of the tests would close pytest's own folder to other users.
+    folder = Path(tempfile.mkdtemp(prefix="wieldy-browser-"))
     downloads = folder / "downloads"
     downloads.mkdir()
     # The browser may be another user.
