@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wieldy.core.call import Call, Outcome, Status
 from wieldy.core.canonical import digest_of
@@ -16,6 +16,9 @@ from wieldy.toolbox import Toolbox
 from wieldy.view import View
 
 from .program_errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from wieldy.store.ledger_writes import Record
 
 _REMEMBERED = 1_000
 _LONGEST_OUTER = 400
@@ -62,6 +65,10 @@ class RecordedCalls:
     @classmethod
     async def find(cls, view: View, box: Toolbox, context: Context) -> "RecordedCalls":
         """What the program whose call this is has done so far."""
+        record: Record | None = getattr(context._run, "record", None)
+        if record is not None and record.is_new and context.attempt == 1:
+            # Nothing can have been recorded for a call that has just been given its id.
+            return cls(view, box, context, record.proposed_at, frozenset())
         outer = context.call_id
         entry = await box.ledger.get(outer)
         known = await box.ledger.ids(inner_id(outer, ""), limit=None)
