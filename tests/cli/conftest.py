@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer import testing
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from wieldy.cli.app import app
@@ -114,6 +117,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+_built_command = cache(get_command)
+
+
 @pytest.fixture
 def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs the command in this process, as from a fresh one."""
@@ -121,6 +127,8 @@ def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     def run(*arguments: str) -> Result:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "path", list(sys.path))
+            # Typer would build all commands anew, which takes longer than most of them run.
+            patch.setattr(testing, "_get_command", _built_command)
             result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
         for source in folder.glob("*.py"):
             sys.modules.pop(source.stem, None)

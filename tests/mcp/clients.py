@@ -10,6 +10,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ElicitResult, TextContent
 
+from wieldy.core.network.server_trust import trusted_context
+
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, Mode] = ("auto", "legacy")
 Elicit = Callable[[Any, Any], Awaitable[ElicitResult]]
@@ -47,7 +49,7 @@ async def connected(
     headers = dict(headers or {})
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    async with httpx2.AsyncClient(headers=headers, timeout=120) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=120, verify=trusted_context()) as http:
         transport = streamable_http_client(url, http_client=http)
         async with Client(transport, mode=mode, **options) as client:
             yield client
