@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import wieldy
+from tests.forking.forked_program import run_program
 from tests.store.server import Server
 from wieldy import Call, Scope, Secret, Status, Toolbox
 from wieldy.store.backup.backup_file import BackupError
@@ -286,14 +287,10 @@ asyncio.run(main())
 """
 
 
-def run_program(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", text, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def run_text(text: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = folder / "program.py"
+    program.write_text(text)
+    return run_program([str(program), *arguments])
 
 
 async def test_a_disk_without_room_leaves_no_file_behind(tmp_path: Path) -> None:
@@ -302,7 +299,7 @@ async def test_a_disk_without_room_leaves_no_file_behind(tmp_path: Path) -> None
         # Such letters take twice as many bytes in the backup as in the store.
         await box.store.artifacts.create("notes", "\u2028" * 700_000)
 
-    done = run_program(LIMITED, store, str(tmp_path / "copy"))
+    done = run_text(LIMITED, tmp_path, store, str(tmp_path / "copy"))
 
     assert "BackupError" in done.stderr and "can't be written" in done.stderr
     assert find_files(tmp_path, "*copy*") == []
@@ -317,14 +314,14 @@ async def test_a_kill_in_the_middle_leaves_no_backup_and_an_empty_store(
         kept = {RollupKey(int(now) - n, "echo", None, "ok"): RollupSum() for n in range(1_500)}
         await box.store.rollups.add(kept)
 
-        died = run_program(KILLED, "backup", url, str(file))
+        died = run_text(KILLED, tmp_path, "backup", url, str(file))
         assert (died.returncode, file.exists()) == (-signal.SIGKILL, False)
         [part] = find_files(tmp_path, ".copy*")
         with pytest.raises(BackupError, match="cut"):
             await check_backup(part)
         rows = await write_backup(box.store, file)
 
-    died = run_program(KILLED, "restore", other, str(file))
+    died = run_text(KILLED, tmp_path, "restore", other, str(file))
     assert died.returncode == -signal.SIGKILL
     async with make_box(other) as box:
         assert await box.store.rollups.read(now - 3600, now, 3600) == []
