@@ -64,6 +64,18 @@ async def test_a_run_that_waits_is_taken_by_exactly_one(url: str, runs: Runs) ->
     assert sum(isinstance(each, RunBusy) for each in taken) == 7
 
 
+async def test_a_run_that_is_begun_twice_in_a_process_is_carried_on_by_the_first(
+    runs: Runs,
+) -> None:
+    first = await begin(runs)
+    second = await runs.begin(first.run, "helper", "{}", "{}")
+
+    with pytest.raises(RunTaken, match=first.run):
+        await runs.save(second, 1, '{"n": "second"}')
+    await runs.save(first, 1, '{"n": 1}')
+    assert await runs.steps(first.run) == [{"n": 0}, {"n": 1}]
+
+
 async def test_who_was_taken_for_dead_can_not_write_a_step_any_more(runs: Runs) -> None:
     claim = await begin(runs)
     await runs.leave(claim, "crashed")
