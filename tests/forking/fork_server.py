@@ -72,7 +72,12 @@ class ForkServer:
     def _start_fork(self) -> Program | None:
         self._load_modules()
         connection, _ = self._listener.accept()
-        program = _read_program(connection)
+        try:
+            program = _read_program(connection)
+        except (OSError, EOFError, ValueError, TypeError):
+            # Who asked was killed before the question was whole.
+            connection.close()
+            return None
         process = os.fork()
         if not process:
             self._leave(connection)
@@ -124,7 +129,7 @@ class ForkServer:
 
 
 def _report(connection: socket.socket, number: int) -> None:
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         connection.sendall(number.to_bytes(_LENGTH, "big"))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -78,6 +79,20 @@ async def test_it_is_gone_when_the_process_that_stands_for_it_is_killed(
         process.kill()
 
     await until(lambda: not alive(forked))
+
+
+def test_the_server_goes_on_after_somebody_who_was_killed_while_asking(
+    program: str, tmp_path: Path
+) -> None:
+    for sent in (b"", b"\x00", (9).to_bytes(8, "big") + b"half"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(Path(program).parent / "socket"))
+            connection.sendall(sent)
+
+    with start(program, tmp_path, "exit") as process:
+        process.communicate("", timeout=120)
+
+    assert process.returncode == 7
 
 
 def test_a_warning_is_an_error_where_the_environment_says_so(tmp_path: Path) -> None:
