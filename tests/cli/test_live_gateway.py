@@ -210,7 +210,7 @@ async def test_a_server_that_can_not_be_reached_is_tried_until_it_comes(tmp_path
 
 def runs_script(process: int) -> bool:
     """Whether a process is one of the servers."""
-    return "server.py" in Path(f"/proc/{process}/cmdline").read_text()
+    return "server.py" in Path(f"/proc/{process}/cmdline").read_text().split("\0")
 
 
 async def test_a_server_that_ends_comes_back_with_the_tools_that_it_then_has(
