@@ -49,9 +49,9 @@ test: lint types ## lint, types and every test
 	@scripts/install-program chromium chromium chromium-sandbox
 	@scripts/install-program systemd-analyze systemd
 	@echo "Running the tests"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(BROWSER_TESTS) --cov --cov-report=
+	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=$(BROWSER_TESTS) --cov --cov-report=
 	@echo "Running the tests of the console in a browser"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-append --cov-report= --cov-fail-under=$(COVERAGE)
+	@scripts/run-tests $(BIN)/python -n $(WORKERS) --dist loadfile $(BROWSER_TESTS) --cov --cov-append --cov-report= --cov-fail-under=$(COVERAGE)
 
 quick: lint types ## lint, types and the tests of what has changed
 	@scripts/changed-tests | xargs --no-run-if-empty $(BIN)/python -m pytest -n $(WORKERS) -x
