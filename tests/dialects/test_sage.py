@@ -423,7 +423,9 @@ def remote() -> Iterator[Callable[..., RemoteMCPAdapter]]:
         adapter.close()
 
 
-@pytest.mark.parametrize("command", [SHOP_COMMAND, tuple(SHOP_COMMAND), shlex.join(SHOP_COMMAND)])
+@pytest.mark.parametrize(
+    "command", [SHOP_COMMAND, tuple(SHOP_COMMAND), shlex.join(SHOP_COMMAND)], ids=type
+)
 def test_002_3_a_tool_of_a_server_process(remote: Any, command: Any) -> None:
     reg = MCPRegistry()
     reg.register(remote("add", server_cmd=command))

@@ -21,7 +21,9 @@ from wieldy.mcp import Patience
 
 
 @pytest.mark.parametrize(
-    "source", [FRESH_SHOP, Path(SHOP), [sys.executable, SHOP], shlex.join([sys.executable, SHOP])]
+    "source",
+    [FRESH_SHOP, Path(SHOP), [sys.executable, SHOP], shlex.join([sys.executable, SHOP])],
+    ids=["script", "path", "list", "command"],
 )
 async def test_a_script_or_a_command_becomes_tools(box: Toolbox, source: object) -> None:
     tools = await box.add_mcp(source)

@@ -140,7 +140,7 @@ async def test_sampling_is_offered_only_when_somebody_answers(box: Toolbox) -> N
     assert (await box.call("with__offered")).value == {"sampling": True, "elicitation": True}
 
 
-@pytest.mark.parametrize("source", [raw("plain"), SHOP])
+@pytest.mark.parametrize("source", [raw("plain"), SHOP], ids=["plain", "shop"])
 async def test_a_changed_list_of_tools_is_taken_over(box: Toolbox, source: Any) -> None:
     first = [tool.name for tool in await box.add_mcp(source)]
     caller, added = ("restock", "fresh") if source == SHOP else ("more", "extra")
