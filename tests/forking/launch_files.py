@@ -115,7 +115,8 @@ def find_server(modules: tuple[str, ...], prefix: tuple[str, ...] = ()) -> str:
 
 
 def _write_file(name: str, address: str, target: str, called: str = "") -> str:
-    file = Path(address).parent / name
+    # Two programs may have the same name.
+    file = Path(tempfile.mkdtemp(dir=Path(address).parent), name)
     file.write_text(
         f"#!{sys.executable} -IS\n"
         "import sys\n"

@@ -86,7 +86,7 @@ def test_the_server_goes_on_after_somebody_who_was_killed_while_asking(
 ) -> None:
     for sent in (b"", b"\x00", (9).to_bytes(8, "big") + b"half"):
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(Path(program).parent / "socket"))
+            connection.connect(str(Path(program).parents[1] / "socket"))
             connection.sendall(sent)
 
     with start(program, tmp_path, "exit") as process:
