@@ -28,9 +28,9 @@ def read_words() -> dict[str, list[str]]:
     for name in ("words_shared.js", "words_pages.js"):
         group = ""
         for line in SOURCES[name].splitlines():
-            if opened := re.fullmatch(r"  (\w+): \{", line):
+            if opened := re.fullmatch(r"(\w+): \{", line):
                 group = opened[1]
-            elif word := re.fullmatch(r"    \"?([\w.-]+)\"?: (\[.*\]),", line):
+            elif word := re.fullmatch(r"  \"?([\w.-]+)\"?: (\[.*\]),", line):
                 key = f"{group}.{word[1]}"
                 assert key not in found, key
                 found[key] = json.loads(word[2])

@@ -65,7 +65,9 @@ async def test_pages_are_not_shown_under_another_host_name_or_to_another_origin(
     assert (rebound.status_code, foreign.status_code) == (421, 403)
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/api/calls", "/api/me", "/metrics", "/callsx"])
+@pytest.mark.parametrize(
+    "path", ["/mcp", "/api/calls", "/api/me", "/metrics", "/callsx", "/sessions", "/webhooks"]
+)
 async def test_what_is_not_a_page_still_needs_a_token(path: str) -> None:
     async with http(app(make_box(), TOKENS)) as client:
         answer = await client.get(path)

@@ -64,6 +64,7 @@ async def test_a_call_is_approved_by_a_key_and_its_result_is_shown(
     page = await open_page(fresh, "/inbox", who="ann")
 
     await page.keyboard.press("j")
+    await expect(detail(page).get_by_role("button", name="Approve")).to_be_visible()
     await page.keyboard.press("a")
 
     await expect(detail(page)).to_contain_text("Approved by you")

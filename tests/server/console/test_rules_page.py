@@ -61,6 +61,7 @@ async def test_a_mode_is_set_for_a_session_and_taken_back(
     await expect(page.locator(".mode-row").last).to_contain_text("read-only")
     assert {"mode": "read-only", "agent": None, "session": "cal"} in modes_of(fresh)
     await page.get_by_role("button", name="Remove the mode read-only").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     await expect(page.locator(".mode-row", has_text="read-only")).to_have_count(0)
     assert [each["mode"] for each in modes_of(fresh)] == ["ask"]
 

@@ -171,3 +171,42 @@ async def test_one_tab_listens_for_all_and_another_takes_over(
 async def test_no_file_of_the_console_makes_markup_or_code_of_a_text() -> None:
     for name, asset in read_assets().items():
         assert re.findall(UNSAFE, asset.content.decode()) == [], name
+
+
+async def test_lists_say_what_they_leave_out_and_that_there_is_nothing(
+    gateway: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(gateway, "/servers")
+    await expect(page.get_by_text("There are no MCP servers")).to_be_visible()
+
+    await visit(page, f"/calls?state=<b>x&search={'x' * 999}")
+    await expect(page.get_by_text("it can't be chosen: <b>x")).to_be_visible()
+    await expect(page.get_by_label("State")).to_have_value("")
+    await expect(page.get_by_label("Search")).to_have_value("x" * 200)
+    await expect(page.get_by_text("There is nothing here.")).to_be_visible()
+
+
+# Output comes in two pieces, with somebody at the end of it and then further up.
+SCROLLED = """async () => {
+  const { showProgress } = await import("/console/call_progress.js");
+  const box = document.querySelector("main").appendChild(document.createElement("div"));
+  const tell = (count) => showProgress(box, { progress: null, output: "a\\n".repeat(count) }, 200);
+  const isAtEnd = () => tail.scrollHeight - tail.scrollTop - tail.clientHeight < 5;
+  tell(100);
+  const tail = box.querySelector("pre");
+  tail.focus();
+  const ends = [isAtEnd()];
+  tell(120);
+  ends.push(isAtEnd());
+  tail.scrollTop = 40;
+  tell(140);
+  return [...ends, tail.scrollTop, document.activeElement === tail];
+}"""
+
+
+async def test_the_output_of_a_call_is_followed_unless_somebody_scrolled_up(
+    gateway: Gateway, open_page: OpenPage
+) -> None:
+    page = await open_page(gateway, "/tools")
+
+    assert await page.evaluate(SCROLLED) == [True, True, 40, True]

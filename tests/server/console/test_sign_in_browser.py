@@ -165,3 +165,32 @@ async def test_a_page_of_another_origin_does_nothing_with_a_persons_browser(
     # No answer can be read: each is kept from the page, or has no status for it.
     assert titles == ["done blocked 0 blocked blocked blocked 0"] * 2
     open_page.wrong.clear()
+
+
+async def test_a_link_asks_before_it_replaces_whoever_is_signed_in(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    with guarded_console(tmp_path) as (gateway, store):
+        async with Toolbox(store=store) as box:
+            keys = {}
+            for name in ("ann", "eve"):
+                await box.store.tokens.make(name, ["approve"])
+                keys[name] = await box.store.sign_ins.make_link(name)
+            page = await open_page(gateway, f"/sign-in#{keys['ann']}", who=None)
+            await expect(heading(page)).to_have_text("Inbox")
+
+            await page.goto(f"{gateway.url}/sign-in#{keys['eve']}")
+            await expect(page.get_by_text("You are signed in as ann.")).to_be_visible()
+            await page.get_by_role("button", name="Go to the inbox").click()
+            await expect(page.locator(".who")).to_have_text("ann")
+
+            await page.goto(f"{gateway.url}/sign-in#{keys['ann']}")
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(page.get_by_role("alert")).to_contain_text("The link was used")
+            await expect(page.get_by_role("button", name="Go to the inbox")).to_be_visible()
+
+            # The link of somebody else was not used, and is if the person wants that.
+            await page.goto(f"{gateway.url}/inbox")
+            await page.goto(f"{gateway.url}/sign-in#{keys['eve']}")
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(page.locator(".who")).to_have_text("eve")

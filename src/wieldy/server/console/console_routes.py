@@ -21,10 +21,8 @@ _PAGES = (
     "rules",
     "runs",
     "servers",
-    "sessions",
     "sign-in",
     "tools",
-    "webhooks",
 )
 _TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -23,7 +23,7 @@ export const post = (path, body = {}, options) => send("POST", path, { body, ...
 export const put = (path, body = {}, options) => send("PUT", path, { body, ...options });
 export const del = (path, options) => send("DELETE", path, { body: {}, ...options });
 
-/** An id as a part of a path, which no browser and no proxy changes: a tilde and two digits stand for a character. */
+/** An id as a part of a path that no proxy changes: a tilde and two digits stand for a character. */
 export function part(id) {
   const text = encodeURIComponent(id).replaceAll("~", "~7E");
   return /^\.*$/.test(text) ? text.replaceAll(".", "~2E") || "~" : text.replace(/%(?=[0-7])/g, "~");
@@ -41,7 +41,6 @@ export function may(me, role) {
 
 export const hasRole = (me, role) => me.roles.includes(role) || me.roles.includes("administer");
 
-/** A path with a query; empty values are left out. */
 export function pathWith(path, query = {}) {
   const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return pairs.length ? `${path}?${new URLSearchParams(pairs)}` : path;

@@ -22,14 +22,13 @@ export class RunningCalls {
     return this.known.get(id);
   }
 
-  /** Take what a call has told before anybody listened. */
   begin(id, call) {
     const known = this.find(id);
     known.progress ??= call.progress;
     addPiece(known, call.output, call.output_end);
   }
 
-  /** Listen to the stream, and tell the id of every call that got on. Gives what ends it. */
+  /** Listen, and tell the id of every call that got on. Gives what ends it. */
   follow(tell) {
     return onEvent(["progress", "output"], (data, name) => {
       if (!data || typeof data.call_id !== "string") return;
@@ -41,7 +40,7 @@ export class RunningCalls {
   }
 }
 
-// Add the part of a text that is not known yet. `end` is its place among all that the call has written.
+// Add what is not known yet of a text. `end` is its place in all that the call has written.
 function addPiece(known, text, end) {
   const piece = [...text];
   const begin = end - piece.length;
@@ -64,11 +63,14 @@ function progressBar({ progress, total, message } = {}) {
   return h("span.progress", bar, h("span", label), outside(message || null));
 }
 
-function outputTail(text, lines = 2) {
-  const last = text.trimEnd().split("\n").slice(-lines).join("\n");
-  return last ? h("pre.tail", outside(last, { longest: MOST_TEXT })) : null;
-}
-
-export function showProgress(element, { progress, output }, lines) {
-  show(element, progressBar(progress || {}), outputTail(output, lines));
+/** Show how far a call is. The box of its output stays, at its end unless somebody scrolled up. */
+export function showProgress(element, { progress, output }, lines = 2) {
+  const bar = progressBar(progress || {});
+  const tail = element.querySelector(".tail") || h("pre.tail", { tabindex: "0", role: "group", "aria-label": t("label.text") });
+  const follows = tail.scrollHeight - tail.scrollTop - tail.clientHeight < 5;
+  if (tail.parentNode) element.querySelector(".progress").replaceWith(bar);
+  else show(element, bar, tail);
+  show(tail, outside(output.trimEnd().split("\n").slice(-lines).join("\n"), { longest: MOST_TEXT }));
+  tail.hidden = !output.trim();
+  if (follows) tail.scrollTop = tail.scrollHeight;
 }

@@ -1,4 +1,4 @@
-// The blocks of a result: texts, JSON, pictures, other files and links. What is long is read on demand.
+// The blocks of a result: texts, JSON, pictures, files and links. What is long is read on demand.
 import { address, ApiProblem, part, readJson } from "./api.js";
 import { h, outside, shortText } from "./dom.js";
 import { jsonView } from "./json_view.js";
@@ -35,7 +35,6 @@ function contentView(block) {
   return h("div", codeText(block.text, { label: t("label.result") }), block.cut ? wholeView(block.url) : null);
 }
 
-/** All of a text that was cut, or of the JSON that it is. */
 export function wholeView(url) {
   return h("div", folded(t("call.whole"), async () => textView(await readBytes(url))), saveLink(url));
 }
@@ -81,7 +80,6 @@ function addressView({ uri, name, artifact }) {
   return h("p", named, artifact ? artifactLink(artifact) : h("code", outside(uri)));
 }
 
-/** Where a version of an artifact is read as a file. */
 export const artifactFile = ({ id, version, session }) => address(`/artifact-files/${part(id)}`, { version, session });
 
 function artifactLink({ id, version, session }) {
@@ -95,7 +93,6 @@ function fileView({ url, mime_type: type }) {
   return h("p", known, saveLink(url));
 }
 
-/** A link that saves something of the API as a file. */
 export const saveLink = (url) => h("a", { href: url, download: "" }, t("file.save"));
 
 function spilledView(place) {

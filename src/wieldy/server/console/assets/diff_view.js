@@ -1,4 +1,4 @@
-// A unified diff as a table with the old text on the left and the new one on the right.
+// A unified diff as a table: the old text on the left, the new one on the right.
 import { h, outside } from "./dom.js";
 import { growing, note, scrollBox } from "./parts.js";
 import { t } from "./words.js";
@@ -39,7 +39,7 @@ function readDiff(text) {
   return rows;
 }
 
-/** A diff, the two sides next to each other; long ones are shown piece by piece. */
+/** A diff, its two sides next to each other, piece by piece. */
 export function diffView(text, oldName, newName) {
   const rows = readDiff(text);
   if (!rows.length) return note(t("diff.same"));

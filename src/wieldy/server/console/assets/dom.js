@@ -54,16 +54,10 @@ export function show(element, ...children) {
   return append(element, children);
 }
 
-// Characters that are not seen, that turn the text around them, or that hide others. A joiner inside
-// an emoji and a single variation selector after a character are left as they are.
-const HIDDEN = new RegExp(
-  "[\\u0000-\\u0008\\u000b\\u000c\\u000d\\u000e-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160" +
-    "\\u17b4\\u17b5\\u180b-\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0" +
-    "\\ufff0-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]" +
-    "|(?<![\\p{L}\\p{M}])\\u200c|(?<![\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f\\p{M}])\\u200d" +
-    "|(?<=^|[\\ufe00-\\ufe0f\\s])[\\ufe00-\\ufe0f]|\\p{Surrogate}",
-  "gu",
-);
+// Characters that are not seen, that turn the text around them, or that hide others. A joiner in an emoji and
+// a single variation selector are left as they are.
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]|(?<![\p{L}\p{M}])\u200c|(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f\p{M}])\u200d|(?<=^|[\ufe00-\ufe0f\s])[\ufe00-\ufe0f]|\p{Surrogate}/gu;
 
 /** A text in which characters that hide or turn others are written as their numbers. */
 export function escapeText(text) {
@@ -71,7 +65,7 @@ export function escapeText(text) {
   return lines.replace(HIDDEN, (each) => `⟨U+${each.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** JSON text in which such characters are escaped, so that it can be edited without hiding any. */
+/** JSON text in which such characters are escaped, so that it can be edited. */
 export function escapeHidden(json) {
   return json.replace(HIDDEN, (each) => (/\s/.test(each) && each < " " ? each : [...Array(each.length).keys()].map((at) => `\\u${each.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")));
 }
@@ -89,7 +83,7 @@ export function outside(text, options = {}) {
 /** A text from outside that people wrote to be read, such as a reason or an error. */
 export const longText = (text) => outside(text, { longest: 2000 });
 
-/** The beginning of a text from outside, where only a text can be, such as in a label. */
+/** The beginning of a text from outside, for where only a text can be. */
 export const shortText = (text, longest = 100) => escapeText(cutText(String(text), longest));
 
 /** The beginning of a text, without half of a character at its end. */

@@ -2,12 +2,12 @@
 
 import { hasRole, pathWith } from "./api.js";
 import { escapeText, h, outside, show, shortText } from "./dom.js";
-import { InboxCalls, sayCaller, sayDecision } from "./inbox_calls.js";
-import { allowAlways, decideSeveral, denyOne } from "./inbox_decisions.js";
+import { argumentLine, InboxCalls, sayCaller, sayDecision } from "./inbox_calls.js";
+import { allowAlways, decideSeveral, denyOne, inTurn } from "./inbox_decisions.js";
 import { InboxDetail, isAsking } from "./inbox_detail.js";
-import { jsonLine } from "./json_view.js";
 import { setKeys } from "./keyboard.js";
-import { announce, badge, button, emptyState, moment, pager, problemBox } from "./parts.js";
+import { onReturn } from "./page_parts.js";
+import { announce, badge, button, emptyState, moment, pager } from "./parts.js";
 import { t } from "./words.js";
 
 export default {
@@ -15,6 +15,7 @@ export default {
   async show(root, context) {
     const view = new Inbox(root, context);
     context.keep(() => view.close());
+    context.keep(onReturn(() => view.comeBack()));
     await view.start();
   },
 };
@@ -25,6 +26,7 @@ class Inbox {
     this.setQuery = setQuery;
     this.current = query.get("call");
     this.selected = new Set();
+    this.reading = false;
     this.rows = new Map();
     this.calls = new InboxCalls(me, (id) => this.update(id));
     this.detail = new InboxDetail(this);
@@ -56,7 +58,7 @@ class Inbox {
       ["x", "key_select", () => this.current && this.toggle(this.current)],
       ["r", "always", () => this.always()],
     ];
-    return (this.decides ? keys : keys.slice(0, 2)).map(([key, word, run]) => ({ key, text: t(`inbox.${word}`), run }));
+    return (this.decides ? keys : keys.slice(0, 2)).map(([key, word, run]) => ({ key, text: t(`inbox.${word}`), run: () => this.reading || run() }));
   }
 
   async start() {
@@ -69,19 +71,37 @@ class Inbox {
     else this.update(null);
   }
 
+  comeBack() {
+    this.calls.forgetOutage();
+    if (this.current) this.open(this.current, { focus: false });
+  }
+
+  /** Read all of some calls, and give those that are there. Keys wait: they may be meant for what comes. */
+  async readWhole(items) {
+    if (this.reading) return [];
+    this.reading = true;
+    this.update(this.current);
+    const found = new Set();
+    await inTurn(items, async (item) => (await this.calls.readWhole(item)) && found.add(item));
+    this.reading = false;
+    this.update(this.current);
+    return this.closed ? [] : items.filter((each) => found.has(each));
+  }
+
   close() {
     this.calls.stop();
     this.stopKeys();
     this.closed = true;
   }
 
-  // What changed is drawn, and nothing else, so that the focus and the place stay.
+  // Only what changed is drawn, so that the focus stays.
   update(id) {
     if (this.closed) return;
     if (id === null) this.drawList();
     else this.drawRow(this.calls.get(id));
     if (id === null || id === this.current) this.detail.show(this.calls.get(this.current));
     if (id !== null) this.sayChange(this.calls.get(id));
+    this.tellDialog?.();
     this.drawFrame();
   }
 
@@ -167,7 +187,7 @@ class Inbox {
         item.busy ? h("span.faint.small", t("inbox.sending")) : null,
         h("span.faint.small.inbox-when", moment(call.proposed_at)),
       ),
-      h("span.inbox-preview.faint", jsonLine(call.arguments, 90)),
+      h("span.inbox-preview.faint", argumentLine(call, 90)),
       h("span.small.faint", waits ? sayCaller(call) : sayDecision(item, this.me)),
     );
     return h("li", { class: ["inbox-row", item.id === this.current && "current", !waits && "decided"], "data-call": item.id }, mark, link);
@@ -210,8 +230,7 @@ class Inbox {
     this.detail.show(item);
     if (focus && !matchMedia("(min-width: 761px)").matches) this.detail.focus();
     if (!item || item.detailed || item.state !== "pending") return;
-    const decided = () => this.calls.refreshState(item).then(() => this.update(id));
-    await this.calls.readDetail(id).catch((problem) => problem.status === 404 && decided());
+    await this.calls.readDetail(id).catch((problem) => this.calls.keepProblem(item, problem));
   }
 
   /** Leave the call on a phone, where it covers the list. */
@@ -238,7 +257,7 @@ class Inbox {
     if (!this.decides) return;
     const item = this.currentItem();
     if (this.selected.size) decideSeveral(this, this.chosen(), "approve");
-    else if (!item || isAsking(item)) return;
+    else if (!item || isAsking(item) || !item.detailed) return;
     else if (this.detail.editing) this.detail.submitEdit();
     else this.calls.decide(item, "approve", {});
   }

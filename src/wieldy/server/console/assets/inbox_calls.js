@@ -1,8 +1,9 @@
-// The waiting calls that the inbox knows, kept up to date by events. A call that was decided stays in the
-// list, with who decided and how, until the person takes it away.
+// The waiting calls of the inbox, kept up to date by events. A call that was decided stays in the list, with
+// the decision, until the person takes it away.
 
 import { get, part, post } from "./api.js";
 import { shortText, outside } from "./dom.js";
+import { jsonLine } from "./json_view.js";
 import { onEvent } from "./live.js";
 import { t } from "./words.js";
 
@@ -39,7 +40,7 @@ export class InboxCalls {
     const page = await this.readPage();
     const found = new Set(page.pending.map((each) => each.call_id));
     for (const item of this.waiting()) {
-      // A call that was waiting and is not listed was decided while nobody listened.
+      // A call that is not listed any more was decided while nobody listened.
       if (!found.has(item.id) && !page.next_cursor) await this.refreshState(item);
     }
     this.putPage(page);
@@ -83,6 +84,26 @@ export class InboxCalls {
     return item;
   }
 
+  /** Read what is not known of a call yet. Gives whether all of it is there. */
+  async readWhole(item) {
+    if (!item.detailed || item.call.cut.length) await this.readDetail(item.id, true).catch((problem) => this.keepProblem(item, problem));
+    return Boolean(item.detailed) && !item.call.cut.length && item.state === "pending";
+  }
+
+  async keepProblem(item, problem) {
+    item.problem = problem;
+    const isGone = problem.code === "not_found";
+    if (isGone || problem.code === "already_decided") await this.refreshState(item);
+    // What became of the call says more.
+    if (isGone && item.state !== "pending") item.problem = null;
+    this.onChange(item.id);
+  }
+
+  forgetOutage() {
+    for (const item of this.list()) if (item.problem?.status === 0) item.problem = null;
+    this.onChange(null);
+  }
+
   async follow(call, name) {
     if (name === "reset") return this.load().catch(() => null);
     const item = this.items.get(call.call_id);
@@ -97,19 +118,18 @@ export class InboxCalls {
     return null;
   }
 
-  // Read calls that began to wait: a few of them one by one, and many as a list.
+  // Read calls that began to wait: a few one by one, many as a list.
   async readFresh() {
     const ids = [...this.fresh];
     this.fresh.clear();
     this.timer = null;
     if (ids.length > FEW) return this.load().catch(() => null);
     // A call that is not found was decided before it could be read.
-    const read = (id) => get(`/pending/${part(id)}`).then((call) => this.put(call)).catch(() => null);
+    const read = (id) => get(`/pending/${part(id)}`).then((call) => (this.put(call).detailed = true)).catch(() => null);
     await Promise.all(ids.map(read));
     return this.onChange(null);
   }
 
-  // Note what became of a call. What this person did is told by the answer to the request.
   settle(item, call) {
     item.state = call.state;
     item.gone = true;
@@ -127,8 +147,7 @@ export class InboxCalls {
       if (call.state !== "pending") this.settle(item, call);
       return true;
     } catch (problem) {
-      item.problem = problem;
-      if (problem.code === "already_decided" || problem.code === "not_found") await this.refreshState(item);
+      await this.keepProblem(item, problem);
       return false;
     } finally {
       item.busy = false;
@@ -140,6 +159,11 @@ export class InboxCalls {
     for (const item of this.list()) if (item.state !== "pending" && !item.busy) this.items.delete(item.id);
     this.onChange(null);
   }
+}
+
+/** The beginning of the arguments. Those that were cut are JSON already. */
+export function argumentLine({ arguments: given }, longest) {
+  return typeof given === "string" ? outside(given, { class: "json-line", longest }) : jsonLine(given, longest);
 }
 
 export function sayCaller(call) {

@@ -36,12 +36,12 @@ export class InboxDetail {
       this.shown = null;
       return void show(this.element, h("p.empty", t("inbox.choose")));
     }
-    const key = [item.id, item.state, item.busy, item.detailed, item.problem?.message, item.call.cut?.length].join();
+    const key = [item.id, item.state, item.busy, item.detailed, item.problem?.message, item.call.cut?.length, this.inbox.reading].join();
     const other = this.shown?.id !== item.id;
     if (!other && this.shown.key === key && !item.outcome) return;
     // What somebody types is not taken away by news about the same call, unless it was decided.
     if (!other && this.form && item.state === "pending") {
-      if (item.problem) return this.showProblem(item);
+      this.showProblem(item);
       return void (this.shown.key = key);
     }
     this.leaveForm();
@@ -148,10 +148,12 @@ export class InboxDetail {
     if (item.busy) return h("p.faint", { role: "status" }, t("inbox.sending"));
     if (!this.inbox.decides) return h("p.faint", t("inbox.may_look"));
     const own = item.call.decidable === false;
-    const able = !own && !isAsking(item);
+    const able = !own && !isAsking(item) && item.detailed;
+    if (this.inbox.reading) return h("p.faint", { role: "status" }, t("inbox.reading"));
     return h(
       "div.actions",
       own && h("p.faint", t("problem.own_call")),
+      !item.detailed && !item.problem && h("p.faint", { role: "status" }, t("inbox.reading")),
       able && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
       able && button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
@@ -160,12 +162,12 @@ export class InboxDetail {
   }
 
   tell(problem) {
-    this.trouble.hidden = false;
-    show(this.trouble, problemBox(problem));
+    this.trouble.hidden = !problem;
+    show(this.trouble, problem && problemBox(problem));
   }
 
   showProblem(item) {
-    if (item.problem) this.tell(item.problem);
+    this.tell(item.problem);
     if (item.problem && this.form) this.form.setProblems(readProblems(item.problem));
     for (const each of this.foot.querySelectorAll("button")) each.disabled = item.busy;
   }
@@ -212,14 +214,8 @@ export class InboxDetail {
 
   async edit(item) {
     if (this.editing) return this.form.focus();
-    try {
-      if ((item.call.cut || []).length) await this.inbox.calls.readDetail(item.id, true);
-      if (!item.detailed) await this.inbox.calls.readDetail(item.id);
-      if (this.shown?.id !== item.id || item.state !== "pending") return;
-      this.startForm(item, item.call.input_schema);
-    } catch (problem) {
-      this.tell(problem);
-    }
+    const [found] = await this.inbox.readWhole([item]);
+    if (found && this.shown?.id === item.id) this.startForm(item, item.call.input_schema);
   }
 
   startForm(item, schema) {
@@ -264,7 +260,6 @@ function valueText(value) {
   return outside(typeof value === "string" ? value : JSON.stringify(value), { class: "mono", longest: 300 });
 }
 
-/** What was repaired in the arguments, if anything was. */
 export function repairList(repairs) {
   if (!Array.isArray(repairs) || !repairs.length) return null;
   const row = (each) => h("li", outside(each.path || "·", { class: "mono" }), ": ", h("del", valueText(each.before)), " → ", h("ins", valueText(each.after)), h("span.faint", " ", outside(String(each.kind || "").replaceAll("_", " "))));

@@ -1,5 +1,4 @@
-// JSON as a folded tree. A part is made when it is opened, and long lists and texts come in pieces, so
-// that the size of the whole does not matter.
+// JSON as a folded tree of any size: a part is made when it is opened, and what is long comes in pieces.
 
 import { isDigits, writeJson } from "./api.js";
 import { h, outside, escapeText, cutText } from "./dom.js";
@@ -10,7 +9,6 @@ const ITEMS = 100;
 const TEXT = 600;
 const MOST_OPEN = 300;
 
-/** A value as a tree whose first levels are open. */
 export function jsonView(value, { depth = 2, label } = {}) {
   const budget = { left: MOST_OPEN };
   return h("div.json", { role: "group", "aria-label": label || "JSON" }, makeNode(null, value, depth, budget));

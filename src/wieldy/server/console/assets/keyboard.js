@@ -17,7 +17,7 @@ export function setKeys(keys) {
   };
 }
 
-export function isTyping(target) {
+function isTyping(target) {
   return target instanceof Element && target.matches("input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]");
 }
 
@@ -28,22 +28,27 @@ const PLACES = [
   ["s", "servers"],
   ["u", "runs"],
   ["r", "rules"],
+  ["a", "artifacts"],
+  ["p", "plots"],
 ];
-let afterG = false;
+const LAPSE = 1500;
+let pressedG = -LAPSE;
 
 export function startKeys({ go }) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     if (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(event.key)) return;
-    const place = afterG && PLACES.find(([key]) => key === event.key);
-    afterG = event.key === "g" && !afterG;
-    if (place) {
+    if (/^(Shift|CapsLock|AltGraph)$/.test(event.key)) return;
+    const isSecond = event.timeStamp - pressedG < LAPSE;
+    pressedG = event.key === "g" ? event.timeStamp : -LAPSE;
+    // A key after g never reaches the page, where it may decide on something.
+    if (isSecond || event.key === "g") {
       event.preventDefault();
-      go(`/${place[1]}`);
+      const place = isSecond && PLACES.find(([key]) => key === event.key);
+      if (place) go(`/${place[1]}`);
       return;
     }
-    if (afterG) return;
     const found = event.key === "?" ? { run: showHelp } : own.find((each) => each.key === event.key);
     if (!found || found.run(event) === false) return;
     event.preventDefault();

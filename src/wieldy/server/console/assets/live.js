@@ -1,5 +1,5 @@
-// The stream of events. One tab reads it for all tabs of this browser, and another takes over when
-// that one is closed. It comes back by itself, and begins where it was, so that nothing is missed.
+// The stream of events. One tab reads it for all tabs of this browser, and another takes over when that one
+// is closed. It comes back by itself where it was, so that nothing is missed.
 
 import { address, onSignedOut } from "./api.js";
 
@@ -7,6 +7,7 @@ const listeners = new Map();
 const channel = new BroadcastChannel("wieldy-events");
 let place = null;
 let up = null;
+let crowded = false;
 let wanted = false;
 let leads = false;
 let behind = false;
@@ -37,7 +38,7 @@ export function startLive() {
   wanted = true;
   channel.onmessage = ({ data }) => {
     if (data.ask) {
-      if (up !== null) channel.postMessage({ name: "connection", data: { up }, place });
+      if (up !== null) channel.postMessage({ name: "connection", data: { up, crowded }, place });
     } else {
       take(data);
     }
@@ -70,8 +71,8 @@ function take({ name, data, place: reached }) {
   if (name === "signed-in") return location.reload();
   if (name === "connection") {
     if (data.up) begun();
-    if (data.up === up) return;
-    up = data.up;
+    if (data.up === up && data.crowded === crowded) return;
+    ({ up, crowded } = data);
   }
   const isFirst = name === "connection" && up && behind;
   if (isFirst) behind = false;
@@ -92,16 +93,20 @@ function tell(name, data) {
 
 async function readForever() {
   let failures = 0;
+  let full = false;
   leads = true;
   while (wanted) {
     try {
-      // A stream ends by itself after some minutes, which is nothing to tell anybody.
+      // A stream ends by itself after some minutes.
       await readStream(() => (failures = 0));
-    } catch {
+    } catch (error) {
       failures += 1;
+      full = error.cause === 429;
     }
     if (!wanted) return;
-    if (failures) tell("connection", { up: false });
+    if (failures) tell("connection", { up: false, crowded: full });
+    // Without events, lists are read again and again.
+    if (failures && full) tell("reset", {});
     await pause(failures ? Math.min(500 * 2 ** (failures - 1), 10_000) : 100);
   }
 }
@@ -118,7 +123,7 @@ function pause(milliseconds) {
   });
 }
 
-// A comment comes every 15 seconds. Without anything for this time the connection is dead.
+// A comment comes every 15 seconds; after this time without any the connection is dead.
 const SILENCE = 40_000;
 
 async function readStream(reached) {
@@ -134,14 +139,14 @@ async function readStream(reached) {
     }
     if (response.status === 401) return endLive();
     if (response.status === 409) return waitForStore();
-    if (!response.ok) throw new Error(`events: ${response.status}`);
+    if (!response.ok) throw new Error("events", { cause: response.status });
     const text = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const read = eventReader();
     for (let piece = await text.read(); !piece.done; piece = await text.read()) {
       clearTimeout(timer);
       timer = setTimeout(() => stop.abort(), SILENCE);
       reached();
-      tell("connection", { up: true });
+      tell("connection", { up: true, crowded: false });
       for (const event of read(piece.value)) handle(event);
     }
   } finally {
@@ -155,7 +160,7 @@ function endLive() {
 }
 
 function waitForStore() {
-  // A server without a store has no events, and lists are read when they are opened.
+  // A server without a store has no events.
   wanted = false;
   begun();
 }
@@ -170,7 +175,6 @@ function handle({ name, data, id }) {
   }
 }
 
-// A function that gives the server-sent events in pieces of text.
 function eventReader() {
   let rest = "";
   let event = { name: "message", data: [], id: null };

@@ -36,7 +36,7 @@ function go(address) {
   return showPage();
 }
 
-// Change parameters of the address without showing the page anew; empty ones are taken out.
+// Change parameters of the address without showing the page anew.
 function setQuery(changes) {
   const query = Object.fromEntries(new URLSearchParams(location.search));
   history.replaceState(null, "", pathWith(location.pathname, { ...query, ...changes }));
@@ -58,7 +58,7 @@ async function showPage({ quiet = false } = {}) {
   markNav(found?.page);
   const title = found ? titleOf(found.page) : t("app.not_found");
   nameWindow(title);
-  // A page draws into an element of its own, so that what comes late does not disturb the next one.
+  // A page draws into its own element, so that what comes late does not disturb the next.
   const root = h("div.page-root");
   show(main, root);
   main.setAttribute("aria-busy", "true");
@@ -68,7 +68,7 @@ async function showPage({ quiet = false } = {}) {
     show(root, h("h1", title), emptyState(sayRoles(roleOf(found.page))));
   } else {
     const query = new URLSearchParams(location.search);
-    // What a page keeps is called when it is left, also if it was left before it was ready.
+    // What a page keeps is called when it is left, also before it was ready.
     const keep = (end) => (mine === turn ? ends.add(end) : end());
     try {
       await found.page.show(root, { params: found.params, query, me, go, setQuery, keep });
@@ -156,12 +156,12 @@ function connectionMark() {
 
 let markConnection = () => {};
 
-function showConnection({ up }) {
+function showConnection({ up, crowded }) {
   const wasDown = !banner.hidden && !banner.classList.contains("back");
   markConnection();
   if (!up) {
     banner.classList.remove("back");
-    show(banner, t("connection.down"));
+    show(banner, t(crowded ? "connection.crowded" : "connection.down"));
     banner.hidden = false;
   } else if (wasDown) {
     banner.classList.add("back");
@@ -234,7 +234,7 @@ function startCount() {
 onSignedOut(enterSignIn);
 onEvent(["signed-out"], enterSignIn);
 onEvent(["connection"], showConnection);
-// A link that is opened where nobody is signed in changes only the fragment of the address.
+// A link that is opened on this page changes only the fragment of the address.
 addEventListener("hashchange", () => location.pathname === "/sign-in" && location.hash && location.reload());
 addEventListener("popstate", () => me && showPage());
 addEventListener("wieldy-language", () => {

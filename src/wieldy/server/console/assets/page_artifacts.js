@@ -1,4 +1,4 @@
-// The documents and large results in the store; and one of them: a version of it, or two side by side.
+// The artifacts in the store; and one of them: a version of it, or two side by side.
 import { get, part } from "./api.js";
 import { artifactFile, cutNote, saveLink } from "./content_blocks.js";
 import { diffView } from "./diff_view.js";

@@ -120,7 +120,6 @@ function argumentsView(call) {
   return [partView(call, "arguments"), partial, repairList(call.metadata?.repairs)];
 }
 
-/** The arguments or the metadata; what was cut of them is read on demand. */
 function partView(call, name) {
   if (!isCut(call, name)) return jsonView(call[name], { depth: 2 });
   return h("div", codeText(call[name]), wholeView(address(`/calls/${part(call.call_id)}/raw/${name}`)));

@@ -35,7 +35,6 @@ export default {
   },
 };
 
-// A local time of a field as the API wants it.
 function instant(text) {
   const at = new Date(text || NaN);
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();
@@ -50,7 +49,7 @@ class CallRows {
   draw(calls) {
     const before = this.rows;
     this.rows = new Map(calls.map((call) => [call.call_id, { call, says: h("div.says") }]));
-    // How far a call is that ran before the list was opened; what comes later is told by events.
+    // How far a call is that ran before the list was opened.
     calls.filter((call) => call.state === "started" && !before.has(call.call_id)).slice(0, MOST_READ).forEach((call) => this.readProgress(call.call_id));
     return dataTable(t("label.calls"), HEADS, calls.map((call) => this.cells(call)));
   }
@@ -78,10 +77,8 @@ export const callName = (call) => linkTo("calls", call.call_id, call.tool);
 
 export const whose = (call) => outside(call.caller ?? call.agent ?? call.session) ?? "–";
 
-/** When a call was proposed and how long it took, as two cells. */
 export const callTimes = (call) => [call.proposed_at && moment(call.proposed_at), call.seconds === null ? "" : duration(call.seconds)];
 
-/** The way to decide on a call, if it waits. */
 export function decideLink(call, options = {}) {
   return call.state === "pending" ? h("a", { href: pathWith("/inbox", { call: call.call_id }), ...options }, t("calls.decide")) : null;
 }

@@ -1,22 +1,25 @@
-// What several pages are made of: lists with filters in the address, tables, and what is read anew as it changes.
+// What several pages are made of: lists with filters, tables, and what is read anew as it changes.
 import { get, part, pathWith, writeJson } from "./api.js";
-import { h, outside, escapeText, show } from "./dom.js";
+import { h, outside, escapeText, shortText, show } from "./dom.js";
 import { setKeys } from "./keyboard.js";
-import { onEvent } from "./live.js";
-import { choice, emptyState, field, pager, problemBox } from "./parts.js";
+import { isUp, onEvent } from "./live.js";
+import { choice, emptyState, field, note, pager, problemBox } from "./parts.js";
 import { t } from "./words.js";
 
-/** A link to a thing of the console that has this id, such as linkTo("calls", id); nothing without an id. */
+// What the API takes.
+const longestOf = (name) => (name === "search" ? 200 : 500);
+
+/** A link to the page of a thing, such as linkTo("calls", id); nothing without an id. */
 export function linkTo(kind, id, label = id, query = {}) {
   return (id ?? null) === null ? null : h("a", { href: pathWith(`/${kind}/${part(id)}`, query) }, outside(label));
 }
 
-/** The head of a page about one thing of a list: the way back, its name, and what stands beside it. */
+/** The head of a page about one thing: the way back, its name, and what stands beside it. */
 export function pageHead(list, name, ...beside) {
   return [h("p.crumbs", h("a", { href: `/${list}` }, t(`label.${list}`))), h("div.page-head", h("h1", outside(name)), beside)];
 }
 
-/** A table whose rows become cards on a narrow screen. `heads` name labels, or nothing; `rows` are lists of cells. */
+/** A table whose rows become cards on a narrow screen. `heads` are names of labels; `rows` are lists of cells. */
 export function dataTable(caption, heads, rows) {
   return h(
     "table.cards",
@@ -26,8 +29,7 @@ export function dataTable(caption, heads, rows) {
   );
 }
 
-/** One row of a table; the first cell names it. */
-export function tableRow(heads, cells) {
+function tableRow(heads, cells) {
   const label = (place) => ({ "data-label": heads[place] && t(`label.${heads[place]}`) });
   return h("tr", cells.map((cell, place) => (place ? h("td", label(place), cell) : h("th", { scope: "row", ...label(0) }, cell))));
 }
@@ -77,22 +79,22 @@ export function loader(box, read, put) {
   };
 }
 
-/** Do something again and again while the page is looked at; gives what ends it. */
+/** Do something again and again while the page is seen; gives what ends it. */
 export function repeat(seconds, work) {
   const timer = setInterval(() => document.hidden || work(), seconds * 1000);
   return () => clearInterval(timer);
 }
 
-/** Do something when the server answers again after it did not; gives what ends it. */
+/** Do something when the server is back; gives what ends it. */
 export function onReturn(work) {
-  let down = false;
+  let down = isUp() === false;
   return onEvent(["connection"], ({ up }) => {
     if (up && down) work();
     down = !up;
   });
 }
 
-/** The same function, called at most once in this time with what came last. */
+/** The same function, called once in this time with what came last. */
 export function calmly(milliseconds, work) {
   let timer = null;
   const calm = (...given) => {
@@ -106,14 +108,13 @@ export function calmly(milliseconds, work) {
   return calm;
 }
 
-/** Load again soon after news of a call that concerns the page. */
 export function followCalls({ keep }, milliseconds, load, concerns) {
   const soon = calmly(milliseconds, load);
   keep(soon.stop);
   keep(onEvent(["call", "pending", "reset"], (call, name) => (name === "reset" || concerns(call)) && soon()));
 }
 
-/** A page that is a list. `what` is its address, its title and its name in the API; `cells(item)` is a row. */
+/** A page that is a list. `what` names it in its address and in the API; `cells(item)` is a row. */
 export function listPage({ what, fields, limit, heads, cells, follow = () => {} }) {
   return {
     path: `/${what}`,
@@ -129,12 +130,16 @@ export function listPage({ what, fields, limit, heads, cells, follow = () => {} 
 /**
  * A list with filters in the address, page by page.
  *
- * `fields` are those of a filter form, `ask(filters)` makes parameters of the API of the filters, and
- * `render(items)` gives an element. The address is changed in place, so that the field keeps the focus.
+ * `fields` are those of a filter form, `ask(filters)` gives parameters of the API, and `render(items)` an
+ * element. The address is changed in place, so that the field keeps the focus.
  */
 export function pagedList(root, { query, keep, go }, { what, fields, limit = 50, render, ask = (filters) => filters, beside }) {
   const path = `/${what}`;
-  const filters = Object.fromEntries(fields.map(({ name }) => [name, query.get(name) || ""]));
+  const filters = Object.fromEntries(fields.map(({ name }) => [name, (query.get(name) || "").slice(0, longestOf(name))]));
+  // What the address asks for and no field offers is left out.
+  const wrong = fields.filter(({ name, options }) => options && !options.some(([each]) => each === filters[name]));
+  const said = wrong.map(({ name }) => note(t("list.no_choice", { value: shortText(filters[name]) })));
+  wrong.forEach(({ name }) => (filters[name] = ""));
   let cursor = query.get("cursor") || "";
   const list = h("div.list", { "aria-busy": "true" });
   const refresh = loader(list, () => get(path, { ...ask(filters), cursor, limit }), (answer) => {
@@ -162,7 +167,7 @@ export function pagedList(root, { query, keep, go }, { what, fields, limit = 50,
     reload();
   };
   const form = filterForm(fields, filters, change);
-  root.append(h("div.page-head", h("h1", t(`label.${what}`)), beside), form, list);
+  root.append(h("div.page-head", h("h1", t(`label.${what}`)), beside), form, ...said, list);
   keep(onReturn(refresh));
   keep(
     setKeys([
@@ -199,7 +204,7 @@ export function filterForm(fields, filters, change) {
 }
 
 function textField({ name, type = "search" }, value, typed) {
-  const input = h("input", { type, autocomplete: "off", spellcheck: "false", maxlength: "500", value });
+  const input = h("input", { type, autocomplete: "off", spellcheck: "false", maxlength: longestOf(name), value });
   input.addEventListener("input", () => typed(name, input.value.trim()));
   return input;
 }

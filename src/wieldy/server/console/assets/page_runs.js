@@ -105,7 +105,7 @@ function usageText(usage) {
   return numbers.length ? outside(numbers.map(([name, value]) => `${name}: ${amount(value)}`).join(", ")) : null;
 }
 
-/** A run as a branch; inner runs are made when they are opened, however deep they go. */
+/** A run as a branch; inner runs are made when they are opened. */
 function runNode(run, open) {
   const content = () => [
     h("ul", run.rounds.slice(0, MOST_CALLS).map((round) => roundNode(round)), run.runs.map((inner) => runNode(inner, false))),
@@ -161,7 +161,6 @@ function contentNode(content) {
   return content.slice(0, 100).map((part) => (typeof part?.text === "string" ? codeText(part.text, label) : jsonView(part, { depth: 2 })));
 }
 
-/** An answer has a text, and facts about it. */
 function answerView(run) {
   const { answer } = run;
   const label = t("label.answer");

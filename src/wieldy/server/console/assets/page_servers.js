@@ -1,4 +1,4 @@
-// The MCP servers behind the gateway: how they are, connect one again, and what it wrote to stderr.
+// The MCP servers: how they are, connect one again, and what it wrote to stderr.
 import { get, hasRole, part, pathWith, post } from "./api.js";
 import { h, longText, outside, show } from "./dom.js";
 import { folded, loader, onReturn, repeat } from "./page_parts.js";
@@ -21,14 +21,14 @@ export default {
   },
 };
 
-// Cards stay where they are when the list is read again, so that what was opened stays open.
+// Cards stay when the list is read again, so that what was opened stays open.
 function putCards(list, cards, servers, me, load) {
   const wanted = servers.map((server) => {
     if (!cards.has(server.name)) cards.set(server.name, new ServerCard(server.name, me, load));
     cards.get(server.name).put(server);
     return cards.get(server.name).element;
   });
-  const same = wanted.length === list.children.length && wanted.every((each, place) => each === list.children[place]);
+  const same = wanted.length && wanted.length === list.children.length && wanted.every((each, place) => each === list.children[place]);
   if (!same) show(list, wanted.length ? wanted : emptyState(t("servers.empty")));
 }
 

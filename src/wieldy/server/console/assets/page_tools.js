@@ -31,7 +31,6 @@ const sourceName = (tool) => linkTo("servers", tool.server) || outside(tool.sour
 
 const permissionBadge = (permission) => badge(`permission-${permission}`);
 
-/** How a tool stands to the lock; nothing where there is no lock. */
 function lockBadge(lock) {
   const state = typeof lock === "string" ? lock : lock?.state;
   return state && state !== "none" ? badge(`lock-${state}`) : "";
@@ -103,7 +102,6 @@ function costSection(tool) {
   return section(t("tool.cost"), dataTable(t("tool.cost"), ["provider", "tokens"], rows));
 }
 
-// The schema as a form, called through the engine.
 class TryOut {
   constructor(tool, keep) {
     this.tool = tool;

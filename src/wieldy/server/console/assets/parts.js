@@ -13,7 +13,6 @@ const TONE_OF = new Map(Object.entries(TONES).flatMap(([tone, states]) => states
 
 export const toneOf = (state) => TONE_OF.get(state) || "plain";
 
-/** The state of a call, or another short word, as a coloured label. */
 export function badge(state, word = hasWord(`state.${state}`) ? t(`state.${state}`) : escapeText(state)) {
   return h("span", { class: ["badge", toneOf(state)] }, word);
 }
@@ -88,7 +87,7 @@ export function growing(box, unit, size, add) {
   grow();
 }
 
-/** Append a piece of a long text, with nothing hidden in it, and give where the next piece begins. */
+/** Append a piece of a long text, and give where the next one begins. */
 export function addText(element, text, from, size) {
   const piece = cutText(text.slice(from), size);
   element.append(escapeText(piece));
@@ -97,7 +96,7 @@ export function addText(element, text, from, size) {
 
 export const errorText = (text) => codeText(text, { label: t("label.error") });
 
-/** A text with its line breaks, in pieces: what is long is shown further when asked for. */
+/** A text with its line breaks; of a long one the next piece comes when asked for. */
 export function codeText(text, { piece = 20_000, label = t("label.text") } = {}) {
   const whole = String(text);
   const shown = h("code", { dir: "ltr" });
@@ -124,7 +123,6 @@ function spellDetails(details = {}) {
   return { ...found, by: found.by || t("who.somebody") };
 }
 
-/** A button that asks for the next page, or nothing after the last one. */
 export function pager({ next, onNext }) {
   if (!next) return null;
   return h("div.pager", button(t("action.more"), () => onNext(next)));
@@ -146,7 +144,6 @@ export const textInput = (attributes = {}) => h("input", { type: "text", maxleng
 
 let ids = 0;
 
-/** A name that no other element has. */
 export const newId = (stem) => `${stem}-${++ids}`;
 
 /** A choice between values; `options` are pairs of a value and its text. */
@@ -224,7 +221,7 @@ export function announce(text) {
   region.textContent = region.textContent === text ? `${text}\u00a0` : text;
 }
 
-/** Values by the names of their labels, as a list in two columns. What is null is left out. */
+/** Values by the names of their labels. What is null is left out. */
 export function facts(values) {
   const known = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
   return h("dl.facts", known.map(([name, value]) => [h("dt", t(`label.${name}`)), h("dd", value)]));

@@ -6,13 +6,11 @@ import { t } from "./words.js";
 // A picture of more pixels than this takes the browser's memory when it is unpacked.
 const MOST_PIXELS = 40_000_000;
 
-/** Why a picture is not shown, or null if it is. */
 export function refusePicture({ mime_type: type, width, height }) {
   if (type === null || width === null) return note(t("picture.unknown"));
   return width * height > MOST_PIXELS ? note(t("picture.huge", { width, height })) : null;
 }
 
-/** A picture of these bytes. */
 export function pictureView(bytes, { mime_type: type, width, height }) {
   const address = URL.createObjectURL(new Blob([bytes], { type }));
   const figure = h("figure.picture");

@@ -8,7 +8,7 @@ import { languageTag, t } from "./words.js";
 const SVG = "http://www.w3.org/2000/svg";
 const HOURS = { "1h": 1, "6h": 6, "24h": 24, "7d": 168, "30d": 720 };
 const HEIGHT = 180;
-const EDGE = { left: 52, right: 10, top: 10, bottom: 24 };
+const EDGE = { left: 76, right: 10, top: 10, bottom: 24 };
 const PERCENTILES = ["p50", "p90", "p99"];
 
 export default {
@@ -86,7 +86,6 @@ function totals(buckets) {
   return h("p.totals", t("plots.totals", facts), sum("cost") ? ` · ${t("label.cost")}: ${costText(sum("cost"))}` : null);
 }
 
-/** One plot with its legend, and the same figures as a table. */
 function figure(title, answer, width, series, format) {
   const caption = h("figcaption", h("h2", t(title)), legend(series));
   const names = series.map((each) => each.name);
@@ -135,7 +134,6 @@ function drawPlot(title, answer, width, series, format) {
   );
 }
 
-/** The next round number, so that the marks are round ones too. */
 function roundUp(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));

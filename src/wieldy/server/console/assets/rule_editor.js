@@ -8,7 +8,6 @@ import { t } from "./words.js";
 
 const TRAITS = ["read_only", "destructive", "open_world", "untrusted"];
 
-/** Ask for a rule; `onMade` is called when it holds. */
 export function showNewRule(onMade) {
   const verdict = choice(["allow", "ask", "deny"].map((each) => [each, t(`state.${each}`)]), "ask", () => (reason.element.hidden = verdict.value === "allow"));
   const pattern = textInput({ required: true, placeholder: "delete_*" });

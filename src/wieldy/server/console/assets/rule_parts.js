@@ -11,7 +11,6 @@ export const HOLDERS = ["caller", "agent", "session"];
 
 export const lifeChoices = () => [...LIVES.map((seconds) => [String(seconds), sayLength(seconds)]), ["", t("rule.for_ever")]];
 
-/** A field for a reason that the model is told. */
 export function reasonField() {
   const input = h("textarea", { rows: "3", maxlength: "10000" });
   const element = field(t("label.reason"), input, { hint: t("inbox.reason_hint") });
@@ -23,7 +22,6 @@ export function sayHolder(rule) {
   return parts.length ? parts : t("rule.anybody");
 }
 
-/** The arguments and facts that a rule wants, one to a line. */
 export function sayConditions(facts) {
   const wanted = Object.entries(facts).filter(([, value]) => (value ?? null) !== null);
   if (!wanted.length) return null;

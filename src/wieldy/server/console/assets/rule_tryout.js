@@ -7,7 +7,6 @@ import { field, newId, problemBox, verdictLine } from "./parts.js";
 import { matchedRules } from "./rule_parts.js";
 import { t } from "./words.js";
 
-/** A card in which a person chooses a tool and arguments, and reads what would become of the call. */
 export function makeTryOut({ tool, onTool }) {
   const names = h("datalist", { id: newId("tools") });
   const input = h("input", { type: "text", value: tool, list: names.id, autocomplete: "off", spellcheck: "false", maxlength: "1000" });

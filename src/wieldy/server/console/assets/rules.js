@@ -83,9 +83,14 @@ class RulesPage {
         "li.mode-row",
         h("span.mono", each.mode),
         h("span", sayHolder(each), h("span.faint.small", ` · ${t(`mode.${each.mode}`)}`)),
-        this.removal(t("modes.remove_one", { mode: each.mode }), () => this.setMode({ ...each, mode: null })),
+        this.removal(t("modes.remove_one", { mode: each.mode }), () => this.askModeRemoval(each)),
       );
     return h("ul", modes.map(row));
+  }
+
+  askModeRemoval(each) {
+    const run = () => this.setMode({ ...each, mode: null });
+    dialog(t("modes.remove_one", { mode: each.mode }), h("p", sayHolder(each)), { text: t("action.remove"), kind: "danger", run });
   }
 
   async setMode(wanted) {

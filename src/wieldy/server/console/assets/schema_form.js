@@ -75,7 +75,7 @@ function splitPath(path) {
   return String(path ?? "").replace(/^\$/, "").split(/[.[\]/]+/).filter(Boolean);
 }
 
-// Show a problem at the field that is nearest to its path, and say whether there is one.
+// Show a problem at the field nearest to its path, and say whether there is one.
 function placeProblem(fields, problem, sent) {
   const names = splitPath(problem.path);
   const fitting = fields.filter(({ path }) => path.length && path.every((name, index) => String(name) === names[index]));
@@ -249,7 +249,6 @@ function jsonField(at) {
   return made;
 }
 
-// The name of a field with what the schema says about it.
 function labelled(name, node, schema, required, remove) {
   const { description } = plainSchema(schema, {});
   const id = newId("label");

@@ -1,4 +1,4 @@
-// What a person may choose: language, colours, and how a waiting call is told. It is kept in the browser.
+// What a person may choose; the browser keeps it.
 
 import { h } from "./dom.js";
 import { canNotify, playSound, wishesOf, setWish } from "./notices.js";

@@ -1,4 +1,4 @@
-// How many calls wait, beside the inbox in the navigation and in the title of the window.
+// How many calls wait, in the navigation and in the title of the window.
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
@@ -10,7 +10,6 @@ const known = new Set();
 let stop = null;
 let mark = null;
 
-/** Count from now on, and say the number whenever it changes. */
 export function startWaitingCount(nav, onCount, go) {
   stop?.();
   mark = h("span.count", { hidden: true });

@@ -11,7 +11,6 @@ let language = wished.find((each) => LANGUAGES.includes(each)) || "en";
 
 export const currentLanguage = () => language;
 
-/** The languages as pairs for a choice. */
 export const languageChoices = () => Object.entries(NAMES);
 
 /** Say everything in this language from now on, also after a reload. */
@@ -22,7 +21,6 @@ export function setLanguage(name) {
   dispatchEvent(new Event("wieldy-language"));
 }
 
-/** The language as HTML and Intl name it. */
 export const languageTag = () => (language === "zh" ? "zh-Hans" : "en");
 
 function findWord(name) {
