@@ -39,8 +39,25 @@ async def test_two_processes_add_to_the_same_minute(url: str) -> None:
 
     took = ranges(r0=2, r3=1, **{f"r{len(LATENCY_BOUNDS)}": 1})
     [rollup] = found
-    assert rollup == Rollup(BASE, "add", None, None, 5, rollup.seconds, 1.0, took)
-    assert rollup.seconds == pytest.approx(500.202)
+    facts = rollup.seconds, 1.0, took, rollup.spans, rollup.longest
+    assert rollup == Rollup(BASE, "add", None, None, 5, *facts)
+    assert (rollup.seconds, rollup.longest) == pytest.approx((500.202, 500.201))
+    # The minute of one caller has calls in several ranges.
+    assert rollup.spans == (None,) * len(took)
+
+
+async def test_the_times_of_calls_are_known_where_a_minute_has_one_range(url: str) -> None:
+    times = {BASE: (0.006,), BASE + 60: (0.01, 0.02), BASE + 120: (51.4,)}
+    async with Toolbox(store=url) as box:
+        for at, each in times.items():
+            await box.store.rollups.add({RollupKey(at, "add", "ann", "ok"): one_sum(*each)})
+        [found] = await box.store.rollups.read(BASE, BASE + 3600, 3600)
+
+    assert found.longest == 51.4
+    assert {number: span for number, span in enumerate(found.spans) if span} == {
+        1: pytest.approx((0.006, 0.015)),
+        10: (51.4, 51.4),
+    }
 
 
 async def test_sums_outlive_the_process_and_are_read_in_steps(url: str) -> None:

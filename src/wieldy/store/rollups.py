@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, insert, select, update
 
 from .databases.prepared_statements import start_insert
 from .databases.tables import LATENCY_BOUNDS, chores, rollups
@@ -80,6 +80,10 @@ class Rollup:
         cost: What they cost together.
         took: How many calls took how long: one number for each range of `LATENCY_BOUNDS`, and
             one for longer calls.
+        spans: For each of these ranges the shortest and the longest time in it, as far as the
+            sums tell: calls of one minute with the same labels count with their mean. None if a
+            minute has calls in several ranges, so that their sum tells nothing of one range.
+        longest: No call took longer than this.
     """
 
     at: int
@@ -90,6 +94,8 @@ class Rollup:
     seconds: float
     cost: float
     took: tuple[int, ...]
+    spans: tuple[tuple[float, float] | None, ...]
+    longest: float
 
     def to_dict(self) -> dict[str, Any]:
         """Convert it for programs.
@@ -165,10 +171,28 @@ class Rollups:
         sums = [func.sum(rollups.c[name]).label(name) for name in _SUMS]
         within = (rollups.c.minute >= since - since % step, rollups.c.minute < until)
         named = (rollups.c[name] == label for name, label in only.items())
-        query = select(at, *labels, *sums).where(*within, *named).group_by(at, *labels)
+        query = (
+            select(at, *labels, *sums, *_span_columns())
+            .where(*within, *named)
+            .group_by(at, *labels)
+        )
         ordered = query.order_by(at, *labels)
         rows = await self._store.read(lambda connection: connection.execute(ordered).all())
         return [_read_row(row._asdict()) for row in rows]
+
+
+def _span_columns() -> list[ColumnElement[Any]]:
+    """What tells the lengths of calls more exactly than the ranges in which they are counted."""
+    found: list[ColumnElement[Any]] = [func.max(rollups.c.seconds).label("longest")]
+    for column in _TOOK:
+        alone = (column > 0) & (column == rollups.c.count)
+        mean = case((alone, rollups.c.seconds / rollups.c.count))
+        found += [
+            func.min(mean).label(f"shortest_{column.name}"),
+            func.max(mean).label(f"longest_{column.name}"),
+            func.sum(case((alone, column), else_=0)).label(f"alone_{column.name}"),
+        ]
+    return found
 
 
 def _check_span(since: float, until: float, step: int, by: Sequence[str]) -> None:
@@ -205,7 +229,15 @@ def _read_row(row: Mapping[str, Any]) -> Rollup:
         float(row["seconds"]),
         float(row["cost"]),
         tuple(int(row[column.name]) for column in _TOOK),
+        tuple(_read_time_span(row, column.name) for column in _TOOK),
+        float(row["longest"]),
     )
+
+
+def _read_time_span(row: Mapping[str, Any], name: str) -> tuple[float, float] | None:
+    if not row[name] or row[f"alone_{name}"] != row[name]:
+        return None
+    return float(row[f"shortest_{name}"]), float(row[f"longest_{name}"])
 
 
 def _take_turn(connection: Connection, mark: str, turn: float) -> bool:

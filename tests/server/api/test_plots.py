@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.api.api_client import api_of, make_box
 from wieldy import Toolbox
-from wieldy.server.api.plot_resource import estimate_percentile
+from wieldy.server.api.plot_resource import CallLengths, estimate_percentile
 from wieldy.store.rollups import MINUTE, RollupKey, RollupSum
 
 NOW = int(time.time() // MINUTE * MINUTE)
@@ -39,7 +39,7 @@ async def test_calls_are_counted_by_time_tool_and_caller(tmp_path: Path) -> None
     assert told["bucket_seconds"] % 60 == 0 and len(told["buckets"]) == 1
     bucket = told["buckets"][0]
     assert (bucket["calls"], bucket["failures"], bucket["cost"]) == (12, 3, 6.0)
-    assert 0.025 < bucket["p50"] < bucket["p90"] < bucket["p99"] <= 0.1
+    assert [bucket[name] for name in ("p50", "p90", "p99")] == pytest.approx([0.05] * 3)
     assert [(each["name"], each["calls"]) for each in told["by_tool"]] == [("add", 11), ("wipe", 1)]
     assert {each["name"]: each["failures"] for each in told["by_caller"]} == {
         "cal": 2,
@@ -112,4 +112,42 @@ async def test_calls_of_this_minute_are_counted_too(tmp_path: Path) -> None:
 def test_percentiles_are_estimated_within_ranges(
     took: list[int], share: float, length: Any
 ) -> None:
-    assert estimate_percentile(took, share) == (None if length is None else pytest.approx(length))
+    lengths = CallLengths(took, [None] * 12, 1000.0)
+    expected = None if length is None else pytest.approx(length)
+    assert estimate_percentile(lengths, share) == expected
+
+
+@pytest.mark.parametrize(
+    "minutes",
+    [
+        [[51.4]],
+        [[0.0056]],
+        [[500.0]],
+        [[51.4], [40.0]],
+        [[51.4, 40.0]],
+        [[0.0056], [51.4]],
+        [[0.006] * 30],
+        [[0.003, 0.008]],
+    ],
+)
+async def test_percentiles_do_not_contradict_the_calls(
+    minutes: list[list[float]], tmp_path: Path
+) -> None:
+    box = make_box(tmp_path)
+    sums: dict[RollupKey, RollupSum] = {}
+    for number, times in enumerate(minutes, 5):
+        each = sums[RollupKey(NOW - number * MINUTE, "add", "cal", "ok")] = RollupSum()
+        for seconds in times:
+            each.add(seconds, 0.0)
+    await box.store.rollups.add(sums)
+    async with api_of(box, metrics=None) as client:
+        told = await client.get("/api/plots", "ann")
+    lengths = [seconds for times in minutes for seconds in times]
+    # What a minute tells of several lengths is their sum.
+    most = max(map(sum, minutes)) if minutes == [[0.003, 0.008]] else max(lengths) * 1.2
+    least = 0.0 if minutes == [[0.003, 0.008]] else min(lengths) / 1.2
+    for figures in (*told["by_tool"], *told["by_caller"]):
+        found = [figures[name] for name in ("p50", "p90", "p99")]
+        assert found == sorted(found) and least <= found[0] and found[-1] <= most
+        if len(lengths) == 1:
+            assert found == pytest.approx(lengths * 3)

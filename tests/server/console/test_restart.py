@@ -1,6 +1,7 @@
 """A person's session and stream go on when the server is started again."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -24,7 +25,7 @@ async def test_a_session_goes_on_after_a_restart_and_its_stream_misses_nothing(
             entered = await client.post("/sign-in", json={"key": key}, headers={"Origin": page})
             async with client.stream("GET", "/api/events") as answer:
                 place = (await Stream(answer.aiter_lines()).next()).id
-    cookie = entered.headers["set-cookie"].partition(";")[0]
+    session = entered.headers["set-cookie"].partition(";")[0].partition("=")[2]
 
     async with make_box(tmp_path) as box:
         # Another process goes on meanwhile.
@@ -34,7 +35,9 @@ async def test_a_session_goes_on_after_a_restart_and_its_stream_misses_nothing(
         await box.deny(denied, by="bob")
 
     with served(make_box(tmp_path), run, stored_tokens=True) as url:
-        headers = {"Cookie": cookie, "Last-Event-ID": place}
+        # A gateway that is started again has its port again, which is in the cookie's name.
+        port = urlsplit(url).port
+        headers = {"Cookie": f"wieldy_session_{port}={session}", "Last-Event-ID": place}
         address = url.replace("/mcp", "/api/events")
         async with (
             httpx2.AsyncClient(timeout=60) as client,

@@ -230,6 +230,47 @@ async def test_two_cookies_of_one_name_are_not_chosen_between(tmp_path: Path) ->
         assert await at.status("GET", "/api/me", headers=twice) == 401
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_gateways_of_one_host_have_cookies_of_their_own(scheme: str, tmp_path: Path) -> None:
+    names, cookie = {}, ""
+    async with office(tmp_path, f"{scheme}://localhost") as at:
+        for port, name in (("", "ann"), (":8000", "bob"), (":8001", "cal")):
+            page = f"{scheme}://localhost{port}"
+            headers = {"Origin": page}
+            body = {"key": await at.make_link(name, "call")}
+            answer = await at.client.post(f"{page}/sign-in", json=body, headers=headers)
+            cookie = answer.headers["set-cookie"].partition(";")[0]
+            names[page] = cookie.partition("=")[0]
+        # A browser sends the cookies of all ports to each.
+        for page, name in zip(names, ("ann", "bob", "cal"), strict=True):
+            assert (await at.client.get(f"{page}/api/me")).json()["name"] == name
+        out = f"{scheme}://localhost:8000"
+        await at.client.post(f"{out}/sign-out", json={}, headers={"Origin": out})
+        after = [await at.status("GET", f"{page}/api/me") for page in names]
+        at.client.cookies.clear()
+        # The cookie of one port is none of another.
+        foreign = {"Cookie": cookie}
+        other = await at.status("GET", f"{scheme}://localhost/api/me", headers=foreign)
+    prefix = "__Host-" if scheme == "https" else ""
+    assert [*names.values()] == [f"{prefix}wieldy_session{end}" for end in ("", "_8000", "_8001")]
+    assert (after, other) == ([200, 401, 200], 401)
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/api/me", "/api/calls"])
+async def test_every_refusal_has_the_form_and_the_headers_of_the_api(
+    path: str, tmp_path: Path
+) -> None:
+    async with office(tmp_path) as at:
+        headers = {"Origin": "https://evil.example"}
+        refused = await at.client.post(path, json={}, headers=headers)
+        rebound = await at.client.post(path, json={}, headers={"Host": "evil.example"})
+    for answer, code in ((refused, "not_from_there"), (rebound, "wrong_host")):
+        assert answer.json()["error"].keys() == {"code", "message", "hint", "details"}
+        assert answer.json()["error"]["code"] == code
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 async def test_a_wrong_token_is_not_made_good_by_a_cookie(tmp_path: Path) -> None:
     async with office(tmp_path) as at:
         cookie = await at.enter("ann", "call")

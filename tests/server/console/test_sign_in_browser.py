@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -95,7 +96,7 @@ async def test_a_link_signs_in_once_and_the_page_lets_go_of_its_key(
             assert key not in await page.evaluate("location.href + document.cookie")
             [cookie] = await page.context.cookies()
             known = cookie["name"], cookie["httpOnly"], cookie["sameSite"]
-            assert known == ("wieldy_session", True, "Strict")
+            assert known == (f"wieldy_session_{urlsplit(gateway.url).port}", True, "Strict")
             await stranger.goto(f"{gateway.url}/sign-in#{key}")
             await expect(stranger.get_by_role("alert")).to_contain_text("The link was used")
             assert await stranger.context.cookies() == []

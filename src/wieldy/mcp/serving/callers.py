@@ -4,8 +4,8 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -14,6 +14,8 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
 from wieldy.core.choices import Role
+
+from .refusals import Refusal
 
 if TYPE_CHECKING:
     from wieldy.store.access.sign_ins import SignIns
@@ -40,6 +42,9 @@ class Identity:
     roles: frozenset[Role] = frozenset(("call", "approve"))
     view: str | None = None
     claims: Mapping[str, Any] = field(default_factory=dict)
+
+
+Look = Callable[[], Awaitable[Identity | Refusal | None]]
 
 
 class Identifier(Protocol):
@@ -103,9 +108,11 @@ class ResourceMetadata:
 class IdentifiedUser(AuthenticatedUser):
     """A user as the SDK knows them, with their identity."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, look: Look) -> None:
         super().__init__(AccessToken(token="", client_id=identity.name, scopes=[]))
         self.who = identity
+        # Looks up again whom the request comes from.
+        self.look = look
 
 
 def current_identity() -> Identity | None:
@@ -115,6 +122,27 @@ def current_identity() -> Identity | None:
         return None if user is None else user.who
     # An application around ours has authenticated the client.
     return Identity(user.access_token.client_id)
+
+
+async def look_up_again() -> None:
+    """Have the current request's sender do no more than they may do now.
+
+    A request that waits for a person may be old when they answer.
+    """
+    user = auth_context_var.get()
+    if not isinstance(user, IdentifiedUser):
+        return
+    now = await user.look()
+    if isinstance(now, Identity):
+        user.who = now
+    elif not has_expired(user.who):
+        user.who = replace(user.who, roles=frozenset())
+
+
+def has_expired(identity: Identity) -> bool:
+    """Whether an OAuth token was good for its time, which is over."""
+    expires = identity.claims.get("exp")
+    return isinstance(expires, int | float) and expires <= time.time()
 
 
 def caller_name() -> str | None:

@@ -1,5 +1,6 @@
 """Let a person's browser in by the cookie of its session, and no page of another origin."""
 
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
@@ -9,9 +10,10 @@ from .callers import Identity, SessionIdentifier
 from .refusals import Refusal
 
 Headers = Iterable[tuple[bytes, bytes]]
-COOKIE = "wieldy_session"
+_COOKIE = "wieldy_session"
 # Browsers keep other hosts from setting a cookie with this prefix, and want https for it.
-SECURE_COOKIE = f"__Host-{COOKIE}"
+_SECURE_PREFIX = "__Host-"
+_PORT = re.compile(r":([0-9]{1,5})$")
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _FOREIGN = Refusal(403, "A browser's session changes things only from the gateway's own pages.")
 _OVER = Refusal(401, "The session has ended. Sign in again.")
@@ -48,11 +50,24 @@ async def identify_session(
 
 def read_session_key(headers: Headers) -> str | None:
     """The key in the cookie of a session; None if there is none, or more than one."""
-    sent = [value.decode("latin-1") for name, value in headers if name == b"cookie"]
+    kept = [*headers]
+    known = [name_cookie(kept, secure) for secure in (False, True)]
+    sent = [value.decode("latin-1") for name, value in kept if name == b"cookie"]
     pairs = [part.partition("=") for each in sent for part in each.split(";")]
-    found = [value.strip() for name, _, value in pairs if name.strip() in (COOKIE, SECURE_COOKIE)]
+    found = [value.strip() for name, _, value in pairs if name.strip() in known]
     # A cookie that is there twice may have been set by another server of this host.
     return found[0] if len(found) == 1 else None
+
+
+def name_cookie(headers: Headers, secure: bool) -> str:
+    """The name of the cookie of a session, with the port that the browser called.
+
+    Browsers send a cookie to all ports of a host, so that two gateways of one host would
+    otherwise end each other's sessions.
+    """
+    port = _PORT.search(_find_header(headers, b"host") or "")
+    name = _COOKIE if port is None else f"{_COOKIE}_{port[1]}"
+    return _SECURE_PREFIX + name if secure else name
 
 
 def comes_from_same_origin(headers: Headers) -> bool:

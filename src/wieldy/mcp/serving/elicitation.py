@@ -36,7 +36,7 @@ from .call_results import (
     waiting_answer,
     waiting_run_answer,
 )
-from .callers import may_do
+from .callers import look_up_again, may_do
 from .offer import Decider, ServedBox
 from .progress import Teller
 from .questions import APPROVE, Question, approval_question, input_question, missing_capabilities
@@ -211,8 +211,9 @@ class Elicitation:
     async def _apply_verdict(
         self, question: Question, said: Mapping[str, Any], by: str | None
     ) -> Outcome | Answer:
+        # The question may have been asked long ago, when its user still could.
+        await look_up_again()
         if not self._may_approve():
-            # The question may have been asked long ago, when its user still could.
             return failure_answer(
                 f"The call of {question.tool} waits for approval as {question.call_id}, and you "
                 f"may not give it. {decide_elsewhere(question.call_id)}."

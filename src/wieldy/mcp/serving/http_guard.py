@@ -10,12 +10,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .access import Access
-from .callers import IdentifiedUser
+from .callers import IdentifiedUser, Identity
+from .held_answers import HeldAnswer
 from .refusals import Refusal
 from .wrong_tokens import WINDOW_SECONDS
 
 MAX_BODY = 4 * 1024 * 1024
 _UPLOAD_SECONDS = 30.0
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+# What a browser sends to sign in and out is answered in the form of the API.
+_SIGNING = frozenset(("/sign-in", "/sign-out"))
 # The API's form of each refusal: a code that stays the same, and the next step.
 _CODES = {
     401: ("no_token", "Send `Authorization: Bearer TOKEN`; `wieldy token make` makes tokens."),
@@ -50,22 +54,38 @@ class Guard:
                 return
             receive = whole
         if refused is None:
-            await self._app(scope, receive, send)
+            await self._pass_on(scope, receive, send)
         elif scope["type"] == "http":
-            refusal = answer_refusal(refused, self._access.challenge, str(scope["path"]))
-            await refusal(scope, receive, send)
+            await self._refuse(refused, scope)(scope, receive, send)
         else:
             await send({"type": "websocket.close", "code": 1008, "reason": refused.message})
 
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        user = scope.get("user")
+        if scope["type"] != "http" or not isinstance(user, IdentifiedUser):
+            await self._app(scope, receive, send)
+            return
+        held = HeldAnswer(scope, user, lambda refused: self._refuse(refused, scope))
+        await held.run(self._app, receive, send)
+
+    async def _identify(self, scope: Scope) -> Identity | Refusal | None:
+        method = scope.get("method", "")
+        return await self._access.identify(
+            scope["headers"], scope["path"], method, peer_address(scope)
+        )
+
+    def _refuse(self, refused: Refusal, scope: Scope) -> Response:
+        return answer_refusal(refused, self._access.challenge, str(scope["path"]))
+
     async def _admit(self, scope: Scope) -> Refusal | None:
         headers, path = scope["headers"], scope["path"]
-        peer = peer_address(scope)
-        found = await self._access.identify(headers, path, scope.get("method", ""), peer)
+        found = await self._identify(scope)
         if found is not None and not isinstance(found, Refusal):
-            scope["user"], scope["auth"] = IdentifiedUser(found), AuthCredentials()
+            user = IdentifiedUser(found, lambda: self._identify(scope))
+            scope["user"], scope["auth"] = user, AuthCredentials()
         if path in self._access.open_paths:
             return None
-        refused = self._access.refusal(headers, peer)
+        refused = self._access.refusal(headers, peer_address(scope))
         if refused is None and isinstance(found, Refusal) and not self._access.is_public(path):
             return found
         return refused
@@ -112,14 +132,16 @@ def _replay(first: Message, receive: Receive) -> Receive:
 
 def answer_refusal(refusal: Refusal, challenge: str, path: str = "") -> Response:
     """The response that tells why a request is refused."""
-    headers = {"www-authenticate": challenge} if refusal.status == 401 else {}
+    headers = dict(_HEADERS)
+    if refusal.status == 401:
+        headers["www-authenticate"] = challenge
     if refusal.status == 429:
         headers["retry-after"] = str(ceil(WINDOW_SECONDS))
     if refusal.status in (408, 413):
         # The rest of the body is not read.
         headers["connection"] = "close"
     told: object = refusal.message
-    if path.startswith("/api/"):
+    if path.startswith("/api/") or path in _SIGNING:
         code, hint = _CODES.get(refusal.status, ("refused", "Look at the settings of the server."))
         told = {"code": code, "message": refusal.message, "hint": hint, "details": {}}
     body = json.dumps({"error": told})

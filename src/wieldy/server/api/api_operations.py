@@ -237,7 +237,7 @@ class ApiPath:
         self._operations = operations
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """AnswerShape one request."""
+        """Answer one request."""
         answer: ASGIApp
         try:
             answer = await self._answer(Request(scope, receive))
@@ -277,7 +277,7 @@ class ApiPath:
 
 
 async def refuse_path(request: Request) -> Response:
-    """AnswerShape a request for a path that does not exist."""
+    """Answer a request for a path that does not exist."""
     return write_answer(not_found("path", "GET /api/openapi.json").answer, 404)
 
 

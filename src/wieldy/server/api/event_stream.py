@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_STREAMS = 100
 MOST_OF_ONE = 10
+# So many of the streams are kept for those who may approve or administer.
+KEPT_STREAMS = 20
 _HEARTBEAT = 15.0
 # A client that takes nothing for this time is not waited for any longer.
 _PATIENCE = 20.0
@@ -64,9 +66,7 @@ async def stream_events(asked: Asked) -> "EventStream":
         hint = "Send the id of the last event as it was, or none."
         raise Problem(400, "bad_event_id", "This Last-Event-ID is not one of ours.", hint)
     hub = start_hub(asked.api, asked.store)
-    streams = asked.api.streams
-    own = sum(1 for stream in streams if stream.name == asked.name)
-    if len(streams) >= MOST_STREAMS or (asked.name is not None and own >= MOST_OF_ONE):
+    if not _has_room(asked):
         hint = "Close a stream, or come back later."
         raise Problem(
             429,
@@ -76,7 +76,19 @@ async def stream_events(asked: Asked) -> "EventStream":
             headers={"retry-after": "30"},
         )
     reader = EventReader(asked.owns, asked.query.call_id)
-    return EventStream(asked.api, hub, reader, asked.name, place, asked.query.seconds)
+    return EventStream(asked, hub, reader, place)
+
+
+def _has_room(asked: Asked) -> bool:
+    """Whether one more stream may be open."""
+    streams = asked.api.streams
+    own = sum(1 for stream in streams if stream.name == asked.name)
+    if asked.name is not None and own >= MOST_OF_ONE:
+        return False
+    if asked.sees_all:
+        return len(streams) < MOST_STREAMS
+    others = sum(1 for stream in streams if not stream.sees_all)
+    return others < MOST_STREAMS - KEPT_STREAMS and len(streams) < MOST_STREAMS
 
 
 def start_hub(api: ApiBox, store: "Store") -> EventHub:
@@ -93,20 +105,15 @@ class EventStream:
     """One stream, as an ASGI application."""
 
     def __init__(
-        self,
-        api: ApiBox,
-        hub: EventHub,
-        reader: EventReader,
-        name: str | None,
-        place: EventPlace | None,
-        seconds: float,
+        self, asked: Asked, hub: EventHub, reader: EventReader, place: EventPlace | None
     ) -> None:
-        self.name = name
-        self._api = api
+        self.name = asked.name
+        self.sees_all = asked.sees_all
+        self._api = asked.api
         self._hub = hub
         self._reader = reader
         self._place = place
-        self._seconds = seconds
+        self._seconds: float = asked.query.seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client leaves, does not read, or the time is over."""

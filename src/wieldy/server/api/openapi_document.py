@@ -21,7 +21,10 @@ _SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": "wieldy_session",
-        "description": "Of somebody who signed in with a browser.",
+        "description": (
+            "Of somebody who signed in with a browser. The name ends with the port, as in "
+            "`wieldy_session_8000`, if the address has one, and begins with `__Host-` over https."
+        ),
     },
 }
 _DESCRIPTION = (

@@ -121,7 +121,7 @@ async def deny_call(asked: Asked) -> tuple[int, CallDetail]:
 
 @operation("POST", "/pending/{call_id}/answer", CallDetail, body=GivenAnswers, statuses=(200, 202))
 async def answer_call(asked: Asked) -> tuple[int, CallDetail]:
-    """AnswerShape the questions of a tool, and wait for the end of its call.
+    """Answer the questions of a tool, and wait for the end of its call.
 
     Callers answer the questions of their own calls.
     """

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import AwareDatetime, Field
 
@@ -17,6 +17,7 @@ from .api_problems import wrong_value
 
 _MOST_BUCKETS = 200
 _MOST_NAMES = 50
+_MANY = 20
 _DAY = 86_400.0
 _LONGEST_SPAN = 400 * _DAY
 _FAILED = frozenset(("error", "timeout", "unknown"))
@@ -34,7 +35,7 @@ class PlotQuery(Input):
 
 
 class CallFigures(AnswerShape):
-    """What some calls add up to. Percentiles are seconds, estimated from ranges of lengths."""
+    """What some calls add up to. Percentiles are seconds; those of many calls are estimated."""
 
     calls: int
     failures: int = Field(description="Those with an error, a timeout or an unknown end.")
@@ -135,33 +136,73 @@ def _name_figures(found: Iterable[Rollup], label: str) -> list[NamedFigures]:
 
 
 def _add_up(rollups: Sequence[Rollup]) -> Mapping[str, Any]:
-    took = [sum(counts) for counts in zip(*(each.took for each in rollups), strict=True)]
+    lengths = join_lengths(rollups)
     return {
         "calls": sum(each.count for each in rollups),
         "failures": sum(each.count for each in rollups if each.status in _FAILED),
-        "p50": estimate_percentile(took, 0.5),
-        "p90": estimate_percentile(took, 0.9),
-        "p99": estimate_percentile(took, 0.99),
+        "p50": estimate_percentile(lengths, 0.5),
+        "p90": estimate_percentile(lengths, 0.9),
+        "p99": estimate_percentile(lengths, 0.99),
         "cost": sum(each.cost for each in rollups),
     }
 
 
-def estimate_percentile(took: Sequence[int], share: float) -> float | None:
+class CallLengths(NamedTuple):
+    """How many calls took how long: a number for each range, and the times of a range if known."""
+
+    took: Sequence[int]
+    spans: Sequence[tuple[float, float] | None]
+    longest: float
+
+
+def join_lengths(rollups: Sequence[Rollup]) -> CallLengths:
+    """The lengths of the calls of several sums."""
+    took = [sum(counts) for counts in zip(*(each.took for each in rollups), strict=True)]
+    spans: list[tuple[float, float] | None] = []
+    for number in range(len(took)):
+        found = [each.spans[number] for each in rollups if each.took[number]]
+        known = [span for span in found if span is not None]
+        whole = known and len(known) == len(found)
+        spans.append((min(known)[0], max(span[1] for span in known)) if whole else None)
+    return CallLengths(took, spans, max(each.longest for each in rollups))
+
+
+def estimate_percentile(lengths: CallLengths, share: float) -> float | None:
     """The length below which this share of calls is, or None if there are no calls.
 
-    Within a range the calls count as evenly spread. The last range has no end, so that its
+    Between the shortest and the longest time of a range the calls count as evenly spread. If
+    these are not known, they are the ends of the range; the last range has no end, so that its
     beginning is given.
     """
-    wanted = share * sum(took)
+    wanted = share * sum(lengths.took)
     if not wanted:
         return None
-    below = 0.0
-    for count, end in zip(took, LATENCY_BOUNDS, strict=False):
-        if count >= wanted:
-            return below + (end - below) * wanted / count
+    below, found = 0.0, 0.0
+    ends = (*LATENCY_BOUNDS, math.inf)
+    for count, span, end in zip(lengths.took, lengths.spans, ends, strict=True):
+        if count and count >= wanted:
+            shortest, longest = _widen_span(span, count, below, end)
+            found = shortest + (longest - shortest) * wanted / count
+            break
         wanted -= count
         below = end
-    return below
+    return min(found, lengths.longest)
+
+
+def _widen_span(
+    span: tuple[float, float] | None, count: int, below: float, end: float
+) -> tuple[float, float]:
+    """The shortest and the longest time of some calls within a range."""
+    if span is None:
+        return below, below if math.isinf(end) else end
+    if count < _MANY or math.isinf(end):
+        return span
+    # Of many calls the means of their minutes are known, and single calls lie around them.
+    shortest, longest = span
+    return (
+        shortest - min(shortest - below, end - shortest),
+        longest + min(longest - below, end - longest),
+    )
 
 
 def _moment(seconds: float) -> datetime:

@@ -10,9 +10,8 @@ from starlette.routing import Route
 
 from wieldy.core.errors import StoreError
 from wieldy.mcp.serving.cookie_sessions import (
-    COOKIE,
-    SECURE_COOKIE,
     comes_from_same_origin,
+    name_cookie,
     read_session_key,
 )
 from wieldy.server.api.api_operations import write_answer
@@ -107,7 +106,7 @@ async def _read_key(request: Request) -> str:
 def _set_cookie(answer: Response, request: Request, value: str, seconds: int) -> None:
     secure = request.url.scheme == "https"
     answer.set_cookie(
-        SECURE_COOKIE if secure else COOKIE,
+        name_cookie(request.scope["headers"], secure),
         value,
         max_age=seconds,
         path="/",
