@@ -1,23 +1,36 @@
 """Serve the example tools with the console: what `make run` starts.
 
-A link is printed that signs you in. One call runs when you come in, and another waits for you.
+A link is printed that signs you in. One call runs when you come in, another waits for you, an agent
+with a scripted model has ended a run, and an MCP server is connected.
 """
 
 import asyncio
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 # The file beside this one.
 import tools  # type: ignore[import-not-found]
 
 from wieldy import NotKept, Scope, Toolbox
+from wieldy.agent import Agent
 from wieldy.core.call import Call
 from wieldy.server import run
+from wieldy.testing import ScriptedModel
 
 box: Toolbox = tools.box
 NAME = "you"
 SOMEBODY = Scope(session="example", caller="example")
 PORT = 8000
+SERVER = Path(__file__).with_name("word_server.py")
+
+
+async def run_agent() -> None:
+    """Have an agent answer a question, with a tool of the toolbox."""
+    model = ScriptedModel([Call("add", {"a": 19, "b": 23}), "19 and 23 are 42."])
+    agent = Agent(model, name="adder", toolbox=box, tool_strategy="native")
+    agent.use_tools("add")
+    await agent.input("What are 19 and 23?").async_start()
 
 
 async def make_link() -> str:
@@ -36,6 +49,7 @@ async def make_calls() -> None:
         await box.call(Call("send_mail", mail, SOMEBODY))
     await box.call(Call("primes", {"below": 100_000}, SOMEBODY))
     await box.call(Call("add", {"a": "1", "b": "two"}, SOMEBODY))
+    await run_agent()
     while True:
         await box.call(Call("count", {"to": 500}, SOMEBODY))
 
@@ -54,7 +68,8 @@ async def main(port: int = PORT) -> None:
 
     async def call_when_started() -> None:
         await started.wait()
-        await make_calls()
+        connecting = box.add_mcp([sys.executable, str(SERVER)], name="words", trusted=True)
+        await asyncio.gather(connecting, make_calls())
 
     calling = asyncio.create_task(call_when_started())
     try:

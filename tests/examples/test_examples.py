@@ -7,8 +7,8 @@ import pytest
 
 from tests.forking.launch_files import run_script
 
-# It serves until somebody ends it; tests/server/console/test_example.py is its test.
-SERVED = {"console"}
+# They serve until somebody ends them; tests/server/console/test_example.py is their test.
+SERVED = {"console", "word_server"}
 EXAMPLES = sorted(
     path
     for path in (Path(__file__).parents[2] / "examples").glob("*.py")

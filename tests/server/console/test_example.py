@@ -1,10 +1,11 @@
-"""What `make run` starts: tools, a running call, a waiting one, and a link that signs in."""
+"""What `make run` starts: tools, calls, a run, an MCP server, and a link that signs in."""
 
 import asyncio
 import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -28,8 +29,14 @@ async def test_the_example_prints_a_link_and_has_something_to_look_at(tmp_path: 
             while not states >= {"pending", "started", "ok", "error"}:
                 listed = (await client.get("/api/calls")).json()["calls"]
                 states = {each["state"] for each in listed}
+            servers: list[dict[str, Any]] = []
+            runs: list[dict[str, Any]] = []
+            while not servers or [each["state"] for each in runs] != ["done"]:
+                servers = (await client.get("/api/servers")).json()["servers"]
+                runs = (await client.get("/api/runs")).json()["runs"]
     finally:
         process.send_signal(signal.SIGINT)
         await process.wait()
     assert shown.status_code == 200 and "text/html" in shown.headers["content-type"]
+    assert (runs[0]["agent"], servers[0]["name"]) == ("adder", "words")
     assert answer.json() == {"name": "you", "roles": ["administer", "approve", "call"]}
