@@ -85,7 +85,7 @@ class Inbox {
     await inTurn(items, async (item) => (await this.calls.readWhole(item)) && found.add(item));
     this.reading = false;
     this.update(this.current);
-    return this.closed ? [] : items.filter((each) => found.has(each));
+    return this.closed ? [] : items.filter((each) => found.has(each) && !each.call.cut.length);
   }
 
   close() {
@@ -254,7 +254,7 @@ class Inbox {
   }
 
   approve() {
-    if (!this.decides) return;
+    if (!this.decides || this.reading) return;
     const item = this.currentItem();
     if (this.selected.size) decideSeveral(this, this.chosen(), "approve");
     else if (!item || isAsking(item) || !item.detailed) return;
@@ -263,7 +263,7 @@ class Inbox {
   }
 
   deny() {
-    if (!this.decides) return;
+    if (!this.decides || this.reading) return;
     const item = this.currentItem();
     if (this.selected.size) decideSeveral(this, this.chosen(), "deny");
     else if (item) denyOne(this, item);

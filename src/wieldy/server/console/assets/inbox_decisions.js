@@ -46,7 +46,7 @@ export async function decideSeveral(inbox, items, verb) {
     inbox.selected.clear();
     decideAll(inbox, able, verb, denies ? { reason: reason.read() } : {});
   };
-  dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, able.length && { text: t(`inbox.${verb}`), kind: denies ? "danger" : "primary", run });
+  dialog(t(`inbox.${verb}_several`, { count: able.length }), parts, able.length ? { text: t(`inbox.${verb}`), kind: denies ? "danger" : "primary", run } : null);
 }
 
 /** Do something with each of some calls, a few at a time. */
