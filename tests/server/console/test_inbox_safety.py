@@ -64,6 +64,21 @@ async def test_a_rule_from_a_long_call_is_bound_to_all_of_its_arguments(
     assert states == ["ok", "pending", "pending"]
 
 
+async def test_nobody_approves_from_the_beginning_of_the_arguments(
+    fresh: Gateway, open_page: OpenPage
+) -> None:
+    call_id = fresh.call("wipe", {"path": LONG + "/../../etc"})
+    page = await open_page(fresh, "/inbox")
+    await expect(detail(page)).to_contain_text("Show all of it to approve")
+    await expect(approve_button(page)).to_have_count(0)
+    await page.keyboard.press("a")
+    assert fresh.state_of(call_id) == "pending"
+
+    await detail(page).get_by_role("button", name="Show all of it").click()
+    await approve_button(page).click()
+    await expect(detail(page)).to_contain_text("Approved by you")
+
+
 async def test_what_a_rule_cannot_be_bound_to_has_to_be_ticked(
     fresh: Gateway, open_page: OpenPage
 ) -> None:
@@ -123,7 +138,7 @@ async def test_nothing_is_approved_before_all_of_the_call_is_there(
     await page.keyboard.press("x")
 
     await page.keyboard.press("j")
-    await expect(approve_button(page)).to_be_visible()
+    await expect(detail(page).get_by_role("button", name="Show all of it")).to_be_visible()
     async with held_requests(page, "**/api/pending/*whole=true"):
         await page.keyboard.press("e")
         await expect(approve_button(page)).to_have_count(0)

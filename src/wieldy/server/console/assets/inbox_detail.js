@@ -18,6 +18,9 @@ const CALL_METHOD = "wieldy/call";
 /** Whether a call asks for answers or waits for other calls, and so can't be approved. */
 export const isAsking = (item) => Boolean(item.call.requests);
 
+/** Whether only the beginning of the arguments is here. */
+export const isCut = (call) => call.cut?.some((each) => each.part === "arguments");
+
 export class InboxDetail {
   constructor(inbox) {
     this.inbox = inbox;
@@ -105,8 +108,7 @@ export class InboxDetail {
 
   drawArguments(item) {
     const { call } = item;
-    const cut = (call.cut || []).find((each) => each.part === "arguments");
-    if (cut) {
+    if (isCut(call)) {
       const read = () => this.inbox.calls.readDetail(item.id, true).catch((problem) => this.tell(problem));
       const whole = button(t("call.whole"), read, { kind: "small" });
       return [note(t("inbox.cut")), codeText(String(call.arguments)), item.state === "pending" ? whole : null];
@@ -154,7 +156,7 @@ export class InboxDetail {
       "div.actions",
       own && h("p.faint", t("problem.own_call")),
       !item.detailed && !item.problem && h("p.faint", { role: "status" }, t("inbox.reading")),
-      able && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
+      able && !isCut(item.call) && button(t("inbox.approve"), () => this.inbox.calls.decide(item, "approve", {}), { kind: "primary", keys: "a" }),
       able && button(t("inbox.edit"), () => this.edit(item), { keys: "e" }),
       button(t("inbox.deny"), () => denyOne(this.inbox, item), { kind: "danger", keys: "d" }),
       able && this.inbox.administers && button(t("inbox.always"), () => allowAlways(this.inbox, item), { kind: "quiet", keys: "r" }),

@@ -141,7 +141,7 @@ inbox: {
   no_reason: ["The tool asks before every call.", "该工具每次调用前都会询问。"],
   waits_for: ["It waits for other calls. Decide on these, and it goes on by itself:", "它在等待其他调用。请先对它们作出决定，它会自动继续："],
   no_arguments: ["No arguments.", "没有参数。"],
-  cut: ["The arguments are long, and this is their beginning.", "参数很长，这里只是开头。"],
+  cut: ["This is the beginning. Show all of it to approve.", "这里只是开头，全部显示后才能批准。"],
   repairs: ["Repaired in what the model sent", "对模型所发内容的修正"],
   story: ["The whole story", "完整经过"],
   may_look: ["You may look. People with the role approve decide.", "你可以查看；由拥有审批角色的人决定。"],
