@@ -6,6 +6,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.cli.conftest import Command
@@ -83,6 +84,17 @@ def test_check_tells_the_lines_that_differ_from_the_lock(command: Command, tmp_p
     assert '+    "Greet all."' in change["diff"]
 
 
+async def sign_in(link: str) -> tuple[str, list[str]]:
+    """Who a browser is after it has followed a link, and the tools that it is shown."""
+    address, _, key = link.partition("#")
+    origin = address.partition("/sign-in")[0]
+    async with httpx2.AsyncClient(base_url=origin, headers={"Origin": origin}) as browser:
+        assert (await browser.post("/sign-in", json={"key": key})).status_code == 200
+        tools = (await browser.get("/api/tools")).json()["tools"]
+        name = (await browser.get("/api/me")).json()["name"]
+    return name, [tool["name"] for tool in tools]
+
+
 async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
     file = place / "gateway.toml"
     file.write_text(file.read_text().replace("tokens = false", "tokens = true"))
@@ -104,6 +116,8 @@ async def test_a_gateway_serves_its_tools_to_whom_it_knows(place: Path) -> None:
             assert "waits for approval" in text_of(waits)
         async with connected(url, tokens["bob"]) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+        link = wieldy("token", "link", "bob", "--store", store, "--url", url, cwd=place).stdout
+        assert await sign_in(link.strip()) == ("bob", ["add"])
     waiting = json.loads(wieldy("pending", "--store", store, "--json", cwd=place).stdout)
     assert [(each["tool"], each["caller"]) for each in waiting] == [("send_mail", "ann")]
 

@@ -309,7 +309,7 @@ async def test_a_caller_sees_nothing_of_others_in_the_console(tmp_path: Path) ->
 async def test_what_a_gateways_file_says_of_a_name_holds_for_its_session(tmp_path: Path) -> None:
     box = make_box(tmp_path)
     tables = {"ann": CallerTable(roles=["call"], view="sums")}
-    kept = KeptTokens(box.store.tokens, box.store.sign_ins)
+    kept = KeptTokens(box.store)
     options: dict[str, Any] = {
         "identifiers": [NamedCallers(kept, tables)],
         "views": {"sums": box.view(tags=["sums"])},

@@ -109,7 +109,7 @@ def _listen_http(runner: asyncio.Runner, gateway: LiveGateway) -> None:
     named = import_extra("wieldy.server.named_callers", "NamedCallers", "server")
     if file.access.tokens:
         callers = import_extra("wieldy.mcp.serving.callers", "KeptTokens", "server")
-        kept = callers(found.toolbox.store.tokens)
+        kept = callers(found.toolbox.store)
         identifiers.append(named(kept, gateway.callers, gateway.people.known))
     if file.access.oauth is not None:
         issuer = _make_issuer(file.access.oauth)

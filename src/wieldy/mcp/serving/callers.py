@@ -18,8 +18,8 @@ from wieldy.core.choices import Role
 from .refusals import Refusal
 
 if TYPE_CHECKING:
-    from wieldy.store.access.sign_ins import SignIns
-    from wieldy.store.access_tokens import StoredToken, StoredTokens
+    from wieldy.store.access_tokens import StoredToken
+    from wieldy.store.store import Store
 
 # A token that was revoked in another process is refused after this time.
 _FRESH_SECONDS = 1.0
@@ -178,11 +178,10 @@ class GivenTokens:
 
 
 class KeptTokens:
-    """The tokens of a store, each looked up again after a second."""
+    """The tokens and browser sessions of a store; a token is looked up again after a second."""
 
-    def __init__(self, stored: "StoredTokens", sign_ins: "SignIns | None" = None) -> None:
-        self._stored = stored
-        self._sign_ins = sign_ins
+    def __init__(self, store: "Store") -> None:
+        self._store = store
         self._known: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     async def identify(self, token: str) -> Identity | None:
@@ -192,7 +191,7 @@ class KeptTokens:
         if known is not None and time.monotonic() - at < _FRESH_SECONDS:
             return known
         self._known.pop(digest, None)
-        found = await self._stored.find(token)
+        found = await self._store.tokens.find(token)
         if found is None:
             # Wrong tokens are not cached, because there may be any number of them.
             return None
@@ -204,7 +203,7 @@ class KeptTokens:
 
     async def identify_session(self, key: str) -> Identity | None:
         """The owner of a session in a browser, with the roles that their token has now."""
-        found = None if self._sign_ins is None else await self._sign_ins.find_session(key)
+        found = await self._store.sign_ins.find_session(key)
         return None if found is None else _identity_of(found)
 
 

@@ -149,7 +149,7 @@ def _find_identifiers(
     if stored:
         if not getattr(box, "recorded", False) or not hasattr(box, "store"):
             raise ValueError("stored_tokens needs a toolbox with a store, and this has none.")
-        found.append(KeptTokens(box.store.tokens, box.store.sign_ins))
+        found.append(KeptTokens(box.store))
     return found
 
 
