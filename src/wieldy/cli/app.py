@@ -8,7 +8,6 @@ import typer
 
 from wieldy.core.choices import ChangePolicy
 from wieldy.lock.cost_file import COST_FILE
-from wieldy.lock.lockfile import LOCK_FILE
 
 from . import completion
 from .agent_app import run, runs
@@ -77,7 +76,14 @@ OnChange = Annotated[
         show_default=False,
     ),
 ]
-LockPath = Annotated[str, typer.Option("--lock", help="The lock file.")]
+LockPath = Annotated[
+    str | None,
+    typer.Option(
+        "--lock",
+        help="The lock file. Default: the one that a gateway's file names, or tools.lock.",
+        show_default=False,
+    ),
+]
 app = typer.Typer(
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
@@ -479,7 +485,7 @@ def artifacts(
 @app.command()
 def lock(
     sources: Sources = None,
-    path: LockPath = LOCK_FILE,
+    path: LockPath = None,
     partial: Annotated[
         bool,
         typer.Option(
@@ -500,7 +506,7 @@ def lock(
 
 
 @app.command()
-def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+def verify(sources: Sources = None, path: LockPath = None, as_json: AsJson = False) -> None:
     """Check that the tools match the lock, and report suspicious text in them.
 
     Exits with 1 if a tool is new, missing or different, and with 2 if a source, a
@@ -510,7 +516,7 @@ def verify(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson 
 
 
 @app.command()
-def diff(sources: Sources = None, path: LockPath = LOCK_FILE, as_json: AsJson = False) -> None:
+def diff(sources: Sources = None, path: LockPath = None, as_json: AsJson = False) -> None:
     """Show, line by line, how the tools differ from the lock.
 
     Exits with 1 if they differ, and with 2 if a source, a server in a source, or

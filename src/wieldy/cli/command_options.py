@@ -33,8 +33,8 @@ Sources = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="A Python file or module:name with a Toolbox, an mcpServers file, "
-        "an OpenAPI document, or a URL. Default: WIELDY_SOURCE, then tools.py.",
+        help="A Python file or module:name with a Toolbox, an mcpServers file, an OpenAPI "
+        "document, a URL, or a gateway.toml. Default: WIELDY_SOURCE, then tools.py.",
         show_default=False,
         autocompletion=completion.source_files,
     ),
@@ -112,7 +112,7 @@ StoreSource = Annotated[
     typer.Option(
         "--source",
         metavar="SOURCE",
-        help="Use the store of this source, such as tools.py, instead of --store.",
+        help="Use the store of this source, such as tools.py or gateway.toml, instead of --store.",
         show_default=False,
         autocompletion=completion.source_files,
     ),

@@ -30,7 +30,7 @@ def store_url(given: str | None, create: bool = False) -> str:
         raise SettingMissing(
             "No store is named, and there is no wieldy.db in this folder. Name one with "
             "--store sqlite:///FILE or the variable WIELDY_STORE, or name a Python file whose "
-            "toolbox has a store with --source."
+            "toolbox has a store, or a gateway.toml, with --source."
         )
     if not create:
         check_file(url)

@@ -11,8 +11,10 @@ from wieldy.core.errors import ServerUnavailable, WieldyError
 from wieldy.core.limits.limits import Limits
 from wieldy.core.permission.rules import Rule, Verdict, make_rule
 from wieldy.core.tool import Tool
+from wieldy.lock.lockfile import LOCK_FILE
 from wieldy.server.config.caller_misfits import filled_values
 from wieldy.server.config.gateway_file import GatewayFile, ServerTable, ViewTable, read_seconds
+from wieldy.server.config.mistakes import read_gateway
 from wieldy.store.retention import Retention
 from wieldy.toolbox import Toolbox
 from wieldy.view import View
@@ -46,6 +48,16 @@ async def load_gateway(
         await box.close()
         raise
     return found
+
+
+def find_store(path: Path) -> str:
+    """The address of the store that a gateway's file names."""
+    return _place_store(read_gateway(path).store, path.parent.absolute())
+
+
+def find_lock(path: Path) -> str:
+    """The lock file that a gateway's file names, or the one that it may name."""
+    return str(path.parent / (read_gateway(path).lock or LOCK_FILE))
 
 
 def make_gateway_box(file: GatewayFile, folder: Path) -> Toolbox:

@@ -13,7 +13,7 @@ from wieldy.server.webhooks.dispatch import Webhooks
 from wieldy.view import View
 
 from . import screen
-from .commands.serve import import_extra
+from .extra_imports import import_extra
 from .gateway import add_rules, add_server, load_gateway, make_views
 from .server_keeper import ServerKeeper
 from .sources import LoadedSources
@@ -80,10 +80,12 @@ class LiveGateway:
         self._seen = _read_marks(path)
 
     @classmethod
-    async def open(cls, path: Path) -> "LiveGateway":
-        """Read a file and load what it names."""
+    async def open(cls, path: Path, locked: bool = True) -> "LiveGateway":
+        """Read a file and load what it names; without `locked`, its lock holds back nothing."""
         marks_before = _read_marks(path)
         file = read_gateway(path)
+        if not locked:
+            file = file.model_copy(update={"lock": None})
         # What the environment lacks is said before anything is started.
         make_webhooks(file.webhooks)
         callers = dict(file.callers)
@@ -200,6 +202,11 @@ class LiveGateway:
             if await add_server(self.found, name, server, folder, self.people):
                 done.append(f"The server {name} was connected.")
         return done
+
+
+async def load_file(path: Path, locked: bool = True) -> LoadedSources:
+    """The tools of a gateway's file with its store, rules and limits, for other commands."""
+    return (await LiveGateway.open(path, locked)).found
 
 
 def _read_marks(path: Path) -> tuple[int, int, int] | None:

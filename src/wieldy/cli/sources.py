@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from wieldy.core.choices import ChangePolicy
 from wieldy.core.errors import WieldyError, describe_exception
@@ -18,6 +18,7 @@ from wieldy.view import View
 
 from . import environment, exits, screen
 from .document_kind import kind_of_address, kind_of_file
+from .extra_imports import import_extra
 from .module import SourceError, load_box
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _ADDRESSES = ("http://", "https://")
 _DOCUMENTS = (".json", ".yaml", ".yml")
+_GATEWAY = ".toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,13 @@ def has_store(box: View) -> bool:
 
 def is_python(source: str) -> bool:
     """Whether a source is a Python file or module, by its form."""
-    return not source.startswith(_ADDRESSES) and not source.lower().endswith(_DOCUMENTS)
+    others = (*_DOCUMENTS, _GATEWAY)
+    return not source.startswith(_ADDRESSES) and not source.lower().endswith(others)
+
+
+def is_gateway(sources: Sequence[str] | None) -> TypeGuard[Sequence[str]]:
+    """Whether the sources are one gateway's file."""
+    return sources is not None and len(sources) == 1 and sources[0].lower().endswith(_GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +147,24 @@ class Own:
 
 @contextmanager
 def loaded_tools(
-    runner: asyncio.Runner, given: list[str] | None, own: "Own | None" = None
+    runner: asyncio.Runner,
+    given: list[str] | None,
+    own: "Own | None" = None,
+    locked: bool = True,
 ) -> Iterator[LoadedSources]:
     """Load the tools of the sources, and close them on exit.
 
     Sources that can't be read are reported; if none can be read, `NothingLoaded` is raised.
+    Without `locked`, the lock that a gateway's file names holds back nothing.
     """
-    found = runner.run(load_sources(environment.sources(given), own or Own()))
+    named, own = environment.sources(given), own or Own()
+    if is_gateway(named):
+        if own != Own():
+            raise SourceError(f"{named[0]} says itself which store and lock it has.")
+        load_file = import_extra("wieldy.cli.live_gateway", "load_file", "server")
+        found: LoadedSources = runner.run(load_file(Path(named[0]), locked))
+    else:
+        found = runner.run(load_sources(named, own))
     try:
         yield found
     finally:
@@ -310,6 +329,8 @@ def _adopt_rules(box: Toolbox, view: Toolbox, tool: Tool, name: str) -> None:
 
 async def _source_kind(source: str) -> str:
     """The kind of a source, from its form and, for documents and URLs, from its content."""
+    if source.lower().endswith(_GATEWAY):
+        raise SourceError(f"{source}: a gateway's file is named alone, without other sources.")
     if is_python(source):
         return "python"
     if source.startswith(_ADDRESSES):

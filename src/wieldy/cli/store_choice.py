@@ -2,12 +2,14 @@
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 from wieldy.toolbox import Toolbox
 
 from . import environment
+from .extra_imports import import_extra
 from .module import SourceError, load_box
-from .sources import has_store, is_python
+from .sources import has_store, is_gateway, is_python
 
 IN_MEMORY = (
     "The toolbox of this source keeps its calls in memory, so nothing is recorded. "
@@ -27,6 +29,11 @@ class StoreChoice:
 
         With `create`, a store that does not exist yet is created.
         """
+        if is_gateway(self.sources):
+            find_store = import_extra("wieldy.cli.gateway", "find_store", "server")
+            if self.url is not None:
+                raise SourceError("Give --store or --source: a gateway's file names its store.")
+            return environment.store_box(find_store(Path(self.sources[0])), create)
         loaded = [load_box(source)[0] for source in self.sources if is_python(source)]
         if not loaded:
             return environment.store_box(self.url, create)

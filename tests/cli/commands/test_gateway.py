@@ -84,6 +84,50 @@ def test_check_tells_the_lines_that_differ_from_the_lock(command: Command, tmp_p
     assert '+    "Greet all."' in change["diff"]
 
 
+def test_the_lock_of_a_gateway_is_made_from_its_file(command: Command, place: Path) -> None:
+    file, outside = (
+        place / "gateway.toml",
+        {"/ping": {"get": {"operationId": "ping", "responses": {}}}},
+    )
+    paths = {"openapi": "3.1.0", "info": {"title": "api", "version": "1"}, "paths": outside}
+    servers = {"servers": [{"url": "http://127.0.0.1:9"}]}
+    (place / "api.json").write_text(json.dumps(paths | servers))
+    text = 'lock = "held.lock"\n' + file.read_text() + '[[sources]]\npath = "api.json"\n'
+    file.write_text(text)
+    assert "ping" not in command("list", str(file)).stdout
+
+    locked = command("lock", str(file))
+
+    assert (locked.exit_code, "ping" in locked.stdout) == (0, True)
+    assert (place / "held.lock").exists()
+    assert [command(each, str(file)).exit_code for each in ("verify", "diff", "check")] == [0] * 3
+    assert "ping" in command("list", str(file)).stdout
+
+
+def test_a_gateway_s_file_is_a_source_for_all_commands(command: Command, place: Path) -> None:
+    file, tools = str(place / "gateway.toml"), str(place / "tools.py")
+    made = command("token", "make", "ann", "--source", file)
+    listed = command("token", "list", "--store", f"sqlite:///{place / 'wieldy.db'}")
+    assert (made.exit_code, "ann" in listed.stdout) == (0, True)
+    (place / "gateway.toml").write_text(
+        (place / "gateway.toml").read_text().replace("send_*", "add")
+    )
+    waits = command("call", "add", file, "--arg", "a=1", "--arg", "b=2")
+    assert (waits.exit_code, "it leaves the house" in waits.stderr) == (3, True), "its rules hold"
+    assert "add" in command("pending", "--source", file).stdout
+    assert "named alone" in command("list", file, tools).stderr
+    other = command("call", "add", file, "--store", "sqlite:///x.db")
+    assert "which store and lock it has" in other.stderr
+    for options in (
+        ["--port", "1"],
+        ["--stdio"],
+        ["--token", "a=b"],
+        ["--store", "sqlite:///x.db"],
+    ):
+        refused = command("serve", file, *options)
+        assert (refused.exit_code, "Write these options there" in refused.stderr) == (2, True)
+
+
 async def sign_in(link: str) -> tuple[str, list[str]]:
     """Who a browser is after it has followed a link, and the tools that it is shown."""
     address, _, key = link.partition("#")

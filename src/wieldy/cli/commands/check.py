@@ -9,13 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from wieldy.cli import exits, screen
-from wieldy.cli.sources import loaded_tools
+from wieldy.cli.extra_imports import import_extra
+from wieldy.cli.sources import is_gateway, loaded_tools
 from wieldy.core.choices import ProviderFormat
 from wieldy.wire.checking import Report, report
 from wieldy.wire.cost import tool_cost
 from wieldy.wire.schema.target import PROVIDERS
-
-from .serve import import_extra, is_gateway
 
 
 def run_check(

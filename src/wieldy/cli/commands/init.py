@@ -4,9 +4,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from wieldy.cli import exits, screen
+from wieldy.cli.extra_imports import import_extra
 from wieldy.core.errors import WieldyError
-
-from .serve import import_extra
 
 # By the name of the file that is written: the template, and what to try with it.
 _TEMPLATES = {

@@ -4,19 +4,21 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.text import Text
 
-from wieldy.cli import exits, screen
+from wieldy.cli import environment, exits, screen
+from wieldy.cli.extra_imports import import_extra
 from wieldy.cli.module import SourceError
-from wieldy.cli.sources import Failure, NothingLoaded, loaded_tools
+from wieldy.cli.sources import Failure, NothingLoaded, is_gateway, loaded_tools
 from wieldy.core.errors import LockError
 from wieldy.core.tool import Tool
 from wieldy.core.visible_text import visible_line
 from wieldy.lock.definition import Definition
-from wieldy.lock.lockfile import Lock, LockChanges
+from wieldy.lock.lockfile import LOCK_FILE, Lock, LockChanges
 from wieldy.lock.suspicion import Finding, suspicions
 
 _SAME, _CHANGED = exits.OK, exits.FAILED
@@ -24,17 +26,18 @@ _STYLES = {"added": "green", "changed": "yellow", "removed": "red", "suspicious"
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-Work = Callable[[list[Tool], list[Failure]], int]
+# With the tools, what could not be read, and the path of the lock.
+Work = Callable[[list[Tool], list[Failure], str], int]
 
 
-def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool) -> int:
+def run_lock(sources: list[str] | None, given: str | None, as_json: bool, partial: bool) -> int:
     """Write the lock and report what changes in it; returns the exit code.
 
     If something can't be read, nothing is written. With `partial`, the tools that could be
     read are locked, and the entries of the others stay.
     """
 
-    def work(tools: list[Tool], failed: list[Failure]) -> int:
+    def work(tools: list[Tool], failed: list[Failure], path: str) -> int:
         before = _existing_lock(path)
         kept = _entries_of(failed, before, tools)
         new, changes = Lock.of(tools).with_kept(kept.items()), before.compare(tools)
@@ -47,26 +50,26 @@ def run_lock(sources: list[str] | None, path: str, as_json: bool, partial: bool)
         _report_lock(said, path, tools, changes, failed, as_json)
         return exits.PARTLY if failed else _SAME
 
-    return _over_sources(sources, work, path, as_json, partial)
+    return _over_sources(sources, work, given, as_json, partial)
 
 
-def run_verify(sources: list[str] | None, path: str, as_json: bool) -> int:
+def run_verify(sources: list[str] | None, given: str | None, as_json: bool) -> int:
     """Compare the tools with the lock; gives the exit code."""
 
-    def work(tools: list[Tool], failed: list[Failure]) -> int:
+    def work(tools: list[Tool], failed: list[Failure], path: str) -> int:
         changes = Lock.read(path).compare(tools)
         same = f"{_count_noun(len(tools), 'tool')}, as locked in {path}"
         differ = f"{_count_noun(len([*changes]), 'tool')} not as locked in {path}"
         _report_lock(differ if changes else same, path, tools, changes, failed, as_json)
         return _CHANGED if changes else _SAME
 
-    return _over_sources(sources, work, path, as_json)
+    return _over_sources(sources, work, given, as_json)
 
 
-def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
+def run_diff(sources: list[str] | None, given: str | None, as_json: bool) -> int:
     """Show line by line what differs from the lock; gives the exit code."""
 
-    def work(tools: list[Tool], failed: list[Failure]) -> int:
+    def work(tools: list[Tool], failed: list[Failure], path: str) -> int:
         changes = Lock.read(path).compare(tools)
         if as_json:
             plain = [
@@ -79,30 +82,47 @@ def run_diff(sources: list[str] | None, path: str, as_json: bool) -> int:
                     _say_line(line, _DIFF_STYLES.get(line[0], ""))
         return _CHANGED if changes else _SAME
 
-    return _over_sources(sources, work, None, as_json)
+    return _over_sources(sources, work, given, as_json, plain=True)
 
 
 def _over_sources(
-    sources: list[str] | None, work: Work, path: str | None, as_json: bool, partial: bool = False
+    sources: list[str] | None,
+    work: Work,
+    given: str | None,
+    as_json: bool,
+    partial: bool = False,
+    plain: bool = False,
 ) -> int:
-    """Do the work with all tools of all sources, hidden ones too; returns the exit code."""
+    """Do the work with all tools of all sources, hidden ones too; returns the exit code.
+
+    With `plain`, failures as JSON are only a list.
+    """
 
     def load(runner: asyncio.Runner) -> int:
+        path = given or _find_path(sources)
         try:
-            with loaded_tools(runner, sources) as found:
+            with loaded_tools(runner, sources, locked=False) as found:
                 if not found.failed or partial:
-                    return work(found.box.all_tools(), found.failed)
+                    return work(found.box.all_tools(), found.failed, path)
                 failed = found.failed
         except NothingLoaded as error:
             failed = error.failed
             screen.fail(error)
         if as_json:
             told = [failure.to_dict() for failure in failed]
-            screen.put(told if path is None else {"lock": path, "failed": told})
+            screen.put(told if plain else {"lock": path, "failed": told})
         # Tools of an unreadable source would look like removed tools.
         raise SourceError("Nothing was compared or locked, because a source could not be read.")
 
     return exits.guarded(load)
+
+
+def _find_path(sources: list[str] | None) -> str:
+    """The lock file if none is given: the one that a gateway's file names, or `tools.lock`."""
+    named = environment.sources(sources)
+    if not is_gateway(named):
+        return LOCK_FILE
+    return str(import_extra("wieldy.cli.gateway", "find_lock", "server")(Path(named[0])))
 
 
 def _entries_of(failed: list[Failure], before: Lock, tools: list[Tool]) -> dict[str, Definition]:

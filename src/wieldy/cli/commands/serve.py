@@ -10,12 +10,12 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from wieldy.cli import environment, exits, screen
-from wieldy.cli.sources import LoadedSources, Own, loaded_tools
+from wieldy.cli.extra_imports import import_extra
+from wieldy.cli.sources import LoadedSources, Own, is_gateway, loaded_tools
 from wieldy.core.errors import WieldyError
 from wieldy.core.tool import Tool
 from wieldy.toolbox import Toolbox
@@ -58,11 +58,6 @@ class ToolSearch:
         """The arguments with which another process does the same."""
         always = [word for name in self.always for word in ("--always", name)]
         return ["--search", "--budget", str(self.budget), *always]
-
-
-def is_gateway(sources: list[str] | None) -> TypeGuard[list[str]]:
-    """Whether the sources are one gateway's file."""
-    return sources is not None and len(sources) == 1 and sources[0].lower().endswith(".toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +123,10 @@ def run_serve(
 ) -> int:
     """Serve the tools at an address, or over stdin and stdout if it is None."""
     if is_gateway(sources):
+        asked = (own, place, isolated, choice or OfferChoice())
+        if asked != (Own(), ListenAddress(), False, OfferChoice()):
+            screen.fail(f"{sources[0]} says itself how it is served. Write these options there.")
+            return exits.USAGE
         gateway = import_extra("wieldy.cli.commands.serve_gateway", "run_gateway", "server")
         return int(gateway(Path(sources[0])))
 
@@ -215,16 +214,6 @@ def is_local_host(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def import_extra(module: str, name: str, extra: str) -> Any:
-    """A function that needs an extra; `ServeError` with the install command if it is missing."""
-    try:
-        return getattr(import_module(module), name)
-    except ImportError as error:
-        raise ServeError(
-            f'Serving needs more packages ({error}): pip install "wieldy[{extra}]"'
-        ) from error
 
 
 def explain_serving(found: LoadedSources, url: str, guarded: bool, words: list[str] | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wieldy.cli import exits, screen
+from wieldy.cli.extra_imports import import_extra
 from wieldy.cli.gateway import load_gateway
 from wieldy.cli.live_gateway import LiveGateway
 from wieldy.cli.sources import Failure, LoadedSources
@@ -15,7 +16,7 @@ from wieldy.server.config.gateway_file import GatewayFile, MetricsTable, OAuthTa
 from wieldy.server.config.mistakes import FileMistakes, read_gateway
 from wieldy.server.config.webhook_tables import WebhookUnusable, make_webhooks
 
-from .serve import ServeError, explain_serving, import_extra, is_local_host, keep_runs
+from .serve import ServeError, explain_serving, is_local_host, keep_runs
 
 
 def run_gateway(path: Path) -> int:
